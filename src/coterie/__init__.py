@@ -1,0 +1,40 @@
+"""Coterie: the few features that predict and, around each one, its coterie of correlated features.
+
+Public names are loaded when they are first used, so that ``import coterie`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "FeatureGroup": "coterie.discovery.groups",
+    "FeatureGroups": "coterie.discovery.groups",
+    "GroupDiscoveryClassifier": "coterie.discovery.estimators",
+}
+_MODULES = ("data", "datasets", "metrics")
+
+__all__ = [*_HOMES, *_MODULES, "__version__"]
+
+if TYPE_CHECKING:
+    from coterie import data, datasets, metrics
+    from coterie.discovery.estimators import GroupDiscoveryClassifier
+    from coterie.discovery.groups import FeatureGroup, FeatureGroups
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"coterie.{name}")
+    else:
+        raise AttributeError(f"module 'coterie' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

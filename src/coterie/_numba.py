@@ -1,0 +1,132 @@
+"""The only module that imports numba's compiler.
+
+Every kernel of Coterie is a plain function made by :func:`kernel`: compiled lazily (so that
+read-only memory maps, any value type and both index types work), cached on disk, and free of the
+GIL. There is one compiled flavour. Its *parallel* use is :func:`run_chunks`, which splits the
+columns among ordinary Python threads.
+
+Why not ``njit(parallel=True)``? Its threading layers are the trouble: ``workqueue`` kills the
+interpreter when two threads enter a kernel at once, GNU OpenMP kills a forked child, and either
+doubles the compile time. GIL-free kernels on a short-lived thread pool are safe under threads,
+after a fork and inside worker processes, and every column is computed by exactly one call in a
+fixed order of summation, so the result does not depend on the number of threads or chunks.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from joblib import cpu_count
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# NaN and infinity must survive (they are how bad values are found), so the "fast" flavour may
+# only reorder and fuse operations.
+_REORDER = {"reassoc", "contract", "nsz"}
+
+_THREAD_LIMITS = ("COTERIE_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def kernel(*, reorder: bool = False) -> Callable[[F], F]:
+    """Compile a function to a cached kernel that releases the GIL.
+
+    Parameters
+    ----------
+    reorder : bool, default=False
+        Allow the compiler to reorder sums, which lets it use vector registers for reductions.
+        The order is then still the same for every column of the same length.
+    """
+
+    def decorate(function: F) -> F:
+        options: dict[str, Any] = {
+            "nogil": True,
+            "error_model": "numpy",
+            "fastmath": _REORDER if reorder else False,
+        }
+        try:
+            return numba.njit(cache=True, **options)(function)
+        except RuntimeError:  # no folder on this machine can hold the cache
+            return numba.njit(cache=False, **options)(function)
+
+    return decorate
+
+
+def thread_count(n_jobs: int | None = None) -> int:
+    """Turn ``n_jobs`` into a number of threads.
+
+    ``None`` means all cores the process may use, but one inside a worker thread or a child
+    process, where the caller already runs in parallel; the environment variables
+    ``COTERIE_NUM_THREADS``, ``NUMBA_NUM_THREADS`` and ``OMP_NUM_THREADS`` (which joblib sets for
+    its workers) are upper limits. A number is taken as it is; negative ones count from the number
+    of cores as in joblib (-1: all).
+    """
+    if n_jobs is not None:
+        if n_jobs == 0:
+            raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all cores.")
+        return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+    if threading.current_thread() is not threading.main_thread():
+        return 1
+    if multiprocessing.parent_process() is not None:
+        return 1
+    limits = [int(v) for name in _THREAD_LIMITS if (v := os.environ.get(name, "")).isdigit() and int(v) > 0]
+    return min([cpu_count(), *limits])
+
+
+def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int], n_threads: int) -> None:
+    """Call ``task(start, stop)`` for each pair of neighbouring boundaries, on ``n_threads`` threads."""
+    chunks = [(int(a), int(b)) for a, b in zip(boundaries[:-1], boundaries[1:], strict=True) if b > a]
+    if n_threads == 1 or len(chunks) < 2:
+        for start, stop in chunks:
+            task(start, stop)
+        return
+    with ThreadPoolExecutor(min(n_threads, len(chunks)), thread_name_prefix="coterie") as pool:
+        for future in [pool.submit(task, start, stop) for start, stop in chunks]:
+            future.result()
+
+
+def even_boundaries(cost: np.ndarray | int, n_threads: int) -> np.ndarray:
+    """Boundaries of chunks of about equal cost.
+
+    ``cost`` is either a number of equally expensive items, or the cumulative cost of the items
+    with a leading zero (a CSC matrix's ``indptr``).
+    """
+    n_chunks = 1 if n_threads == 1 else 4 * n_threads
+    if isinstance(cost, (int, np.integer)):
+        return np.unique(np.linspace(0, int(cost), n_chunks + 1).astype(np.int64))
+    # One unit for each item besides its own cost: empty columns are not free either.
+    n_items = len(cost) - 1
+    cuts = np.linspace(0, float(cost[-1]) + n_items, n_chunks + 1)[1:-1]
+    inner = [_first_at_least(cost, cut) for cut in cuts]
+    return np.unique(np.array([0, *inner, n_items], dtype=np.int64))
+
+
+def _first_at_least(cumulative: np.ndarray, cut: float) -> int:
+    """Smallest i with cumulative[i] + i >= cut, by bisection (the array may be a memory map)."""
+    low, high = 0, len(cumulative) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if float(cumulative[middle]) + middle < cut:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """View of an array that kernels only read.
+
+    All inputs go through here so that writable arrays, memory maps and read-only buffers share
+    one compiled version of a kernel. Booleans are seen as bytes.
+    """
+    view = np.asarray(array).view()
+    if view.dtype == np.bool_:
+        view = view.view(np.uint8)
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,235 @@
+"""Input coercion, labels, weights and parameters; the one home of scikit-learn's less public helpers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, validate_data
+
+from coterie.data.memory import as_source
+from coterie.data.source import FeatureSource
+
+try:  # scikit-learn >= 1.9
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # older: no callbacks, everything else works
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's mixin where it does not exist."""
+
+    M = TypeVar("M", bound=Callable[..., Any])
+
+    def with_callbacks(method: M) -> M:
+        """Leave the method as it is."""
+        return method
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "check_features",
+    "feature_positions",
+    "n_features_wanted",
+    "read_binary_labels",
+    "read_features",
+    "read_sample_weight",
+    "require_choice",
+    "require_integer",
+    "require_real",
+    "with_callbacks",
+]
+
+# Value types that kernels work on as they are; anything else becomes float64.
+_VALUE_TYPES = [
+    np.float64, np.float32, np.int8, np.uint8, np.bool_,
+    np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
+]  # fmt: skip
+
+
+def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[FeatureSource, np.ndarray]:
+    """Source over the training data, and the targets as a checked 1D array.
+
+    Sets ``n_features_in_`` and, where there are names, ``feature_names_in_``. Whether the values are
+    finite is found out by the pass that computes the moments, not here.
+    """
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
+    if isinstance(X, FeatureSource):
+        y = _check_y(y)
+        check_consistent_length(np.empty(X.shape[0]), y)
+        estimator.n_features_in_ = X.shape[1]
+        if X.feature_names is not None:
+            estimator.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
+        return X, y
+    try:
+        X, y = validate_data(
+            estimator,
+            X,
+            y,
+            dtype=_VALUE_TYPES,
+            accept_sparse=True,
+            accept_large_sparse=True,
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+            y_numeric=False,
+        )
+    except ValueError as error:
+        raise _with_remedy(error) from error
+    return as_source(X, getattr(estimator, "feature_names_in_", None)), y
+
+
+def check_features(estimator: BaseEstimator, X: Any) -> Any:
+    """Data to predict or transform, checked against the fitted estimator, in their own format."""
+    if isinstance(X, FeatureSource):
+        if X.shape[1] != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+                "features as input."
+            )
+        return X
+    return validate_data(estimator, X, reset=False, dtype=None, accept_sparse=True, accept_large_sparse=True)
+
+
+def _with_remedy(error: ValueError) -> ValueError:
+    """Say what to do about text among the values; other messages of scikit-learn's are clear."""
+    text = str(error)
+    if "convert string" in text or "bytes/strings" in text:
+        return ValueError(f"{text}. Features must be numbers: encode text first, for instance with sklearn's OneHotEncoder.")
+    return error
+
+
+def read_binary_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The two classes and the labels as +1 (second class) and -1."""
+    if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
+        check_classification_targets(y)
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError:  # labels that cannot be compared: any fixed order will do
+        known = sorted(set(y.tolist()), key=lambda label: (type(label).__name__, str(label)))
+        classes = np.empty(len(known), dtype=object)
+        classes[:] = known
+        codes = np.array([known.index(label) for label in y])
+    if len(classes) == 1:
+        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs samples of 2 classes.")
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass, with "
+            f"{len(classes)} classes. Keep two of them, or wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
+        )
+    used = np.ones(len(y), dtype=bool) if weight is None else weight > 0
+    for code, label in enumerate(classes):
+        count = int(np.count_nonzero(codes[used] == code))
+        if count < 2:
+            raise ValueError(f"class {label!r} has {count} sample(s) of positive weight; at least 2 of each class are needed.")
+    return classes, np.where(codes == 1, 1.0, -1.0)
+
+
+def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
+    """Checked float64 weights, or None when all are equal to one."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    return None if bool((weight == 1.0).all()) else weight
+
+
+def class_weights(class_weight: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Weights of the loss: the sample weights times those of the classes."""
+    result = np.ones(len(labels)) if weight is None else weight.copy()
+    if class_weight is None:
+        return result
+    codes = (labels > 0).astype(np.int64)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights=result, minlength=2)
+        factors = result.sum() / (2 * totals)
+    else:
+        factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise ValueError(f"class_weight must be positive for both classes, got {dict(zip(classes.tolist(), factors, strict=True))}.")
+    return result * factors[codes]
+
+
+def n_features_wanted(value: Any, n_features: int) -> int | None:
+    """The number of support features asked for; None for ``"auto"``."""
+    if isinstance(value, str):
+        require_choice("n_features_to_select", value, ("auto",))
+        return None
+    if isinstance(value, Real) and not isinstance(value, Integral) and not isinstance(value, bool):
+        if not 0.0 < value < 1.0:
+            raise ValueError(f"n_features_to_select={value} must be a whole number, a fraction in (0, 1), or 'auto'.")
+        return max(1, int(value * n_features))
+    require_integer("n_features_to_select", value, minimum=1)
+    if value > n_features:
+        raise ValueError(
+            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; choose at most {n_features}, "
+            "or 'auto' to stop at convergence."
+        )
+    return int(value)
+
+
+def feature_positions(features: Any, n_features: int, names: Sequence[str] | None, parameter: str) -> np.ndarray:
+    """Indices of features given as indices, names or a boolean mask."""
+    if features is None:
+        return np.empty(0, dtype=np.int64)
+    chosen = np.atleast_1d(np.asarray(features))
+    if chosen.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if chosen.ndim != 1:
+        raise ValueError(f"{parameter} must be a list of feature indices or names, or a mask.")
+    if chosen.dtype == np.bool_:
+        if len(chosen) != n_features:
+            raise ValueError(f"{parameter} is a mask of length {len(chosen)}, but X has {n_features} features.")
+        return np.flatnonzero(chosen)
+    if chosen.dtype.kind in "iu":
+        wrong = chosen[(chosen < -n_features) | (chosen >= n_features)]
+        if len(wrong):
+            raise ValueError(f"{parameter} has index {wrong[0]}, but X has {n_features} features.")
+        positions = np.where(chosen < 0, chosen + n_features, chosen).astype(np.int64)
+    else:
+        if names is None:
+            raise ValueError(f"{parameter} has names, but X has none; give indices or pass X as a data frame.")
+        where = {str(name): position for position, name in enumerate(names)}
+        unknown = [str(name) for name in chosen if str(name) not in where]
+        if unknown:
+            raise ValueError(f"{parameter} names {unknown[0]!r}, which is not a feature of X.")
+        positions = np.array([where[str(name)] for name in chosen], dtype=np.int64)
+    if len(np.unique(positions)) < len(positions):
+        raise ValueError(f"{parameter} names a feature twice.")
+    return positions
+
+
+def require_real(name: str, value: Any, *, above: float = 0.0, at_most: float = np.inf) -> None:
+    """Raise unless ``above < value <= at_most``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not above < value <= at_most:
+        limit = "" if at_most == np.inf else f" and at most {at_most:g}"
+        raise ValueError(f"{name}={value!r} must be a number above {above:g}{limit}.")
+    if not np.isfinite(float(value)):
+        raise ValueError(f"{name}={value!r} must be finite.")
+
+
+def require_integer(name: str, value: Any, *, minimum: int) -> None:
+    """Raise unless the value is a whole number of at least ``minimum``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < minimum:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {minimum}.")
+
+
+def require_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Raise unless the value is one of the choices."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(repr(choice) for choice in choices)}.")
+
+
+def take_columns(X: Any, features: np.ndarray) -> Any:
+    """Some columns of validated data in the format they came in: CSC stays CSC."""
+    if isinstance(X, FeatureSource):
+        return X.columns(features)
+    if sparse.issparse(X):
+        if X.format in ("csc", "csr"):
+            return X[:, features]
+        return X.tocsc()[:, features].asformat(X.format)
+    return X[:, features]

@@ -1,0 +1,96 @@
+"""The protocol through which every algorithm of Coterie sees its features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from scipy import sparse
+
+Columns: TypeAlias = "np.ndarray | sparse.csc_array"
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What one pass over the features tells about each of them.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+        Weighted mean.
+    norm : ndarray of shape (n_features,)
+        Norm of the centred feature, ``sqrt(sum_i w_i (x_i - mean)^2)``; exactly 0 for a constant one.
+    total_weight : float
+        Sum of the sample weights (the number of samples without weights).
+    n_nonzero, largest : ndarray of shape (n_features,) or None
+        Number of nonzeros, and the largest absolute value; sparse sources only.
+    nonnegative : bool
+        Whether all values are known to be at least 0; sparse sources only.
+    """
+
+    mean: np.ndarray
+    norm: np.ndarray
+    total_weight: float
+    n_nonzero: np.ndarray | None = None
+    largest: np.ndarray | None = None
+    nonnegative: bool = False
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Standard deviation of each feature (division by the total weight)."""
+        return self.norm / np.sqrt(self.total_weight)
+
+
+@runtime_checkable
+class FeatureSource(Protocol):
+    """A matrix of samples by features that is read feature by feature.
+
+    Implementations are views: they hold no copy of the data. All methods are pure and may be
+    called from several threads. ``n_threads`` never changes a result.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples, number of features."""
+        ...
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether columns come as CSC (else as an F-ordered array)."""
+        ...
+
+    @property
+    def feature_names(self) -> Sequence[str] | None:
+        """Names of the features, or None; never made up."""
+        ...
+
+    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        """Mean, norm and sparsity of all features in one pass.
+
+        Raises ``ValueError`` that says how many values are NaN or infinite and where the first is.
+        """
+        ...
+
+    def products(
+        self,
+        vectors: np.ndarray,
+        *,
+        centre: np.ndarray | None = None,
+        features: np.ndarray | None = None,
+        n_threads: int = 1,
+    ) -> np.ndarray:
+        """``(X - 1 centre')' vectors`` for vectors of shape (n_samples, k), in one pass.
+
+        ``features`` restricts the product to some features, in that order.
+        """
+        ...
+
+    def columns(self, features: np.ndarray) -> Columns:
+        """Some columns in their own value type, as CSC or in F order."""
+        ...
+
+    def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
+        """All columns in contiguous blocks of at most ``n_features``: (first feature, columns)."""
+        ...

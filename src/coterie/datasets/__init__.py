@@ -1,0 +1,5 @@
+"""Synthetic data with known groups of features."""
+
+from coterie.datasets.synthetic import make_feature_groups, make_support_affiliated
+
+__all__ = ["make_feature_groups", "make_support_affiliated"]

@@ -1,0 +1,1 @@
+"""Group discovery: support features and their affiliated features (GDM)."""

@@ -1,0 +1,74 @@
+"""From the oracle's books to the groups that users see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coterie.discovery.cutting_plane import Round
+from coterie.discovery.groups import FeatureGroup, FeatureGroups, Purity
+from coterie.discovery.oracle import Oracle
+from coterie.discovery.pearson import PearsonCorrelation
+
+# SuSiE's limit: the purity of a larger group is that of so many of its members.
+_PURITY_MEMBERS = 100
+
+
+def assemble_groups(
+    oracle: Oracle, history: Sequence[Round], weights: np.ndarray, names: Sequence[str] | None, *, purity: bool = True
+) -> FeatureGroups:
+    """Groups in order of selection.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        With its support features and affiliations.
+    history : sequence of Round
+        The rounds, which know the scores.
+    weights : ndarray of shape (n_support,)
+        Weights in the model.
+    names : sequence of str or None
+        Names of all features.
+    purity : bool, default=True
+        Whether to compute the correlations between all members of each group.
+    """
+    rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])
+    scores = np.concatenate([entry.scores for entry in history] or [np.empty(0)])
+    books = oracle.affiliations
+    # By group, the most correlated first, then by feature (the books are in order of feature).
+    order = np.lexsort((-np.abs(books.correlation), books.support))
+    bounds = np.searchsorted(books.support[order], np.arange(len(oracle.supports) + 1))
+    groups = []
+    for position, support in enumerate(oracle.supports):
+        own = order[bounds[position] : bounds[position + 1]]
+        members = np.append(support, books.feature[own])
+        groups.append(
+            FeatureGroup(
+                support=int(support),
+                affiliated=books.feature[own],
+                correlation=books.correlation[own],
+                names=None if names is None else tuple(str(names[j]) for j in members),
+                score=float(scores[position]),
+                affiliated_scores=books.score[own],
+                weight=float(weights[position]),
+                round=int(rounds[position]),
+                purity=group_purity(oracle.correlation, members) if purity else None,
+            )
+        )
+    return FeatureGroups(groups)
+
+
+def group_purity(correlation: PearsonCorrelation, members: np.ndarray) -> Purity:
+    """Smallest, mean and median \\|correlation\\| over the pairs of members; 1 for a feature alone.
+
+    Of more than 100 members, 100 are taken at even steps from the most to the least correlated with
+    the support feature (first and last included).
+    """
+    if len(members) == 1:
+        return Purity(1.0, 1.0, 1.0)
+    if len(members) > _PURITY_MEMBERS:
+        members = members[np.linspace(0, len(members) - 1, _PURITY_MEMBERS).round().astype(np.int64)]
+    matrix = np.abs(correlation.between(members, members))
+    pairs = matrix[np.triu_indices(len(members), k=1)]
+    return Purity(float(pairs.min()), float(pairs.mean()), float(np.median(pairs)))

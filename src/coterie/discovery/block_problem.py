@@ -1,0 +1,116 @@
+r"""The quadratic model of a Newton step: a squared sum of block norms plus a quadratic.
+
+.. math:: \min_W \tfrac12\Big(\sum_t\|W_t\|\Big)^2 + \langle G, W - W^0\rangle
+          + \tfrac12\sum_c (W - W^0)_c' H_c (W - W^0)_c
+
+Block coordinate descent finds which blocks are zero; on the others the problem is smooth and a few
+Newton steps end it, however ill-conditioned the columns are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from coterie.kernels.blocks import block_descent
+
+# Unknowns up to which a dense factorisation beats further sweeps.
+_MAX_NEWTON = 2500
+_TOLERANCE = 1e-13
+
+
+def block_norm_sum(coef: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
+    """Sum and maximum of the Frobenius norms of the blocks of rows."""
+    norms = _block_norms(coef, blocks)
+    return float(norms.sum()), float(norms.max(initial=0.0))
+
+
+def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Minimiser of the model around ``start`` with the loss's gradient and Hessian there.
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (n_outputs, p, p)
+    gradient, start : ndarray of shape (p, n_outputs)
+    blocks : ndarray of shape (n_blocks + 1,)
+        Block t is made of the rows ``blocks[t]:blocks[t + 1]``.
+    """
+    linear = gradient - np.einsum("cij,jc->ic", hessian, start)
+    values, vectors = _block_eigenbases(hessian, blocks)
+    coef = np.ascontiguousarray(start, dtype=np.float64).copy()
+    for sweeps in (20, 50, 200, 500):
+        done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
+        if done < sweeps:
+            break
+        if coef.size <= _MAX_NEWTON:
+            coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
+    return coef
+
+
+def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    n_outputs, p, _ = hessian.shape
+    values = np.empty((n_outputs, p))
+    vectors = np.zeros((n_outputs, p, int(np.diff(blocks).max(initial=1))))
+    for c in range(n_outputs):
+        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+            value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
+            values[c, first:last] = np.maximum(value, 0.0)
+            vectors[c, first:last, : last - first] = vector
+    return values, vectors
+
+
+def _block_norms(coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    if len(blocks) < 2:
+        return np.zeros(0)
+    return np.sqrt(np.add.reduceat((coef * coef).sum(axis=1), blocks[:-1]))
+
+
+def _model_value(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> float:
+    curved = np.einsum("cij,jc->ic", hessian, coef)
+    return 0.5 * float(_block_norms(coef, blocks).sum()) ** 2 + float((coef * (linear + 0.5 * curved)).sum())
+
+
+def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """A few damped Newton steps with the zero blocks held at zero; never worse than ``coef``."""
+    n_outputs = coef.shape[1]
+    norms = _block_norms(coef, blocks)
+    if not norms.any():
+        return coef
+    rows = np.repeat(norms > 0, np.diff(blocks))
+    owner = np.repeat(np.arange(len(norms)), np.diff(blocks))[rows]
+    value = _model_value(hessian, linear, coef, blocks)
+    for _ in range(10):
+        norms = _block_norms(coef, blocks)
+        total = norms.sum()
+        unit = coef[rows] / norms[owner][:, None]
+        slope = (linear + np.einsum("cij,jc->ic", hessian, coef))[rows] + total * unit
+        # Second derivative of half the squared sum of norms: u u' + S (I - u_t u_t') / |w_t| by blocks.
+        flat = unit.T.ravel()
+        flat_owner = np.tile(owner, n_outputs)
+        same = flat_owner[:, None] == flat_owner[None, :]
+        system = np.outer(flat, flat) * (1.0 - same * (total / norms[flat_owner])[:, None])
+        system[np.diag_indices_from(system)] += total / norms[flat_owner]
+        size = int(rows.sum())
+        for c in range(n_outputs):
+            part = slice(c * size, (c + 1) * size)
+            system[part, part] += hessian[c][np.ix_(rows, rows)]
+        try:
+            factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return coef
+        solved = linalg.cho_solve(factor, -slope.T.ravel(), check_finite=False)
+        direction = np.zeros_like(coef)
+        direction[rows] = solved.reshape(n_outputs, size).T
+        step = 1.0
+        while step > 1e-4:
+            trial = coef + step * direction
+            trial_value = _model_value(hessian, linear, trial, blocks)
+            if trial_value < value and _block_norms(trial, blocks)[norms > 0].min() > 0:
+                break
+            step *= 0.5
+        else:
+            return coef
+        coef, improvement, value = trial, value - trial_value, trial_value
+        if improvement <= 1e-15 * abs(value):
+            break
+    return coef

@@ -1,0 +1,73 @@
+"""The columns selected so far, in the form the master problem works on."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from coterie.data.source import Columns
+from coterie.kernels import blocks as kernels
+
+
+class DenseDesign:
+    """Selected columns as a centred and scaled float64 array.
+
+    Centring changes nothing but the intercept, and keeps the digits of features with a large mean.
+    """
+
+    def __init__(self, n_samples: int) -> None:
+        self._array = np.empty((n_samples, 0), order="F")
+
+    @property
+    def n_features(self) -> int:
+        return self._array.shape[1]
+
+    def append(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
+        fresh = (np.asarray(columns, dtype=np.float64) - centre) / scale
+        self._array = np.asfortranarray(np.hstack([self._array, fresh]))
+
+    def output(self, coef: np.ndarray) -> np.ndarray:
+        return self._array @ coef
+
+    def scores(self, residual: np.ndarray) -> np.ndarray:
+        return self._array.T @ residual
+
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        active = np.flatnonzero(weight)
+        rows = self._array[active] * np.sqrt(weight[active])[:, None]
+        return rows.T @ rows
+
+
+class SparseDesign:
+    """Selected columns as scaled CSR: every operation is linear in the nonzeros of active samples."""
+
+    def __init__(self, n_samples: int) -> None:
+        self._rows = sparse.csr_array((n_samples, 0), dtype=np.float64)
+
+    @property
+    def n_features(self) -> int:
+        return self._rows.shape[1]
+
+    def append(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
+        """Append columns; they cannot be centred (``centre`` must be zero) without filling them."""
+        fresh = sparse.csc_array(columns, dtype=np.float64, copy=True)
+        fresh.data /= np.repeat(scale, np.diff(fresh.indptr))
+        self._rows = sparse.csr_array(sparse.hstack([self._rows, fresh], format="csr"))
+
+    def output(self, coef: np.ndarray) -> np.ndarray:
+        out = np.empty((self._rows.shape[0], coef.shape[1]))
+        kernels.csr_output(self._rows.indptr, self._rows.indices, self._rows.data, coef, out)
+        return out
+
+    def scores(self, residual: np.ndarray) -> np.ndarray:
+        out = np.empty((self.n_features, residual.shape[1]))
+        kernels.csr_scores(self._rows.indptr, self._rows.indices, self._rows.data, residual, out)
+        return out
+
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        out = np.empty((self.n_features, self.n_features))
+        kernels.csr_gram(self._rows.indptr, self._rows.indices, self._rows.data, weight, out)
+        return out
+
+
+Design = DenseDesign | SparseDesign

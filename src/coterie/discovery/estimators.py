@@ -1,0 +1,455 @@
+"""Group discovery as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from coterie._numba import thread_count
+from coterie._validation import (
+    CallbackSupportMixin,
+    check_features,
+    class_weights,
+    feature_positions,
+    n_features_wanted,
+    read_binary_labels,
+    read_features,
+    read_sample_weight,
+    require_choice,
+    require_integer,
+    require_real,
+    take_columns,
+    with_callbacks,
+)
+from coterie.data.source import FeatureSource
+from coterie.discovery.assembly import assemble_groups
+from coterie.discovery.cutting_plane import CuttingPlane, Round, StoppingRule
+from coterie.discovery.design import DenseDesign, SparseDesign
+from coterie.discovery.groups import FeatureGroups
+from coterie.discovery.losses import Loss, SquaredHinge
+from coterie.discovery.master import Master
+from coterie.discovery.oracle import Oracle, Representative
+from coterie.discovery.pearson import PearsonCorrelation
+from coterie.discovery.selector import GroupSelectorMixin
+from coterie.progress import RoundProgress
+
+
+class _GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
+    """What the group-discovery estimators share: everything but the targets and the loss."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
+        require_choice("correlation", self.correlation, ("pearson",))
+        require_real("threshold", self.threshold, above=0.0, at_most=1.0)
+        require_choice("affiliates", self.affiliates, ("complete", "ranked"))
+        require_choice("keep", self.keep, ("support", "groups"))
+        if not callable(self.representative):
+            require_choice("representative", self.representative, ("score", "medoid"))
+        require_real("C", self.C)
+        require_real("tol", self.tol)
+        if self.max_rounds is not None:
+            require_integer("max_rounds", self.max_rounds, minimum=1)
+
+    def _discover(
+        self, source: FeatureSource, loss: Loss, sample_weight: np.ndarray | None, y: np.ndarray, n_features: int | None
+    ) -> None:
+        """Run the cutting-plane loop and set the fitted attributes."""
+        n_threads = thread_count(self.n_jobs)
+        moments = source.moments(sample_weight, n_threads=n_threads)
+        fixed = self._fixed_features(source, moments.norm, n_features)
+        if not moments.norm.any():
+            raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
+        oracle = Oracle(
+            PearsonCorrelation(source, moments, sample_weight, n_threads=n_threads),
+            threshold=float(self.threshold),
+            scale=moments.scale if self.standardize else None,
+            centred=loss.centred,
+            affiliates=self.affiliates,
+            representative=self.representative,
+        )
+        master = Master(loss, SparseDesign(source.shape[0]) if source.is_sparse else DenseDesign(source.shape[0]))
+        rule = StoppingRule(n_features, int(self.n_features_per_round), self.max_rounds, float(self.tol))
+        limit = None if n_features is None else -(-(n_features - len(fixed)) // int(self.n_features_per_round))
+        limit = limit if self.max_rounds is None else min(limit or self.max_rounds, self.max_rounds)
+        report = _RoundReport(self, limit, y)
+        with RoundProgress(n_features, int(self.verbose), type(self).__name__) as bar:
+
+            def on_round(entry: Round) -> bool:
+                bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
+                return report.round_done(lambda: self._fitted_state(oracle, entry, [*loop.history]))
+
+            loop = CuttingPlane(oracle, master, rule, on_round)
+            loop.run(fixed)
+        self._warn_if_short(loop, n_features)
+        for name, value in self._fitted_state(oracle, loop.history[-1], loop.history).items():
+            setattr(self, name, value)
+        self.history_ = loop.history
+        self.n_rounds_ = loop.history[-1].round
+        self.converged_at_ = loop.converged_at
+        self.objective_ = loop.solution.objective
+        self.dual_gap_ = loop.solution.gap
+        self.dual_coef_ = loop.solution.residual.T
+        self.scores_ = oracle.scores
+        self.n_correlations_evaluated_ = oracle.n_evaluated
+        self.n_correlations_possible_ = source.shape[1] * (source.shape[1] - 1) // 2
+        self.n_passes_ = 1.0 + oracle.n_passes  # the first is that of the moments
+        report.done()
+
+    def _fixed_features(self, source: FeatureSource, norm: np.ndarray, n_features: int | None) -> np.ndarray:
+        fixed = feature_positions(self.fixed_features, source.shape[1], source.feature_names, "fixed_features")
+        constant = fixed[norm[fixed] == 0.0]
+        if len(constant):
+            raise ValueError(f"fixed_features has feature {self._label(constant[0])!r}, which is constant; leave it out.")
+        if n_features is not None and len(fixed) > n_features:
+            raise ValueError(
+                f"fixed_features has {len(fixed)} features, more than n_features_to_select={n_features}, which counts them too."
+            )
+        return fixed
+
+    def _fitted_state(self, oracle: Oracle, entry: Round, history: list[Round]) -> dict[str, Any]:
+        """The attributes that prediction and selection need, as of a round."""
+        supports = np.concatenate([one.features for one in history])
+        scale = np.ones(len(supports)) if oracle.scale is None else oracle.scale[supports]
+        coef = (entry.coef / scale[:, None]).T
+        intercept = entry.intercept.copy()
+        if oracle.centred and not oracle.source.is_sparse:  # the design was centred
+            intercept -= coef @ oracle.correlation.moments.mean[supports]
+        weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
+        return {
+            "groups_": assemble_groups(oracle, history, weights, getattr(self, "feature_names_in_", None)),
+            "support_features_": supports,
+            "support_coef_": coef,
+            "intercept_": intercept,
+            "margin_": entry.margin,
+            "n_features_in_": oracle.source.shape[1],
+        }
+
+    def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
+        found = len(loop.oracle.supports)
+        if n_features is None or found >= n_features:
+            return
+        if loop.exhausted:
+            reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
+        else:
+            reason = f"max_rounds={self.max_rounds} or a callback ended the search"
+        warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=4)
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading the support columns only."""
+        check_is_fitted(self)
+        columns = take_columns(check_features(self, X), self.support_features_)
+        return np.asarray(columns @ self.support_coef_.T) + self.intercept_
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of all features, of shape (n_outputs, n_features); built on demand."""
+        check_is_fitted(self)
+        coef = np.zeros((len(self.support_coef_), self.n_features_in_))
+        coef[:, self.support_features_] = self.support_coef_
+        return coef
+
+
+class _RoundReport:
+    """Tells scikit-learn's callbacks (1.9 and later) about each round."""
+
+    def __init__(self, estimator: Any, max_rounds: int | None, y: np.ndarray) -> None:
+        self.estimator = estimator
+        self.y = y
+        self.context = None
+        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
+            self.context = estimator._init_callback_context(max_subtasks=max_rounds)
+            self.context.call_on_fit_task_begin(estimator=estimator, y=y)
+
+    def round_done(self, state: Any) -> bool:
+        """Report a round; true when a callback asks to stop."""
+        if self.context is None:
+            return False
+        round_context = self.context.subcontext(task_name="round")
+        round_context.call_on_fit_task_begin(estimator=self.estimator, y=self.y)
+        return bool(
+            round_context.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=state)
+        )
+
+    def done(self) -> None:
+        """Report the end of fit."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator, y=self.y)
+
+
+class GroupDiscoveryClassifier(ClassifierMixin, _GroupDiscovery):
+    """Find the few features that predict two classes, and around each one its correlated features.
+
+    The Group Discovery Machine [1]_ [2]_: a linear support vector machine that selects *support
+    features*, no two of them correlated at or over ``threshold``, and collects around each one
+    every *affiliated* feature that is. It is a classifier and a selector at once, exact, with a
+    certified optimality gap in every round, and never forms a matrix of all correlations.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or "auto", default=100
+        Number of support features, or their fraction of all features. ``"auto"`` goes on until the
+        objective has converged to ``tol``.
+
+    n_features_per_round : int, default=10
+        Support features chosen in a round. Smaller is more careful: each choice takes account of
+        all earlier rounds.
+
+    correlation : {"pearson"}, default="pearson"
+        Measure of correlation.
+
+    threshold : float, default=0.7
+        Absolute correlation in (0, 1] from which on two features belong to the same group.
+
+    affiliates : {"complete", "ranked"}, default="complete"
+        ``"complete"`` collects every feature that is correlated with a support feature; ``"ranked"``
+        only those met while looking for support features, as in [2]_.
+
+    representative : {"score", "medoid"} or callable, default="score"
+        Which member of a would-be group is its support feature: the one with the best score, the
+        one most correlated with the others, or the one that a callable picks. It is called with a
+        named tuple with the fields ``features``, ``names``, ``scores`` and ``correlation`` and
+        returns one of ``features``. Anything but ``"score"`` takes one or two passes over the data
+        for each support feature.
+
+    fixed_features : array-like of int, str or bool, default=None
+        Features (indices, names or a mask) that are support features from the start, whatever their
+        scores and correlations; the others are judged beside them. They count towards
+        ``n_features_to_select``.
+
+    keep : {"support", "groups"}, default="support"
+        What :meth:`transform` keeps: the support features, or these and the affiliated ones.
+
+    C : float, default=1.0
+        Weight of the classification errors.
+
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. The papers have none.
+
+    standardize : bool, default=False
+        Judge features by their values divided by their standard deviation. X is not copied, and
+        the weights are those of the original features.
+
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the loss.
+
+    max_rounds : int, default=None
+        Limit of rounds.
+
+    tol : float, default=1e-4
+        Relative precision: of the optimality gap, and of the objective for ``"auto"``.
+
+    n_jobs : int, default=None
+        Number of threads. None: all cores, but one in a worker of a parallel job. The result does
+        not depend on it.
+
+    random_state : int, RandomState instance or None, default=None
+        Nothing is random in this estimator yet; for the family's common signature.
+
+    verbose : int, default=0
+        Show progress: a bar on a terminal, lines elsewhere.
+
+    Attributes
+    ----------
+    groups_ : FeatureGroups
+        Groups in order of selection.
+
+    support_features_ : ndarray of shape (n_support,)
+        Indices of the support features in order of selection.
+
+    support_coef_ : ndarray of shape (1, n_support)
+        Their weights.
+
+    coef_ : ndarray of shape (1, n_features)
+        Weights of all features.
+
+    intercept_ : ndarray of shape (1,)
+        Intercept.
+
+    margin_ : ndarray of shape (1,)
+        The margin that the model leaves between the classes.
+
+    classes_ : ndarray of shape (2,)
+        The classes.
+
+    objective_ : float
+        Objective (the dual one, the paper's theta) of the last round.
+
+    dual_gap_ : float
+        Certified relative optimality gap of the last round.
+
+    history_ : list of Round
+        What happened in each round; ``pandas.DataFrame(model.history_)`` makes a table of it.
+
+    n_rounds_ : int
+        Number of rounds.
+
+    converged_at_ : int or None
+        Round in which the optimum was reached to ``tol``, if it was.
+
+    scores_ : ndarray of shape (n_features,)
+        Scores of all features in the last round.
+
+    dual_coef_ : ndarray of shape (1, n_samples)
+        Dual variables with the signs of their classes.
+
+    n_correlations_evaluated_, n_correlations_possible_ : int
+        Pairs of features whose correlation was computed, and all pairs.
+
+    n_passes_ : float
+        Times the data were read, all told.
+
+    correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
+        Groups of two and more in feature-engine's form.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    coterie.metrics.group_recovery : How much of a known group structure was found.
+    sklearn.svm.LinearSVC : With ``penalty="l1"``, a sparse linear model that keeps one feature of
+        each group at best.
+
+    Notes
+    -----
+    Pearson correlations are computed with the sample weights. Two scores closer than 1e-10 of the
+    best one are tied; ties are broken by the content of the columns, then by name, so the result does
+    not depend on the order of the columns.
+
+    Memory: NumPy arrays (float64, float32, integers, booleans; C or F order; memory maps) and CSC
+    matrices are used as they are. Other sparse formats are converted to CSC, which takes one copy of
+    the nonzeros. On top of the data come a few numbers for each feature and one dense column for
+    each support feature of a round.
+
+    References
+    ----------
+    .. [1] Y. Zhai, M. Tan, I. Tsang, Y. S. Ong, "Discovering support and affiliated features from
+       very high dimensions", ICML 2012.
+    .. [2] Y. Zhai, Y.-S. Ong, I. W. Tsang, "Making trillion correlations feasible in feature
+       grouping and selection", IEEE TPAMI 38(12), 2016.
+
+    Examples
+    --------
+    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie.datasets import make_support_affiliated
+    >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=2)
+    >>> model = GroupDiscoveryClassifier(n_features_to_select=3, n_features_per_round=1)
+    >>> model.fit(data.X, data.y).groups_ == data.groups
+    True
+    >>> model.transform(data.X).shape
+    (400, 3)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = 100,
+        *,
+        n_features_per_round: int = 10,
+        correlation: str = "pearson",
+        threshold: float = 0.7,
+        affiliates: str = "complete",
+        representative: Representative = "score",
+        fixed_features: Any = None,
+        keep: str = "support",
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        class_weight: Any = None,
+        max_rounds: int | None = None,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_features_per_round = n_features_per_round
+        self.correlation = correlation
+        self.threshold = threshold
+        self.affiliates = affiliates
+        self.representative = representative
+        self.fixed_features = fixed_features
+        self.keep = keep
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.max_rounds = max_rounds
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    groups_: FeatureGroups
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GroupDiscoveryClassifier:
+        """Find groups of features that separate two classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; a weight of 2 is the same as having the sample twice.
+
+        Returns
+        -------
+        self : GroupDiscoveryClassifier
+            The fitted estimator.
+        """
+        self._check_parameters()
+        source, y = read_features(self, X, y)
+        n_features = n_features_wanted(self.n_features_to_select, source.shape[1])
+        weight = read_sample_weight(sample_weight, y)
+        self.classes_, labels = read_binary_labels(y, weight)
+        loss_weight = class_weights(self.class_weight, self.classes_, labels, weight)
+        loss = SquaredHinge(labels, loss_weight, self.C, bool(self.fit_intercept))
+        self._discover(source, loss, weight, y, n_features)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed score of each sample: positive for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self._outputs(X)[:, 0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self.classes_[(self.decision_function(X) > 0).astype(np.int64)]

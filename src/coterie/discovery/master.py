@@ -1,0 +1,199 @@
+r"""The master problem: weights of the blocks found so far, with a certificate.
+
+.. math::
+    P(W) = \tfrac12\Big(\sum_t \|W_t\|\Big)^2 + F(XW), \qquad
+    D(\tilde\alpha) = \max_t \tfrac12\|X_t'\tilde\alpha\|^2 + F^*(-\tilde\alpha)
+
+:math:`D + P \ge 0` for every pair, and is 0 only at the optimum (Fenchel duality). The loss gives
+a feasible :math:`\tilde\alpha` at every :math:`W`, so the gap is a certificate at every step.
+
+**Solver**: proximal Newton. The loss is piecewise quadratic (squared hinge) or quadratic (squared
+loss), so each step minimises :math:`R` plus the exact local model, a problem in as many variables as
+there are support features; a line search on :math:`P` makes it global, and the active set of the
+optimum is reached after a few steps, where the model is exact. Where the classes are separable the
+active set is smaller than the number of weights and that does not hold: then an interior-point
+method on the dual comes first (:mod:`coterie.discovery.interior_point`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from coterie.discovery.block_problem import block_norm_sum, minimise_block_model
+from coterie.discovery.design import Design
+from coterie.discovery.interior_point import interior_point
+from coterie.discovery.losses import Loss, LossState, SimplexLoss
+
+# Relative gap under which a step without progress is a sign of rounding, not of a hard problem.
+_NEAR = 1e-7
+# Newton steps before the problem is taken for a separable one; steps that polish its solution.
+_NEWTON_STEPS = 15
+_POLISH_STEPS = 6
+
+
+@dataclass(frozen=True)
+class MasterSolution:
+    """What a master problem hands back.
+
+    Attributes
+    ----------
+    objective : float
+        The dual objective :math:`D`, an upper bound of the optimum :math:`\\theta`.
+    bound : float
+        :math:`-P`, a lower bound of it.
+    gap : float
+        ``(objective - bound) / scale`` with the scale the larger of their absolute values.
+    n_iter : int
+        Newton steps.
+    coef : ndarray of shape (n_selected, n_outputs)
+        Weights of the design's columns, block after block.
+    residual : ndarray of shape (n_samples, n_outputs)
+        The dual solution :math:`\\tilde\\alpha`: it makes the next round's scores.
+    state : LossState
+        The loss at the weights: intercept, margin.
+    """
+
+    objective: float
+    bound: float
+    gap: float
+    n_iter: int
+    coef: np.ndarray
+    residual: np.ndarray
+    state: LossState
+
+
+class Master:
+    """The restricted problem over a growing list of blocks, warm-started from round to round.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss with its targets.
+    design : DenseDesign or SparseDesign
+        Columns selected so far; this object appends to it.
+    precision : float
+        Relative gap at which Newton's method stops. It is far below the tolerance that the caller
+        promises, because the last digits cost one step and make the next ranking reproducible.
+    """
+
+    def __init__(self, loss: Loss, design: Design, *, precision: float = 1e-12) -> None:
+        self.loss = loss
+        self.design = design
+        self.precision = precision
+        self._separable = False
+        self.blocks = np.zeros(1, dtype=np.int64)
+        self._coef = np.zeros((0, loss.n_outputs))
+        self._state = loss.evaluate(np.zeros((len(loss.strata), loss.n_outputs)))
+
+    @property
+    def start(self) -> MasterSolution:
+        """The solution without any feature: its residual starts the first round."""
+        state = self._state
+        return MasterSolution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state)
+
+    def add_block(self, columns: object, centre: np.ndarray, scale: np.ndarray) -> None:
+        """Add a block of columns, with weight zero."""
+        self.design.append(columns, centre, scale)  # type: ignore[arg-type]  # dense columns for a dense design
+        self.blocks = np.append(self.blocks, self.design.n_features)
+        n_new = self.design.n_features - len(self._coef)
+        self._coef = np.vstack([self._coef, np.zeros((n_new, self.loss.n_outputs))])
+
+    def solve(self) -> MasterSolution:
+        """Solve to the precision, or as far as floating point allows."""
+        best = None
+        if not self._separable:
+            best = self._newton(self._coef, _NEWTON_STEPS)
+            self._separable = best.gap > _NEAR and hasattr(self.loss, "mass")
+        if self._separable:
+            coef, residual = interior_point(self.design, cast(SimplexLoss, self.loss), self.blocks)
+            inner = self._certify(coef, self.loss.evaluate(self.design.output(coef), self._state), residual)
+            polished = self._newton(coef, _POLISH_STEPS)
+            best = min([inner, polished, *([best] if best else [])], key=lambda solution: solution.gap)
+        assert best is not None
+        self._coef, self._state = best.coef, best.state
+        return best
+
+    def _newton(self, coef: np.ndarray, max_steps: int) -> MasterSolution:
+        """Proximal Newton steps from the given weights; the best solution met."""
+        outputs = self.design.output(coef)
+        state = self.loss.evaluate(outputs, self._state)
+        best: MasterSolution | None = None
+        stalled = 0
+        for iteration in range(max_steps + 1):
+            gradient = -self.design.scores(state.residual)
+            current = self._certify(coef, state, state.residual, gradient, iteration)
+            # Near the optimum every Newton step gains digits, until rounding stops it.
+            stalled = stalled + 1 if best is not None and 0.5 * best.gap <= current.gap < _NEAR else 0
+            if best is None or current.gap <= best.gap:
+                best = current
+            if current.gap <= self.precision or stalled >= 3 or iteration == max_steps:
+                break
+            target = minimise_block_model(self._hessian(state), gradient, coef, self.blocks)
+            step = self._line_search(coef, outputs, -current.bound, gradient, target, state)
+            if step is None:
+                break
+            coef, outputs, state = step
+        assert best is not None
+        return best
+
+    def _certify(
+        self,
+        coef: np.ndarray,
+        state: LossState,
+        residual: np.ndarray,
+        scores: np.ndarray | None = None,
+        n_iter: int = 0,
+    ) -> MasterSolution:
+        """Primal and dual objective of a pair of weights and feasible residuals."""
+        if scores is None:
+            scores = self.design.scores(residual)
+        conjugate = state.conjugate if residual is state.residual else cast(SimplexLoss, self.loss).conjugate(residual)
+        primal = 0.5 * block_norm_sum(coef, self.blocks)[0] ** 2 + state.value
+        dual = 0.5 * block_norm_sum(scores, self.blocks)[1] ** 2 + conjugate
+        gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
+        if not np.isfinite(gap):
+            gap = np.inf
+        return MasterSolution(dual, -primal, max(gap, 0.0), n_iter, coef, residual, state)
+
+    def _hessian(self, state: LossState) -> np.ndarray:
+        """Hessian of the loss in the weights of each output, eliminated offsets projected out."""
+        p = self.design.n_features
+        hessian = np.empty((self.loss.n_outputs, p, p))
+        for c in range(self.loss.n_outputs):
+            weight = state.curvature[:, c]
+            strata = np.zeros((len(weight), self.loss.n_strata))
+            for e in range(self.loss.n_strata):
+                strata[:, e] = np.where(self.loss.strata[:, c] == e, weight * self.loss.signs[:, c], 0.0)
+            mixed = self.design.scores(strata)
+            total = np.abs(strata).sum(axis=0)
+            mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
+            hessian[c] = self.design.gram(weight) - mixed @ mixed.T
+        return hessian
+
+    def _line_search(
+        self,
+        coef: np.ndarray,
+        outputs: np.ndarray,
+        primal: float,
+        gradient: np.ndarray,
+        target: np.ndarray,
+        state: LossState,
+    ) -> tuple[np.ndarray, np.ndarray, LossState] | None:
+        """Halve the step until the primal decreases enough; None when it does not any more."""
+        direction = target - coef
+        along = self.design.output(direction)
+        norms, norms_target = block_norm_sum(coef, self.blocks)[0], block_norm_sum(target, self.blocks)[0]
+        predicted = float((gradient * direction).sum()) + 0.5 * (norms_target**2 - norms**2)
+        step = 1.0
+        for _ in range(40):
+            trial = coef + step * direction
+            trial_outputs = outputs + step * along
+            trial_state = self.loss.evaluate(trial_outputs, state)
+            value = 0.5 * block_norm_sum(trial, self.blocks)[0] ** 2 + trial_state.value
+            if value <= primal + 1e-4 * step * predicted + 1e-15 * abs(primal):
+                return trial, trial_outputs, trial_state
+            step *= 0.5
+        return None

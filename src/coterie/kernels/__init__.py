@@ -1,0 +1,1 @@
+"""Plain compiled functions over columns, dense and CSC twins side by side."""
