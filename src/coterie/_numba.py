@@ -7,7 +7,7 @@ columns among ordinary Python threads.
 
 Why not ``njit(parallel=True)``? Its threading layers are the trouble: ``workqueue`` kills the
 interpreter when two threads enter a kernel at once, GNU OpenMP kills a forked child, and either
-doubles the compile time. GIL-free kernels on a short-lived thread pool are safe under threads,
+doubles the compile time. GIL-free kernels on a thread pool of each process are safe under threads,
 after a fork and inside worker processes, and every column is computed by exactly one call in a
 fixed order of summation, so the result does not depend on the number of threads or chunks.
 """
@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import numba
@@ -79,16 +79,37 @@ def thread_count(n_jobs: int | None = None) -> int:
     return min([cpu_count(), *limits])
 
 
-def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int], n_threads: int) -> None:
-    """Call ``task(start, stop)`` for each pair of neighbouring boundaries, on ``n_threads`` threads."""
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """A pool of this process; a forked child does not see its parent's (whose threads it lacks)."""
+    key = (os.getpid(), n_threads)
+    if key not in _pools:
+        # Two threads may both come here; the pool that loses is used once and dropped.
+        _pools.setdefault(key, ThreadPoolExecutor(n_threads, thread_name_prefix="coterie"))
+    return _pools[key]
+
+
+def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | np.ndarray, n_threads: int) -> None:
+    """Call ``task(start, stop)`` for each pair of neighbouring boundaries, on ``n_threads`` threads.
+
+    Tasks must not call this function themselves.
+    """
     chunks = [(int(a), int(b)) for a, b in zip(boundaries[:-1], boundaries[1:], strict=True) if b > a]
     if n_threads == 1 or len(chunks) < 2:
         for start, stop in chunks:
             task(start, stop)
         return
-    with ThreadPoolExecutor(min(n_threads, len(chunks)), thread_name_prefix="coterie") as pool:
-        for future in [pool.submit(task, start, stop) for start, stop in chunks]:
+    pool = _pool(n_threads)
+    futures = [pool.submit(task, start, stop) for start, stop in chunks]
+    try:
+        for future in futures:
             future.result()
+    finally:  # after an error or Ctrl-C nothing may go on writing to the caller's arrays
+        for future in futures:
+            future.cancel()
+        wait(futures)
 
 
 def even_boundaries(cost: np.ndarray | int, n_threads: int) -> np.ndarray:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from coterie._numba import even_boundaries, read_only, run_chunks
-from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.kernels import columns as kernels
+from coterie.kernels.correlation import within_angle
 
+# Columns that one pass of strong_products compares a dense feature with: a bit each.
+_MASK_BITS = 16
+_NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
 
@@ -57,19 +61,19 @@ class DenseSource:
         n_samples, n_features = self.shape
         weight = _weights(sample_weight, n_samples)
         first = int(np.argmax(weight > 0))
-        out = np.empty((3, n_features))
+        mean, norm, finite = np.empty(n_features), np.empty(n_features), np.empty(n_features, dtype=np.bool_)
         if self._feature_major:
             matrix, task = self._array.T, kernels.feature_major_moments
         else:
             matrix, task = self._array, kernels.sample_major_moments
         with np.errstate(all="ignore"):
             run_chunks(
-                lambda start, stop: task(matrix, weight, first, out, start, stop),
+                lambda start, stop: task(matrix, weight, first, mean, norm, finite, start, stop),
                 even_boundaries(n_features, n_threads),
                 n_threads,
             )
-        _refuse_bad_values(self, out)
-        return Moments(out[kernels.MEAN], out[kernels.NORM], float(weight.sum()))
+        _refuse_bad_values(self, finite, norm)
+        return Moments(mean, norm, float(weight.sum()))
 
     def products(
         self,
@@ -77,14 +81,15 @@ class DenseSource:
         *,
         centre: np.ndarray | None = None,
         features: np.ndarray | None = None,
+        out: np.ndarray | None = None,
         n_threads: int = 1,
     ) -> np.ndarray:
         n_features = self.shape[1] if features is None else len(features)
         rows = read_only(np.ascontiguousarray(vectors.T, dtype=np.float64))
-        middle = read_only(np.zeros(self.shape[1]) if centre is None else centre)
+        middle = read_only(_NO_CENTRE if centre is None else centre)
         chosen = _chosen(features)
         everything = features is None
-        out = np.empty((n_features, rows.shape[0]))
+        out = np.empty((n_features, rows.shape[0])) if out is None else out
         if self._feature_major:
             matrix, task = self._array.T, kernels.feature_major_products
         else:
@@ -95,6 +100,63 @@ class DenseSource:
             n_threads,
         )
         return out
+
+    def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
+        parts = []
+        for first in range(0, len(query.limits), _MASK_BITS):
+            batch = slice(first, first + _MASK_BITS)
+            parts.append(self._strong_batch(query, batch, moments, n_threads))
+        return _joined(parts)
+
+    def _strong_batch(self, query: StrongQuery, batch: slice, moments: Moments, n_threads: int) -> StrongPairs:
+        """Strong products with at most 16 columns."""
+        rows = read_only(np.ascontiguousarray(query.columns[:, batch].T, dtype=np.float64))
+        threshold = float(query.limits[batch].min())
+        wanted = self._within_angle(query, batch, moments, n_threads)
+        head = self._head(rows, threshold) if query.tail_bound else rows.shape[1]
+        tails = np.sqrt((rows[:, head:] ** 2).sum(axis=1))
+        if self._feature_major:
+            matrix, task = self._array.T, kernels.feature_major_strong_products
+        else:
+            matrix, task = self._array, kernels.sample_major_strong_products
+        found = _collect(
+            lambda found, start, stop: task(
+                matrix, rows, tails, head, moments.mean, moments.norm, threshold, wanted, found, start, stop
+            ),
+            even_boundaries(self.shape[1], n_threads),
+            n_threads,
+        )
+        feature, position, product = found
+        strong = np.abs(product) >= moments.norm[feature] * query.limits[batch][position]
+        n_evaluated = int(np.bitwise_count(wanted).sum(dtype=np.int64))
+        return StrongPairs(
+            feature[strong], position[strong] + batch.start, product[strong], n_evaluated, int(np.count_nonzero(wanted))
+        )
+
+    def _within_angle(self, query: StrongQuery, batch: slice, moments: Moments, n_threads: int) -> np.ndarray:
+        lowest, highest = query.lowest[batch], query.highest[batch]
+        if query.exemplar is None:
+            return np.where(moments.norm > 0, 2 ** len(lowest) - 1, 0).astype(np.uint16)
+        wanted, exemplar = np.empty(self.shape[1], dtype=np.uint16), query.exemplar
+        run_chunks(
+            lambda start, stop: within_angle(
+                exemplar.scores, exemplar.shift, moments.mean, moments.norm, exemplar.norm, lowest, highest, wanted, start, stop
+            ),
+            even_boundaries(self.shape[1], n_threads),
+            n_threads,
+        )
+        return wanted
+
+    @staticmethod
+    def _head(rows: np.ndarray, threshold: float) -> int:
+        """Samples after which a feature that has shown no correlation can be given up."""
+        n_samples = rows.shape[1]
+        longest = float(np.sqrt((rows**2).sum(axis=1)).max(initial=0.0))
+        if longest == 0.0:
+            return n_samples
+        # An uncorrelated feature has about (1 - head) of both norms left; the margin is for its noise.
+        share = 1.0 - min(threshold / longest, 1.0) + 0.05 + 3.0 / np.sqrt(n_samples)
+        return min(n_samples, int(np.ceil(share * n_samples)))
 
     def columns(self, features: np.ndarray) -> Columns:
         return np.asfortranarray(self._array[:, features])
@@ -128,7 +190,7 @@ class SparseSource:
     >>> from coterie.data import SparseSource
     >>> source = SparseSource(sparse.csc_array([[1.0, 0.0], [0.0, 0.0]]))
     >>> source.moments().n_nonzero
-    array([1., 0.])
+    array([1, 0], dtype=int32)
     """
 
     is_sparse = True
@@ -146,20 +208,25 @@ class SparseSource:
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         weight = _weights(sample_weight, self._n_samples)
-        out = np.empty((5, self._n_features))
+        mean, norm = np.empty(self._n_features), np.empty(self._n_features)
+        finite = np.empty(self._n_features, dtype=np.bool_)
+        counts = np.empty(self._n_features, dtype=np.int32 if self._n_samples < 2**31 else np.int64)
+        largest = np.empty(self._n_features, dtype=np.float32)
         with np.errstate(all="ignore"):
             run_chunks(
-                lambda start, stop: kernels.csc_moments(self._indptr, self._indices, self._values, weight, out, start, stop),
+                lambda start, stop: kernels.csc_moments(
+                    self._indptr, self._indices, self._values, weight, mean, norm, finite, counts, largest, start, stop
+                ),
                 even_boundaries(self._indptr, n_threads),
                 n_threads,
             )
-        _refuse_bad_values(self, out)
+        _refuse_bad_values(self, finite, norm)
         return Moments(
-            out[kernels.MEAN],
-            out[kernels.NORM],
+            mean,
+            norm,
             float(weight.sum()),
-            n_nonzero=out[kernels.NONZERO],
-            largest=out[kernels.LARGEST],
+            n_nonzero=counts,
+            largest=largest,
             nonnegative=self._values.dtype.kind == "u" or self._values.min(initial=0) >= 0,
         )
 
@@ -169,29 +236,61 @@ class SparseSource:
         *,
         centre: np.ndarray | None = None,
         features: np.ndarray | None = None,
+        out: np.ndarray | None = None,
         n_threads: int = 1,
     ) -> np.ndarray:
         rows = read_only(np.ascontiguousarray(vectors, dtype=np.float64))
         chosen = _chosen(features)
         everything = features is None
-        if everything:
-            n_features, cost = self._n_features, self._indptr
-        else:
-            n_features = len(chosen)
-            cost = np.zeros(n_features + 1, dtype=np.int64)
-            np.cumsum(self._indptr[chosen + 1] - self._indptr[chosen], out=cost[1:])
-        out = np.empty((n_features, rows.shape[1]))
+        n_features = self._n_features if everything else len(chosen)
+        middle, totals = self._centring(rows, centre)
+        out = np.empty((n_features, rows.shape[1])) if out is None else out
         run_chunks(
             lambda start, stop: kernels.csc_products(
-                self._indptr, self._indices, self._values, rows, chosen, everything, out, start, stop
+                self._indptr, self._indices, self._values, rows, totals, middle, chosen, everything, out, start, stop
             ),
-            even_boundaries(cost, n_threads),
+            even_boundaries(self._indptr if everything else self._cost(chosen), n_threads),
             n_threads,
         )
-        if centre is not None:
-            for k, total in enumerate(rows.sum(axis=0)):
-                out[:, k] -= total * (centre if everything else centre[chosen])
         return out
+
+    def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
+        # Supports in order of the nonzeros they ask for, so that a feature can stop at the first too many.
+        order = np.argsort(query.fewest, kind="stable")
+        rows = sparse.csc_array(query.columns)[:, order].tocsr()
+        limits, means = query.limits[order], query.means[order]
+        exemplar = query.exemplar
+        if exemplar is None:  # any scores do: the interval is open
+            exemplar = Exemplar(moments.norm, 0.0, 1.0)
+        counts: list[int] = []
+
+        def task(found: np.ndarray, start: int, stop: int) -> int:
+            count, evaluated = kernels.csc_strong_products(
+                self._indptr, self._indices, self._values, moments.mean, moments.norm, moments.total_weight,
+                exemplar.scores, exemplar.shift, exemplar.norm, float(query.lowest.min()), float(query.highest.max()),
+                rows.indptr, rows.indices, rows.data, query.fewest[order], means, limits,
+                float((np.abs(means) / limits).max()), found, start, stop,
+            )  # fmt: skip
+            if count <= len(found):  # otherwise the chunk is done again
+                counts.append(evaluated)
+            return int(count)
+
+        feature, position, product = _collect(task, even_boundaries(self._indptr, n_threads), n_threads)
+        position = order[position]
+        sort = np.lexsort((position, feature))
+        n_read = int(np.count_nonzero(np.diff(self._indptr) >= query.fewest.min()))
+        return StrongPairs(feature[sort], position[sort], product[sort], sum(counts), n_read)
+
+    def _centring(self, rows: np.ndarray, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """What to subtract: the centre of each feature, times the sum of each vector."""
+        if centre is None:
+            return _NO_CENTRE, np.zeros(rows.shape[1])
+        return read_only(centre), rows.sum(axis=0)
+
+    def _cost(self, features: np.ndarray) -> np.ndarray:
+        cost = np.zeros(len(features) + 1, dtype=np.int64)
+        np.cumsum(self._indptr[features + 1] - self._indptr[features], out=cost[1:])
+        return cost
 
     def columns(self, features: np.ndarray) -> Columns:
         chosen = np.asarray(features, dtype=np.int64)
@@ -241,6 +340,34 @@ def as_source(X: Any, feature_names: Sequence[str] | None = None) -> FeatureSour
     return DenseSource(np.asarray(X), feature_names)
 
 
+def _joined(parts: list[StrongPairs]) -> StrongPairs:
+    """Batches of columns one after the other, in order of feature, then column."""
+    feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    sort = np.lexsort((position, feature))
+    return StrongPairs(
+        feature[sort], position[sort], product[sort], sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)
+    )
+
+
+def _collect(
+    task: Callable[[np.ndarray, int, int], int], boundaries: np.ndarray, n_threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows found by the chunks, in order of the chunks: (feature, position, product)."""
+    parts: dict[int, np.ndarray] = {}
+
+    def run(start: int, stop: int) -> None:
+        found = np.empty((16384, 3))
+        count = task(found, start, stop)
+        if count > len(found):
+            found = np.empty((count, 3))
+            task(found, start, stop)
+        parts[start] = found[:count]
+
+    run_chunks(run, boundaries, n_threads)
+    found = np.concatenate([np.empty((0, 3)), *(parts[start] for start in sorted(parts))])
+    return found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy()
+
+
 def _weights(sample_weight: np.ndarray | None, n_samples: int) -> np.ndarray:
     return read_only(np.ones(n_samples) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64))
 
@@ -249,9 +376,9 @@ def _chosen(features: np.ndarray | None) -> np.ndarray:
     return _NO_FEATURES if features is None else read_only(np.ascontiguousarray(features, dtype=np.int64))
 
 
-def _refuse_bad_values(source: DenseSource | SparseSource, out: np.ndarray) -> None:
+def _refuse_bad_values(source: DenseSource | SparseSource, finite: np.ndarray, norm: np.ndarray) -> None:
     """Raise an error that counts and places NaN, infinite or too large values."""
-    bad = np.flatnonzero(~(out[kernels.FINITE] == 0.0))
+    bad = np.flatnonzero(~finite)
     names = source.feature_names
     if len(bad):
         count = sum(len(source.bad_values(int(feature))) for feature in bad)
@@ -261,7 +388,7 @@ def _refuse_bad_values(source: DenseSource | SparseSource, out: np.ndarray) -> N
             f"Input X contains {count} NaN or infinite value(s) in {len(bad)} feature(s); the first is in sample {sample} of "
             f"feature {label}. Impute them (for instance with sklearn.impute.SimpleImputer) or drop those features or samples."
         )
-    huge = np.flatnonzero(~np.isfinite(out[kernels.NORM]))
+    huge = np.flatnonzero(~np.isfinite(norm))
     if len(huge):
         feature = int(huge[0])
         label = f"{feature}" if names is None else f"{feature} ({names[feature]!r})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -24,8 +24,10 @@ class Moments:
         Norm of the centred feature, ``sqrt(sum_i w_i (x_i - mean)^2)``; exactly 0 for a constant one.
     total_weight : float
         Sum of the sample weights (the number of samples without weights).
-    n_nonzero, largest : ndarray of shape (n_features,) or None
-        Number of nonzeros, and the largest absolute value; sparse sources only.
+    n_nonzero : ndarray of int of shape (n_features,) or None
+        Number of nonzeros; sparse sources only.
+    largest : ndarray of shape (n_features,) or None
+        At least the largest absolute value (float32, rounded up); sparse sources only.
     nonnegative : bool
         Whether all values are known to be at least 0; sparse sources only.
     """
@@ -41,6 +43,66 @@ class Moments:
     def scale(self) -> np.ndarray:
         """Standard deviation of each feature (division by the total weight)."""
         return self.norm / np.sqrt(self.total_weight)
+
+
+@dataclass(frozen=True)
+class Exemplar:
+    r"""Scores of all features with one vector, which the angle bound compares.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_features,)
+        :math:`f_j'\tilde\alpha`; NaN where it is not known.
+    shift : float
+        What the mean is multiplied by to centre the scores: 0 when they are centred already, else
+        the sum of :math:`\tilde\alpha`.
+    norm : float
+        Norm of the centred exemplar :math:`\tilde\alpha / \omega` in the weighted inner product.
+    """
+
+    scores: np.ndarray
+    shift: float
+    norm: float
+
+
+@dataclass(frozen=True)
+class StrongQuery:
+    """What :meth:`FeatureSource.strong_products` is asked for.
+
+    Attributes
+    ----------
+    columns : ndarray or CSC array of shape (n_samples, k)
+        For dense sources the weighted and centred columns; for sparse sources the weighted ones.
+    means, limits : ndarray of shape (k,)
+        Means of the columns, and the \\|product\\| over the feature's norm to reach.
+    fewest : ndarray of shape (k,)
+        Nonzeros that a feature needs for a strong product (sparse sources).
+    exemplar : Exemplar or None
+        Scores for the angle bound.
+    lowest, highest : ndarray of shape (k,)
+        \\|correlation\\| with the exemplar that a feature must have for a strong product.
+    tail_bound : bool
+        Whether a feature may be given up early (only right for equal sample weights).
+    """
+
+    columns: Columns
+    means: np.ndarray
+    limits: np.ndarray
+    fewest: np.ndarray
+    exemplar: Exemplar | None
+    lowest: np.ndarray
+    highest: np.ndarray
+    tail_bound: bool
+
+
+class StrongPairs(NamedTuple):
+    """Pairs of a feature and a column with a strong product, and what finding them took."""
+
+    feature: np.ndarray
+    position: np.ndarray
+    product: np.ndarray
+    n_evaluated: int
+    n_read: int
 
 
 @runtime_checkable
@@ -79,11 +141,20 @@ class FeatureSource(Protocol):
         *,
         centre: np.ndarray | None = None,
         features: np.ndarray | None = None,
+        out: np.ndarray | None = None,
         n_threads: int = 1,
     ) -> np.ndarray:
         """``(X - 1 centre')' vectors`` for vectors of shape (n_samples, k), in one pass.
 
-        ``features`` restricts the product to some features, in that order.
+        ``features`` restricts the product to some features, in that order. ``out`` is an array of
+        the result's shape to reuse.
+        """
+        ...
+
+    def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
+        """Large products of the centred features with a few columns, without a table of all products.
+
+        ``moments`` are those of the source (with the query's sample weights).
         """
         ...
 

@@ -16,7 +16,11 @@ _PURITY_MEMBERS = 100
 
 
 def assemble_groups(
-    oracle: Oracle, history: Sequence[Round], weights: np.ndarray, names: Sequence[str] | None, *, purity: bool = True
+    oracle: Oracle,
+    history: Sequence[Round],
+    weights: np.ndarray,
+    names: Sequence[str] | None,
+    final_scores: np.ndarray,
 ) -> FeatureGroups:
     """Groups in order of selection.
 
@@ -30,12 +34,12 @@ def assemble_groups(
         Weights in the model.
     names : sequence of str or None
         Names of all features.
-    purity : bool, default=True
-        Whether to compute the correlations between all members of each group.
+    final_scores : ndarray of shape (n_features,)
+        Scores of all features for the final dual variables.
     """
     rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])
     scores = np.concatenate([entry.scores for entry in history] or [np.empty(0)])
-    books = oracle.affiliations
+    books = oracle.collect()
     # By group, the most correlated first, then by feature (the books are in order of feature).
     order = np.lexsort((-np.abs(books.correlation), books.support))
     bounds = np.searchsorted(books.support[order], np.arange(len(oracle.supports) + 1))
@@ -50,10 +54,10 @@ def assemble_groups(
                 correlation=books.correlation[own],
                 names=None if names is None else tuple(str(names[j]) for j in members),
                 score=float(scores[position]),
-                affiliated_scores=books.score[own],
+                affiliated_scores=final_scores[books.feature[own]],
                 weight=float(weights[position]),
                 round=int(rounds[position]),
-                purity=group_purity(oracle.correlation, members) if purity else None,
+                purity=group_purity(oracle.correlation, members),
             )
         )
     return FeatureGroups(groups)
@@ -69,6 +73,6 @@ def group_purity(correlation: PearsonCorrelation, members: np.ndarray) -> Purity
         return Purity(1.0, 1.0, 1.0)
     if len(members) > _PURITY_MEMBERS:
         members = members[np.linspace(0, len(members) - 1, _PURITY_MEMBERS).round().astype(np.int64)]
-    matrix = np.abs(correlation.between(members, members))
+    matrix = np.abs(correlation.within(members))
     pairs = matrix[np.triu_indices(len(members), k=1)]
     return Purity(float(pairs.min()), float(pairs.mean()), float(np.median(pairs)))

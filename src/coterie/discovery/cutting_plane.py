@@ -28,8 +28,6 @@ class Round:
         Their scores in this round.
     n_support : int
         Support features so far.
-    n_affiliated : int
-        Affiliated features so far.
     objective, bound, gap : float
         Dual objective (the paper's theta), its certified lower bound, and their relative difference.
     violation : float
@@ -52,7 +50,6 @@ class Round:
     features: np.ndarray
     scores: np.ndarray
     n_support: int
-    n_affiliated: int
     objective: float
     bound: float
     gap: float
@@ -176,7 +173,6 @@ class CuttingPlane:
             features=features,
             scores=block.scores,
             n_support=len(oracle.supports),
-            n_affiliated=len(oracle.affiliations.feature),
             objective=solution.objective,
             bound=solution.bound,
             gap=solution.gap,

@@ -87,12 +87,12 @@ class _GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
 
             def on_round(entry: Round) -> bool:
                 bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
-                return report.round_done(lambda: self._fitted_state(oracle, entry, [*loop.history]))
+                return report.round_done(lambda: self._fitted_state(oracle, entry, [*loop.history], loop.solution.residual))
 
             loop = CuttingPlane(oracle, master, rule, on_round)
             loop.run(fixed)
         self._warn_if_short(loop, n_features)
-        for name, value in self._fitted_state(oracle, loop.history[-1], loop.history).items():
+        for name, value in self._fitted_state(oracle, loop.history[-1], loop.history, loop.solution.residual).items():
             setattr(self, name, value)
         self.history_ = loop.history
         self.n_rounds_ = loop.history[-1].round
@@ -100,7 +100,6 @@ class _GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         self.objective_ = loop.solution.objective
         self.dual_gap_ = loop.solution.gap
         self.dual_coef_ = loop.solution.residual.T
-        self.scores_ = oracle.scores
         self.n_correlations_evaluated_ = oracle.n_evaluated
         self.n_correlations_possible_ = source.shape[1] * (source.shape[1] - 1) // 2
         self.n_passes_ = 1.0 + oracle.n_passes  # the first is that of the moments
@@ -117,7 +116,7 @@ class _GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             )
         return fixed
 
-    def _fitted_state(self, oracle: Oracle, entry: Round, history: list[Round]) -> dict[str, Any]:
+    def _fitted_state(self, oracle: Oracle, entry: Round, history: list[Round], residual: np.ndarray) -> dict[str, Any]:
         """The attributes that prediction and selection need, as of a round."""
         supports = np.concatenate([one.features for one in history])
         scale = np.ones(len(supports)) if oracle.scale is None else oracle.scale[supports]
@@ -126,8 +125,10 @@ class _GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         if oracle.centred and not oracle.source.is_sparse:  # the design was centred
             intercept -= coef @ oracle.correlation.moments.mean[supports]
         weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
+        scores = oracle.final_scores(residual)
         return {
-            "groups_": assemble_groups(oracle, history, weights, getattr(self, "feature_names_in_", None)),
+            "groups_": assemble_groups(oracle, history, weights, getattr(self, "feature_names_in_", None), scores),
+            "scores_": scores,
             "support_features_": supports,
             "support_coef_": coef,
             "intercept_": intercept,
@@ -298,7 +299,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, _GroupDiscovery):
         Round in which the optimum was reached to ``tol``, if it was.
 
     scores_ : ndarray of shape (n_features,)
-        Scores of all features in the last round.
+        Scores of all features for the final dual variables: what each could still add.
 
     dual_coef_ : ndarray of shape (1, n_samples)
         Dual variables with the signs of their classes.

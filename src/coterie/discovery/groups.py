@@ -41,7 +41,7 @@ class FeatureGroup:
     score : float
         Score of the support feature in the round that chose it.
     affiliated_scores : ndarray of shape (n_affiliated,)
-        Scores of the affiliated features in the round that found them.
+        Scores of the affiliated features for the final dual variables.
     weight : float or None
         Weight of the support feature in the model (the norm over classes where there are several).
     round : int

@@ -2,8 +2,9 @@ r"""The oracle: the most violated block, found by correlation redundancy matchin
 
 With the current dual variables, walk the features by :math:`|s_j| = |f_j'\tilde\alpha|` downwards. A
 feature that is correlated with a support feature joins its group; any other is a new support
-feature (TPAMI Algorithm 2). In ``"complete"`` mode one pass over all features then collects every
-member of the new groups, in ``"ranked"`` mode (the paper's) only the features met on the walk are.
+feature (TPAMI Algorithm 2). The groups are the features met on the walk in ``"ranked"`` mode (the
+paper's); in ``"complete"`` mode (ours) one last pass over all features collects every member. The
+support features are the same in both.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.discovery.pearson import ROUNDING, Exemplar, PearsonCorrelation
-from coterie.discovery.ranking import by_content, ranked_chunks
+from coterie.data.source import Exemplar
+from coterie.discovery.pearson import ROUNDING, PearsonCorrelation
+from coterie.discovery.ranking import Ranking, Reach, by_content
 
 
 class CandidateGroup(NamedTuple):
@@ -55,21 +57,27 @@ class Affiliations:
     def empty(cls) -> Affiliations:
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
+    def where(self, keep: np.ndarray) -> Affiliations:
+        """The rows of a mask or index."""
+        return Affiliations(self.feature[keep], self.support[keep], self.correlation[keep], self.score[keep])
+
     def merged(self, other: Affiliations) -> Affiliations:
         """Each feature with the support feature of largest \\|correlation\\|; ties to the earlier one."""
-        feature = np.concatenate([self.feature, other.feature])
-        support = np.concatenate([self.support, other.support])
-        correlation = np.concatenate([self.correlation, other.correlation])
-        score = np.concatenate([self.score, other.score])
-        order = np.lexsort((support, feature))
-        sorted_feature, size = feature[order], np.abs(correlation[order])
-        starts = np.flatnonzero(np.append(True, sorted_feature[1:] != sorted_feature[:-1])) if len(order) else order
-        largest = np.repeat(np.maximum.reduceat(size, starts), np.diff(np.append(starts, len(order)))) if len(order) else size
+        both = Affiliations(
+            np.concatenate([self.feature, other.feature]),
+            np.concatenate([self.support, other.support]),
+            np.concatenate([self.correlation, other.correlation]),
+            np.concatenate([self.score, other.score]),
+        )
+        if not len(both.feature):
+            return both
+        order = np.lexsort((both.support, both.feature))
+        feature, size = both.feature[order], np.abs(both.correlation[order])
+        starts = np.flatnonzero(np.append(True, feature[1:] != feature[:-1]))
+        largest = np.repeat(np.maximum.reduceat(size, starts), np.diff(np.append(starts, len(order))))
         eligible = np.flatnonzero(size >= largest - ROUNDING)
-        first = np.unique(sorted_feature[eligible], return_index=True)[1]
-        chosen = order[eligible[first]]
-        return Affiliations(feature[chosen], support[chosen], correlation[chosen], score[chosen])
-
+        first = np.unique(feature[eligible], return_index=True)[1]
+        return both.where(order[eligible[first]])
 
 @dataclass(frozen=True)
 class Block:
@@ -118,9 +126,12 @@ class Oracle:
         self.representative = representative
         self.supports = np.empty(0, dtype=np.int64)
         self.affiliations = Affiliations.empty()
-        self.scores = np.zeros(self.source.shape[1])
         self._exemplar: Exemplar | None = None
-        self._n_score_passes = 0
+        self._ranking: Ranking | None = None
+        self._n_scored = 0
+        self._first_floor = np.inf
+        self._reach = Reach(correlation.moments, centred, scale)
+        self._scores = np.empty(self.source.shape[1])
         self._free = correlation.moments.norm > 0.0
 
     @property
@@ -136,7 +147,8 @@ class Oracle:
     @property
     def n_passes(self) -> float:
         """Features read so far, over the number of features."""
-        return self._n_score_passes + self.correlation.n_features_read / self.source.shape[1]
+        n_scored = self._n_scored + (self._ranking.n_scored if self._ranking is not None else 0)
+        return (n_scored + self.correlation.n_features_read) / self.source.shape[1]
 
     def fixed_block(self, features: np.ndarray) -> Block:
         """A block of given features, whatever their scores and correlations."""
@@ -144,80 +156,99 @@ class Oracle:
 
     def find_block(self, residual: np.ndarray, n_new: int) -> Block:
         """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs)."""
-        self._score(residual)
-        chosen, met = self._walk(np.where(self._free, self.scores, -1.0), n_new)
-        features = np.array(chosen, dtype=np.int64)
-        return Block(features, self.scores[features], tuple(met))
+        ranking = self._rank(residual)
+        features, scores, met = self._walk(ranking, n_new)
+        # The next round's walk will need scores down to a similar norm.
+        self._first_floor = 0.8 * ranking.needed
+        return Block(features, scores, met)
 
     def adopt(self, block: Block) -> None:
-        """Enter a block's support features and their affiliated features in the books."""
-        n_old = len(self.supports)
+        """Enter a block's support features, and the affiliated features met on the way to them, in the books."""
         self.supports = np.concatenate([self.supports, block.features])
-        met = block.met
-        if self.complete:
-            feature, position, value = self.correlation.strong(block.features, self.threshold, self._exemplar)
-            met = (Affiliations(feature, position + n_old, value, self.scores[feature]),)
-        for found in met:
-            others = ~np.isin(found.feature, self.supports)
-            self.affiliations = self.affiliations.merged(
-                Affiliations(found.feature[others], found.support[others], found.correlation[others], found.score[others])
-            )
+        for found in block.met:
+            self.affiliations = self.affiliations.merged(found)
+        self.affiliations = self.affiliations.where(~np.isin(self.affiliations.feature, self.supports))
         self._free[self.supports] = False
         self._free[self.affiliations.feature] = False
 
-    def _score(self, residual: np.ndarray) -> None:
-        mean = self.correlation.moments.mean if self.centred else None
-        products = self.source.products(residual, centre=mean, n_threads=self.correlation.n_threads)
-        self._exemplar = self.correlation.exemplar(products[:, 0], residual[:, 0], self.centred)
-        scores = np.abs(products[:, 0]) if products.shape[1] == 1 else np.sqrt((products**2).sum(axis=1))
-        if self.scale is not None:
-            np.divide(scores, self.scale, out=scores, where=self.scale > 0)
+    def final_scores(self, residual: np.ndarray) -> np.ndarray:
+        """Scores of all features for the final dual variables, in one pass."""
+        scores = self._rank(residual).strengths(np.arange(self.source.shape[1]))
         scores[self.correlation.moments.norm == 0.0] = 0.0
-        self.scores = scores
-        self._n_score_passes += 1
+        return scores
 
-    def _walk(self, strength: np.ndarray, n_new: int) -> tuple[list[int], list[Affiliations]]:
-        """New support features in order, and the affiliated features met before the last of them."""
+    def collect(self) -> Affiliations:
+        """The affiliated features of all groups: all there are in complete mode, else those met."""
+        if not self.complete:
+            return self.affiliations
+        feature, support, value = self.correlation.strong(self.supports, self.threshold, self._exemplar)
+        found = Affiliations(feature, support, value, np.full(len(feature), np.nan))
+        return Affiliations.empty().merged(found.where(~np.isin(feature, self.supports)))
+
+    def _rank(self, residual: np.ndarray) -> Ranking:
+        """A ranking for these dual variables; what it scores also serves the angle bound."""
+        if self._ranking is not None:
+            self._n_scored += self._ranking.n_scored
+        self._exemplar = self.correlation.exemplar(self._scores, residual[:, 0], self.centred)
+        self._ranking = Ranking(
+            self.source,
+            self.correlation.moments,
+            residual,
+            centred=self.centred,
+            scale=self.scale,
+            reach=self._reach,
+            scores=self._scores,
+            first_floor=self._first_floor,
+            n_threads=self.correlation.n_threads,
+        )
+        return self._ranking
+
+    def _walk(self, ranking: Ranking, n_new: int) -> tuple[np.ndarray, np.ndarray, tuple[Affiliations, ...]]:
+        """New support features in order, their scores, and the affiliated features met before the last one."""
         chosen: list[int] = []
+        scores: list[float] = []
         met: list[Affiliations] = []
         n_old = len(self.supports)
-        for chunk in ranked_chunks(strength, self.source, 4 * n_new + 32):
-            # The groups of earlier rounds are complete in complete mode, so only new ones can match.
-            known = np.array(chosen if self.complete else [*self.supports, *chosen], dtype=np.int64)
+        for chunk, strength in ranking.descend(self._free, 4 * n_new + 32):
             best = _Matches(len(chunk), self.threshold)
+            known = np.array([*self.supports, *chosen], dtype=np.int64)
             for support, column in enumerate(self.correlation.between(chunk, known).T):
-                best.update(np.arange(len(chunk)), column, support + (n_old if self.complete else 0))
+                best.update(np.arange(len(chunk)), column, support)
+            unmatched = np.flatnonzero(~best.matched)
+            matrix = self.correlation.within(chunk[unmatched])
             last = len(chunk)
-            for position in range(len(chunk)):
+            for row, position in enumerate(unmatched):
                 if best.matched[position]:
                     continue
-                feature = self._represent(int(chunk[position]), strength, chosen)
+                feature = self._represent(int(chunk[position]), ranking, chosen)
                 chosen.append(feature)
-                rest = np.arange(position, len(chunk))
-                rest = rest[~best.matched[rest]] if self.complete else rest
-                column = self.correlation.between(chunk[rest], np.array([feature]))[:, 0]
-                best.update(rest, column, n_old + len(chosen) - 1)
+                if self.complete and feature == chunk[position]:
+                    scores.append(float(strength[position]))
+                    best.update(unmatched[row:], matrix[row:, row], n_old + len(chosen) - 1)
+                else:
+                    scores.append(float(ranking.strengths(np.array([feature]))[0]))
+                    # Features that have a group already may be closer to this one.
+                    rest = np.arange(position, len(chunk))
+                    column = self.correlation.between(chunk[rest], np.array([feature]))[:, 0]
+                    best.update(rest, column, n_old + len(chosen) - 1)
                 if len(chosen) == n_new:
                     last = position + 1
                     break
-            if not self.complete:
-                met.append(best.affiliations(chunk, strength, last))
+            met.append(best.affiliations(chunk, strength, last))
             if len(chosen) == n_new:
                 break
-        return chosen, met
+        return np.array(chosen, dtype=np.int64), np.array(scores), tuple(met)
 
-    def _represent(self, feature: int, strength: np.ndarray, chosen: list[int]) -> int:
+    def _represent(self, feature: int, ranking: Ranking, chosen: list[int]) -> int:
         """The member that stands for the group of a feature; never one that another group claims."""
         if self.representative == "score":
             return feature
         members, _, value = self.correlation.strong(np.array([feature]), self.threshold, self._exemplar)
-        allowed = (strength[members] >= 0.0) & (members != feature)
+        allowed = self._free[members] & (members != feature)
         members, value = members[allowed], value[allowed]
-        if chosen and len(members):
-            claimed = np.abs(self.correlation.between(members, np.array(chosen))) >= self.threshold - ROUNDING
-            members, value = members[~claimed.any(axis=1)], value[~claimed.any(axis=1)]
-        if not self.complete and len(self.supports) and len(members):
-            claimed = np.abs(self.correlation.between(members, self.supports)) >= self.threshold - ROUNDING
+        others = np.array([*self.supports, *chosen], dtype=np.int64)
+        if len(others) and len(members):
+            claimed = np.abs(self.correlation.between(members, others)) >= self.threshold - ROUNDING
             members, value = members[~claimed.any(axis=1)], value[~claimed.any(axis=1)]
         if not len(members):
             return feature
@@ -226,7 +257,8 @@ class Oracle:
             return self._medoid(members)
         assert callable(self.representative)
         names = self.source.feature_names
-        group = CandidateGroup(members, None if names is None else [str(names[j]) for j in members], strength[members], value)
+        labels = None if names is None else [str(names[j]) for j in members]
+        group = CandidateGroup(members, labels, ranking.strengths(members), value)
         answer = int(self.representative(group))
         if answer not in members:
             raise ValueError(f"representative returned {answer}, which is not one of group.features {members.tolist()}.")
@@ -259,4 +291,4 @@ class _Matches:
     def affiliations(self, chunk: np.ndarray, strength: np.ndarray, last: int) -> Affiliations:
         """The matched ones among the first ``last`` features."""
         where = np.flatnonzero(self.matched[:last])
-        return Affiliations(chunk[where], self.support[where], self.value[where], strength[chunk[where]])
+        return Affiliations(chunk[where], self.support[where], self.value[where], strength[where])

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from scipy import sparse
 
-from coterie._numba import even_boundaries, run_chunks
-from coterie.data.source import FeatureSource, Moments
-from coterie.kernels import correlation as kernels
+from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongQuery
+from coterie.kernels.correlation import SAFETY
 
 # Correlations this close are one value: what separates rounding from a real difference.
 ROUNDING = 1e-10
-# Features of one correlation pass that are worked on together, which bounds its memory.
-_BLOCK = 1 << 18
 # Support features whose vectors are filled at a time.
 _BATCH = 16
-
-
-@dataclass(frozen=True)
-class Exemplar:
-    r"""Scores of all features with one vector, which the angle bound compares.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_features,)
-        :math:`f_j'\tilde\alpha`.
-    shift : float
-        What the mean is multiplied by to centre the scores: 0 when they are centred already, else
-        the sum of :math:`\tilde\alpha`.
-    norm : float
-        Norm of the centred exemplar :math:`\tilde\alpha / \omega` in the weighted inner product.
-    """
-
-    scores: np.ndarray
-    shift: float
-    norm: float
 
 
 class PearsonCorrelation:
@@ -78,6 +54,7 @@ class PearsonCorrelation:
         self.n_threads = n_threads
         self.n_evaluated = 0
         self.n_features_read = 0
+        self._heaviest: np.ndarray | None = None
 
     def exemplar(self, scores: np.ndarray, residual: np.ndarray, centred: bool) -> Exemplar:
         """The angle bound's exemplar for a residual and the scores it gives."""
@@ -102,100 +79,109 @@ class PearsonCorrelation:
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Matrix of correlations of some features (not constant) with some others."""
+        self.n_evaluated += len(features) * len(others)
+        self.n_features_read += len(features)
+        if self.source.is_sparse:
+            return self._sparse_matrix(features, others)
         result = np.empty((len(features), len(others)))
         for first in range(0, len(others), _BATCH):
             batch = others[first : first + _BATCH]
-            products = self._products(features, self.vectors(batch))
+            products = self.source.products(self.vectors(batch), centre=self.moments.mean, features=features)
             result[:, first : first + len(batch)] = products / self.moments.norm[features][:, None]
         return np.clip(result, -1.0, 1.0)
+
+    def within(self, features: np.ndarray) -> np.ndarray:
+        """Matrix of correlations between a few features (not constant), from one look at their columns."""
+        self.n_evaluated += len(features) * (len(features) - 1) // 2
+        self.n_features_read += len(features)
+        if self.source.is_sparse:
+            return self._sparse_matrix(features, features)
+        columns = self.source.columns(features)
+        vectors = (np.asarray(columns) - self.moments.mean[features]) / self.moments.norm[features]
+        weighted = vectors if self.sample_weight is None else vectors * self.sample_weight[:, None]
+        return np.clip(weighted.T @ vectors, -1.0, 1.0)
 
     def strong(
         self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All pairs (feature, position in ``supports``, correlation) with a correlation of at least the threshold."""
-        found = []
-        for first in range(0, len(supports), _BATCH):
-            batch = supports[first : first + _BATCH]
-            vectors = self.vectors(batch)
-            candidates = self._candidates(batch, threshold, exemplar)
-            for begin in range(0, len(candidates), _BLOCK):
-                block = candidates[begin : begin + _BLOCK]
-                products = self._products(block, vectors)
-                feature, position, value = kernels.strong_correlations(
-                    products, block, self.moments.norm, threshold - ROUNDING
-                )
-                found.append((feature, position + first, value))
-        if not found:
-            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-        feature, position, value = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return feature, position, value
-
-    def _products(self, features: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        self.n_evaluated += len(features) * vectors.shape[1]
-        self.n_features_read += len(features)
-        # All features in order are read without the detour of an index.
-        everything = len(features) == self.source.shape[1] and bool(features[0] == 0 and features[-1] == len(features) - 1)
-        return self.source.products(
-            vectors,
-            centre=self.moments.mean,
-            features=None if everything and bool((np.diff(features) == 1).all()) else features,
-            n_threads=self.n_threads,
+        limit = threshold - ROUNDING
+        mean, norm = self.moments.mean[supports], self.moments.norm[supports]
+        use_angle = self.prune and exemplar is not None and exemplar.norm > 0.0
+        lowest, highest = np.full(len(supports), -np.inf), np.full(len(supports), np.inf)
+        if use_angle:
+            assert exemplar is not None
+            lowest, highest = self._angle_intervals(supports, limit, exemplar)
+        if self.source.is_sparse:
+            columns: Columns = self._weighted(supports)
+            limits = limit * norm
+            fewest = np.array([self._fewest_nonzeros(columns, k, norm[k], mean[k], limit) for k in range(len(supports))])
+        else:
+            columns = self.vectors(supports)
+            limits = np.full(len(supports), limit)
+            fewest = np.zeros(len(supports), dtype=np.int64)
+        query = StrongQuery(
+            columns=columns,
+            means=mean,
+            limits=limits,
+            fewest=fewest,
+            exemplar=exemplar if use_angle else None,
+            lowest=lowest,
+            highest=highest,
+            tail_bound=self.prune and self.sample_weight is None,
         )
+        pairs = self.source.strong_products(query, self.moments, n_threads=self.n_threads)
+        self.n_evaluated += pairs.n_evaluated
+        self.n_features_read += pairs.n_read
+        scale = self.moments.norm[pairs.feature] * (norm[pairs.position] if self.source.is_sparse else 1.0)
+        return pairs.feature, pairs.position, np.clip(pairs.product / scale, -1.0, 1.0)
 
-    def _candidates(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None) -> np.ndarray:
-        """Features that no bound excludes for all of the support features, in order."""
-        moments = self.moments
-        n_features = self.source.shape[1]
-        if not self.prune:
-            return np.arange(n_features)
-        lowest, highest = self._angle_intervals(supports, threshold, exemplar)
-        if exemplar is None or exemplar.norm == 0.0:
-            exemplar = Exemplar(moments.norm, 0.0, 1.0)  # any scores do: the intervals are open
-        use_size = moments.n_nonzero is not None and moments.largest is not None
-        table, starts, lengths, roots = self._size_tables(supports) if use_size else _no_tables(len(supports))
-        keep = np.empty(n_features, dtype=np.bool_)
-        run_chunks(
-            lambda start, stop: kernels.may_affiliate(
-                exemplar.scores, exemplar.shift, moments.mean, moments.norm, exemplar.norm, lowest, highest,
-                use_size, moments.n_nonzero if use_size else moments.norm, moments.largest if use_size else moments.norm,
-                moments.total_weight, moments.nonnegative,
-                table, starts, moments.mean[supports], moments.norm[supports], lengths, roots, threshold,
-                keep, start, stop,
-            ),
-            even_boundaries(n_features, self.n_threads),
-            self.n_threads,
-        )  # fmt: skip
-        kept = np.flatnonzero(keep)
-        # Reading every column in order beats skipping a few.
-        return kept if use_size or len(kept) < 0.8 * n_features else np.arange(n_features)
+    def _weighted(self, features: np.ndarray) -> sparse.csc_array:
+        """Sparse columns times the sample weights, without explicit zeros."""
+        columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
+        if self.sample_weight is not None:
+            columns.data = columns.data * self.sample_weight[columns.indices]
+        columns.eliminate_zeros()
+        return columns
 
-    def _angle_intervals(
-        self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if exemplar is None or exemplar.norm == 0.0:
-            return np.full(len(supports), -np.inf), np.full(len(supports), np.inf)
+    def _sparse_matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
+        columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
+        products = (columns.T @ self._weighted(others)).toarray()
+        mean, norm = self.moments.mean, self.moments.norm
+        centred = products - self.moments.total_weight * np.outer(mean[features], mean[others])
+        return np.clip(centred / np.outer(norm[features], norm[others]), -1.0, 1.0)
+
+    def _angle_intervals(self, supports: np.ndarray, threshold: float, exemplar: Exemplar) -> tuple[np.ndarray, np.ndarray]:
+        """Correlations with the exemplar between which a feature must lie, for each support feature."""
         centred = exemplar.scores[supports] - exemplar.shift * self.moments.mean[supports]
         r = np.clip(np.abs(centred) / (self.moments.norm[supports] * exemplar.norm), 0.0, 1.0)
-        angle, width = np.arccos(r), np.arccos(max(threshold - ROUNDING, 0.0))
-        return np.cos(np.minimum(angle + width, np.pi / 2)), np.cos(np.maximum(angle - width, 0.0))
+        angle, width = np.arccos(r), np.arccos(max(threshold, 0.0))
+        lowest, highest = np.cos(np.minimum(angle + width, np.pi / 2)), np.cos(np.maximum(angle - width, 0.0))
+        unknown = np.isnan(r)
+        return np.where(unknown, -np.inf, lowest - SAFETY), np.where(unknown, np.inf, highest + SAFETY)
 
-    def _size_tables(self, supports: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Norms of the c largest entries of each support feature, and what else the size bound needs."""
-        columns = self.source.columns(supports)
+    def _fewest_nonzeros(self, columns: Columns, k: int, norm: float, mean: float, threshold: float) -> int:
+        """Stored entries below which no feature can be affiliated with a support feature (the size bound)."""
+        if not self.prune:
+            return 0
         assert not isinstance(columns, np.ndarray)
-        tables, starts, lengths, roots = [], [0], [], []
-        for k in range(len(supports)):
-            entries = slice(columns.indptr[k], columns.indptr[k + 1])
-            values = columns.data[entries].astype(np.float64)
-            weight = np.ones(len(values)) if self.sample_weight is None else self.sample_weight[columns.indices[entries]]
-            squares = np.sort(weight * values**2)[::-1]
-            table = np.sqrt(np.concatenate([[0.0], np.cumsum(squares)]))
-            tables.append(table)
-            starts.append(starts[-1] + len(table))
-            lengths.append(table[-1])
-            roots.append(np.sqrt(weight[values != 0].sum()))
-        return np.concatenate(tables), np.array(starts), np.array(lengths), np.array(roots)
+        entries = slice(columns.indptr[k], columns.indptr[k + 1])
+        weighted = columns.data[entries]
+        squares = weighted**2
+        if self.sample_weight is not None:
+            squares = squares / self.sample_weight[columns.indices[entries]]
+        largest = np.sqrt(np.append(0.0, np.cumsum(np.sort(squares)[::-1])))
+        share = self._largest_shares(len(largest)) / self.moments.total_weight
+        tail = np.sqrt(share * self.moments.total_weight) * abs(mean)
+        top = largest if self.moments.nonnegative else largest + tail
+        room = np.sqrt(np.maximum(1.0 - share, 0.0))
+        possible = np.maximum(top, tail) >= (threshold - SAFETY) * norm * room
+        return int(np.argmax(possible)) if possible.any() else len(largest)
 
-
-def _no_tables(n_supports: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    return np.zeros(1), np.zeros(n_supports + 1, dtype=np.int64), np.zeros(n_supports), np.zeros(n_supports)
+    def _largest_shares(self, length: int) -> np.ndarray:
+        """The largest total weight that 0, 1, 2, … samples can have."""
+        if self.sample_weight is None:
+            return np.arange(length, dtype=np.float64)
+        if self._heaviest is None:
+            self._heaviest = np.append(0.0, np.cumsum(np.sort(self.sample_weight)[::-1]))
+        return self._heaviest[:length]

@@ -1,4 +1,14 @@
-"""The top of a ranking of features, in an order that does not depend on the order of the columns."""
+r"""The ranking of the features by score: found from the top, no further than needed.
+
+**Norm bound.** A score is a product with the residual, so :math:`|s_j| \le \|f_j\|\,\|\tilde\alpha\|` (with
+centred features and residual where there is an intercept; Cauchy-Schwarz). Features are scored in
+layers of falling norm, and no layer is touched before the walk has come down to the best score that
+it could hold. In data with a long tail of rare features (words, clicks) that is a small part of one
+pass; where all norms are alike it is one pass.
+
+**Order.** Scores closer than rounding are tied; ties are broken by the content of the columns, then by
+name, so the order does not depend on that of the columns.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +16,162 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from coterie.data.source import FeatureSource
+from coterie.data.source import FeatureSource, Moments
 from coterie.kernels.columns import kth_largest, positions_between
 
 # Scores that differ by less than this part of the best score are tied.
 TIE = 1e-10
+# Each layer goes down to this part of the previous one's norms.
+_LAYER = 0.5
+# Features of a chunk: their correlations with each other may be computed.
+_LARGEST_CHUNK = 512
 
 
-def ranked_chunks(strength: np.ndarray, source: FeatureSource, first_size: int) -> Iterator[np.ndarray]:
-    """Features with a non-negative strength, strongest first, in chunks that double in size.
+class Ranking:
+    """Scores of the features for one residual, computed layer by layer.
 
-    Only the part that is asked for is ever found and put in order.
+    Parameters
+    ----------
+    source : FeatureSource
+        The features.
+    moments : Moments
+        Their moments.
+    residual : ndarray of shape (n_samples, n_outputs)
+        Dual variables.
+    centred : bool
+        Whether the residuals sum to zero, so that features may be centred.
+    scale : ndarray of shape (n_features,) or None
+        What to divide each feature by, or None.
+    reach : Reach
+        Norm of each feature over its scale.
+    scores : ndarray of shape (n_features,)
+        Room for the signed products of the first output; NaN where not (yet) computed.
+    first_floor : float, default=inf
+        Reach down to which the first layer goes; inf for half of the largest one.
+    n_threads : int, default=1
+        Number of threads.
+
+    Attributes
+    ----------
+    floor : float
+        Reach down to which features have been scored.
+    needed : float
+        Reach down to which the chunks so far needed scores.
+    n_scored : int
+        Number of features scored.
     """
-    tie = TIE * max(float(strength.max(initial=0.0)), 0.0)
-    below, size = np.inf, first_size
-    while True:
-        low = float(kth_largest(strength, below, size))
-        if low < 0.0:
-            return
-        low = max(low - tie, 0.0)
-        chunk = positions_between(strength, low, below)
-        yield _in_order(chunk, strength[chunk], tie, source)
-        below, size = low, 2 * size
+
+    def __init__(
+        self,
+        source: FeatureSource,
+        moments: Moments,
+        residual: np.ndarray,
+        *,
+        centred: bool,
+        scale: np.ndarray | None,
+        reach: Reach,
+        scores: np.ndarray,
+        first_floor: float = np.inf,
+        n_threads: int = 1,
+    ) -> None:
+        self.source = source
+        self.moments = moments
+        self.residual = residual
+        self.centred = centred
+        self.scale = scale
+        self.reach = reach
+        self.scores = scores
+        self.n_threads = n_threads
+        self.n_scored = 0
+        self.floor = np.inf
+        self.needed = np.inf
+        self._first_floor = first_floor
+        self._length = float(np.sqrt((residual**2).sum()))
+        scores.fill(np.nan)
+
+    def descend(self, free: np.ndarray, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Free features, strongest first, with their strengths, in chunks that double in size."""
+        top = self._next_floor(np.inf)
+        features, strength = self._layer(top, np.inf, free)
+        tie = -1.0
+        below, size = np.inf, first_size
+        while True:
+            # What lies under the floor cannot be stronger than this.
+            hidden = self.floor * self._length * (1.0 + 1e-9) if self.floor > 0.0 else 0.0
+            low = float(kth_largest(strength, below, size))
+            if low <= hidden and self.floor > 0.0:
+                more, more_strength = self._layer(self._next_floor(self.floor), self.floor, free)
+                features, strength = np.concatenate([features, more]), np.concatenate([strength, more_strength])
+                continue
+            if low < 0.0:
+                return
+            if tie < 0.0:
+                tie = TIE * float(strength.max(initial=0.0))
+            low = max(low - tie, 0.0)
+            self.needed = low / self._length if self._length > 0.0 else 0.0
+            where = positions_between(strength, low, below)
+            chunk, order = features[where], strength[where]
+            yield in_order(chunk, order, tie, self.source)
+            below, size = low, min(2 * size, _LARGEST_CHUNK)
+
+    def strengths(self, features: np.ndarray) -> np.ndarray:
+        """Scores of some features as the ranking sees them: norms over outputs, scaled."""
+        products = self.source.products(
+            self.residual,
+            centre=self.moments.mean if self.centred else None,
+            features=features if len(features) < self.source.shape[1] else None,
+            n_threads=self.n_threads if len(features) >= 4096 else 1,
+        )
+        self.n_scored += len(features)
+        self.scores[features] = products[:, 0]
+        strength = np.abs(products[:, 0]) if products.shape[1] == 1 else np.sqrt((products**2).sum(axis=1))
+        if self.scale is not None:
+            scale = self.scale[features]
+            strength = np.divide(strength, scale, out=np.zeros(len(features)), where=scale > 0)
+        return np.asarray(strength)
+
+    def _next_floor(self, floor: float) -> float:
+        """The next lower floor; 0 when next to nothing would be left under it."""
+        lower = _LAYER * floor if floor < np.inf else min(self._first_floor, _LAYER * self.reach.highest)
+        return lower if lower > self.reach.lowest else 0.0
+
+    def _layer(self, low: float, below: float, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Score the free features whose reach is in [low, below); zero reach is that of constant features."""
+        self.floor = low
+        features = positions_between(self.reach.values, low if low > 0.0 else np.finfo(float).tiny, below)
+        if low == 0.0 and below == np.inf:
+            features = np.arange(self.source.shape[1])  # one pass in order of storage
+        strength = self.strengths(features)
+        strength[~free[features]] = -1.0
+        return features, strength
 
 
-def _in_order(features: np.ndarray, strength: np.ndarray, tie: float, source: FeatureSource) -> np.ndarray:
+class Reach:
+    """Norm of each feature (about its mean if ``centred``) over its scale; 0 for constant features.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,)
+        The norms.
+    lowest, highest : float
+        Smallest and largest of those above 0.
+    """
+
+    def __init__(self, moments: Moments, centred: bool, scale: np.ndarray | None) -> None:
+        reach = moments.norm
+        if not centred:
+            reach = np.sqrt(moments.norm**2 + moments.total_weight * moments.mean**2)
+            reach[moments.norm == 0.0] = 0.0
+        if scale is not None:
+            reach = np.divide(reach, scale, out=np.zeros(len(reach)), where=scale > 0)
+        self.values = reach
+        self.highest = float(reach.max(initial=0.0))
+        self.lowest = float(reach.min(initial=np.inf, where=reach > 0.0))
+
+
+def in_order(
+    features: np.ndarray, strength: np.ndarray, tie: float, source: FeatureSource
+) -> tuple[np.ndarray, np.ndarray]:
     """Sort by strength; the tied ones by content, then by name (or position) where that is equal too."""
     order = np.argsort(-strength, kind="stable")
     features, strength = features[order], strength[order]
@@ -41,7 +182,7 @@ def _in_order(features: np.ndarray, strength: np.ndarray, tie: float, source: Fe
     for first, last in zip(starts, [*starts[1:], len(features)], strict=True):
         if last - first > 1:
             features[first:last] = by_content(features[first:last], source)
-    return features
+    return features, strength
 
 
 def by_content(features: np.ndarray, source: FeatureSource) -> np.ndarray:

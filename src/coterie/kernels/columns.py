@@ -22,17 +22,14 @@ TILE = 256
 # Samples of a feature-major matrix that stay in the first-level cache between vectors.
 STRIP = 2048
 
-# Rows of the output of the moment kernels.
-MEAN, NORM, FINITE, NONZERO, LARGEST = 0, 1, 2, 3, 4
-
-
 @kernel(reorder=True)
 def feature_major_products(matrix, vectors, centre, features, everything, out, start, stop):
-    """``out[f, k] = sum_i (matrix[f, i] - centre[f]) * vectors[k, i]``."""
+    """``out[f, k] = sum_i (matrix[f, i] - centre[f]) * vectors[k, i]``; an empty ``centre`` is zero."""
     n_vectors, n_samples = vectors.shape
+    centred = centre.shape[0] > 0
     for f in range(start, stop):
         j = f if everything else features[f]
-        middle = centre[j]
+        middle = centre[j] if centred else 0.0
         for k in range(n_vectors):
             out[f, k] = 0.0
         for begin in range(0, n_samples, STRIP):
@@ -64,15 +61,18 @@ def feature_major_products(matrix, vectors, centre, features, everything, out, s
 
 @kernel()
 def sample_major_products(matrix, vectors, centre, features, everything, out, start, stop):
-    """``out[f, k] = sum_i (matrix[i, f] - centre[f]) * vectors[k, i]``."""
+    """``out[f, k] = sum_i (matrix[i, f] - centre[f]) * vectors[k, i]``; an empty ``centre`` is zero."""
     n_vectors, n_samples = vectors.shape
+    centred = centre.shape[0] > 0
     sums = np.empty((n_vectors, TILE))
     middle = np.empty(TILE)
     row = np.empty(TILE)
     for first in range(start, stop, TILE):
         width = min(TILE, stop - first)
-        for f in range(width):
-            middle[f] = centre[first + f] if everything else centre[features[first + f]]
+        middle[:] = 0.0
+        if centred:
+            for f in range(width):
+                middle[f] = centre[first + f] if everything else centre[features[first + f]]
         sums[:, :] = 0.0
         for i in range(n_samples):
             if everything:
@@ -92,29 +92,228 @@ def sample_major_products(matrix, vectors, centre, features, everything, out, st
 
 
 @kernel()
-def csc_products(indptr, indices, values, vectors, features, everything, out, start, stop):
-    """``out[f, k] = sum_i matrix[i, f] * vectors[i, k]``; note that a sample's vectors are contiguous."""
+def csc_products(indptr, indices, values, vectors, totals, centre, features, everything, out, start, stop):
+    """``out[f, k] = sum_i matrix[i, f] * vectors[i, k] - centre[f] * totals[k]``.
+
+    Note that a sample's vectors are contiguous; ``totals`` are their sums. An empty ``centre`` is zero.
+    """
     n_vectors = vectors.shape[1]
-    for f in range(start, stop):
-        j = f if everything else features[f]
-        if n_vectors == 1:
+    centred = centre.shape[0] > 0
+    if n_vectors == 1:
+        for f in range(start, stop):
+            j = f if everything else features[f]
             total = 0.0
             for p in range(indptr[j], indptr[j + 1]):
                 total += values[p] * vectors[indices[p], 0]
-            out[f, 0] = total
-        else:
+            out[f, 0] = total - centre[j] * totals[0] if centred else total
+        return
+    for f in range(start, stop):
+        j = f if everything else features[f]
+        for k in range(n_vectors):
+            out[f, k] = -centre[j] * totals[k] if centred else 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            value = values[p]
             for k in range(n_vectors):
-                out[f, k] = 0.0
-            for p in range(indptr[j], indptr[j + 1]):
-                i = indices[p]
-                value = values[p]
-                for k in range(n_vectors):
-                    out[f, k] += value * vectors[i, k]
+                out[f, k] += value * vectors[i, k]
+
+
+@kernel()
+def csc_strong_products(
+    indptr, indices, values, means, norms, total_weight, scores, score_shift, exemplar_norm, lowest, highest,
+    row_start, row_support, row_value, fewest, support_mean, limits, widest, found, start, stop,
+):  # fmt: skip
+    """Rows (feature, k, product) of the products of centred columns with ``|product| >= norms[feature] * limits[k]``.
+
+    The support columns are given by sample: sample i holds ``row_value[p]`` of support
+    ``row_support[p]`` for ``row_start[i] <= p < row_start[i + 1]``, supports in order of ``fewest``, the
+    number of nonzeros that a feature needs for them. So the cost is the number of samples in which
+    both are nonzero, and a pair without any is never touched: its product is minus the product of
+    the means, and only matters where ``|mean| / norm`` of both is large (``widest`` is the largest one of
+    the supports over their limits). ``lowest`` and ``highest`` are the angle bound for all supports.
+
+    The rows go into ``found``. Returns their number, which may be larger than the room there (then
+    the call is to be repeated with more), and the number of pairs evaluated.
+    """
+    n_supports = fewest.shape[0]
+    sums = np.zeros(n_supports)
+    seen = np.zeros(n_supports, dtype=np.bool_)
+    touched = np.empty(n_supports, dtype=np.int64)
+    count = 0
+    n_evaluated = 0
+    least = fewest[0]
+    for j in range(start, stop):
+        n_stored = indptr[j + 1] - indptr[j]
+        if n_stored < least or norms[j] == 0.0:
+            continue
+        r = abs(scores[j] - score_shift * means[j]) / (norms[j] * exemplar_norm)
+        if r < lowest or r > highest:
+            continue
+        n_touched = 0
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            value = np.float64(values[p])
+            for q in range(row_start[i], row_start[i + 1]):
+                k = row_support[q]
+                if fewest[k] > n_stored:
+                    break
+                if not seen[k]:
+                    seen[k] = True
+                    touched[n_touched] = k
+                    n_touched += 1
+                sums[k] += value * row_value[q]
+        shift = total_weight * means[j]
+        if abs(shift) * widest >= norms[j]:  # disjoint columns can be correlated, too
+            for k in range(n_supports):
+                if not seen[k]:
+                    touched[n_touched] = k
+                    n_touched += 1
+        n_evaluated += n_touched
+        for t in range(n_touched):
+            k = touched[t]
+            product = sums[k] - shift * support_mean[k]
+            if abs(product) >= norms[j] * limits[k]:
+                if count < found.shape[0]:
+                    found[count, 0] = j
+                    found[count, 1] = k
+                    found[count, 2] = product
+                count += 1
+            sums[k] = 0.0
+            seen[k] = False
+    return count, n_evaluated
 
 
 @kernel(reorder=True)
-def feature_major_moments(matrix, weight, first_sample, out, start, stop):
-    """Mean, centred norm and finiteness of each feature (rows ``MEAN, NORM, FINITE`` of ``out``).
+def _partial_products(column, vectors, middle, begin, end, sums):
+    """Add the products over the samples ``begin <= i < end`` to ``sums``; returns the sum of squares."""
+    n_vectors = vectors.shape[0]
+    squares = 0.0
+    for i in range(begin, end):
+        value = column[i] - middle
+        squares += value * value
+    k = 0
+    while k + 4 <= n_vectors:
+        sum0 = 0.0
+        sum1 = 0.0
+        sum2 = 0.0
+        sum3 = 0.0
+        for i in range(begin, end):
+            value = column[i] - middle
+            sum0 += value * vectors[k, i]
+            sum1 += value * vectors[k + 1, i]
+            sum2 += value * vectors[k + 2, i]
+            sum3 += value * vectors[k + 3, i]
+        sums[k] += sum0
+        sums[k + 1] += sum1
+        sums[k + 2] += sum2
+        sums[k + 3] += sum3
+        k += 4
+    while k < n_vectors:
+        sum0 = 0.0
+        for i in range(begin, end):
+            sum0 += (column[i] - middle) * vectors[k, i]
+        sums[k] += sum0
+        k += 1
+    return squares
+
+
+@kernel()
+def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, threshold, wanted, found, start, stop):
+    r"""Rows (feature, k, product) of the wanted products with ``|product| >= threshold * norms[feature]``.
+
+    All vectors are taken together where any is wanted: reading the feature is what costs. The rows
+    go into ``found``; returns their number, which may be larger than the room there (then the call
+    is to be repeated with more).
+
+    **Early abandoning.** After the first ``head`` samples the rest of a product is at most
+    :math:`\sqrt{N_f^2 - q}\;\|v_k^{rest}\|` (Cauchy-Schwarz; q is the squared norm of the part that
+    has been read, ``tails[k]`` the norm of the vector's rest). A feature that cannot reach its limit
+    with any vector is not read to its end.
+    """
+    n_vectors, n_samples = vectors.shape
+    sums = np.empty(n_vectors)
+    count = 0
+    for j in range(start, stop):
+        if not wanted[j]:
+            continue
+        limit = threshold * norms[j]
+        sums[:] = 0.0
+        squares = 0.0
+        for begin in range(0, head, STRIP):
+            squares += _partial_products(matrix[j], vectors, centre[j], begin, min(begin + STRIP, head), sums)
+        if head < n_samples:
+            rest = np.sqrt(max(norms[j] ** 2 - squares, 0.0)) + 1e-7 * norms[j]
+            hopeless = True
+            for k in range(n_vectors):
+                hopeless &= abs(sums[k]) + rest * tails[k] < limit
+            if hopeless:
+                continue
+            for begin in range(head, n_samples, STRIP):
+                _partial_products(matrix[j], vectors, centre[j], begin, min(begin + STRIP, n_samples), sums)
+        for k in range(n_vectors):
+            if abs(sums[k]) >= limit:
+                if count < found.shape[0]:
+                    found[count, 0] = j
+                    found[count, 1] = k
+                    found[count, 2] = sums[k]
+                count += 1
+    return count
+
+
+@kernel()
+def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, threshold, wanted, found, start, stop):
+    """Like :func:`feature_major_strong_products`; the head is read for a tile of features at a time."""
+    n_vectors, n_samples = vectors.shape
+    sums = np.empty((n_vectors, TILE))
+    squares = np.empty(TILE)
+    row = np.empty(TILE)
+    count = 0
+    for first in range(start, stop, TILE):
+        width = min(TILE, stop - first)
+        anything = False
+        for f in range(width):
+            anything |= wanted[first + f] != 0
+        if not anything:
+            continue
+        sums[:, :] = 0.0
+        squares[:] = 0.0
+        for i in range(head):
+            for f in range(width):
+                row[f] = matrix[i, first + f] - centre[first + f]
+                squares[f] += row[f] * row[f]
+            for k in range(n_vectors):
+                weight = vectors[k, i]
+                for f in range(width):
+                    sums[k, f] += row[f] * weight
+        for f in range(width):
+            j = first + f
+            if not wanted[j]:
+                continue
+            limit = threshold * norms[j]
+            if head < n_samples:
+                rest = np.sqrt(max(norms[j] ** 2 - squares[f], 0.0)) + 1e-7 * norms[j]
+                hopeless = True
+                for k in range(n_vectors):
+                    hopeless &= abs(sums[k, f]) + rest * tails[k] < limit
+                if hopeless:
+                    continue
+                for i in range(head, n_samples):
+                    value = matrix[i, j] - centre[j]
+                    for k in range(n_vectors):
+                        sums[k, f] += value * vectors[k, i]
+            for k in range(n_vectors):
+                if abs(sums[k, f]) >= limit:
+                    if count < found.shape[0]:
+                        found[count, 0] = j
+                        found[count, 1] = k
+                        found[count, 2] = sums[k, f]
+                    count += 1
+    return count
+
+
+@kernel(reorder=True)
+def feature_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
+    """Mean, centred norm and finiteness of each feature.
 
     Two passes over a column while it is in the cache, on values shifted by the column's first one:
     a constant column gets a norm of exactly zero, and a large mean costs no digits.
@@ -139,13 +338,13 @@ def feature_major_moments(matrix, weight, first_sample, out, start, stop):
         mean = shift + offset
         if squares <= total_weight * (1e-15 * mean) ** 2:
             squares = 0.0
-        out[MEAN, j] = mean
-        out[NORM, j] = np.sqrt(squares)
-        out[FINITE, j] = poison
+        means[j] = mean
+        norms[j] = np.sqrt(squares)
+        finite[j] = poison == 0.0
 
 
 @kernel()
-def sample_major_moments(matrix, weight, first_sample, out, start, stop):
+def sample_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
     """Like :func:`feature_major_moments`, in one pass over the rows of each tile of columns."""
     n_samples = weight.shape[0]
     total_weight = 0.0
@@ -175,14 +374,14 @@ def sample_major_moments(matrix, weight, first_sample, out, start, stop):
             rest = squares[f] - total[f] * offset
             if rest <= total_weight * (1e-15 * mean) ** 2 or rest <= 1e-15 * squares[f]:
                 rest = 0.0
-            out[MEAN, first + f] = mean
-            out[NORM, first + f] = np.sqrt(rest)
-            out[FINITE, first + f] = poison[f]
+            means[first + f] = mean
+            norms[first + f] = np.sqrt(rest)
+            finite[first + f] = poison[f] == 0.0
 
 
 @kernel()
-def csc_moments(indptr, indices, values, weight, out, start, stop):
-    """All five moments of each sparse feature; samples of weight zero count for nothing but finiteness.
+def csc_moments(indptr, indices, values, weight, means, norms, finite, counts, maxima, start, stop):
+    """Mean, centred norm, finiteness, nonzeros and largest value (rounded up) of each feature; samples of weight zero count for nothing but finiteness.
 
     The centred norm is ``sum over stored (x - mean)^2 + mean^2 * (weight of the implicit zeros)``:
     a sum of non-negative terms, so nothing cancels.
@@ -223,11 +422,11 @@ def csc_moments(indptr, indices, values, weight, out, start, stop):
                 if value != 0.0:
                     squares += weight[indices[p]] * (value - mean) ** 2
             squares += mean * mean * max(total_weight - stored_weight, 0.0)
-        out[MEAN, j] = mean
-        out[NORM, j] = np.sqrt(squares)
-        out[FINITE, j] = poison
-        out[NONZERO, j] = n_nonzero
-        out[LARGEST, j] = largest
+        means[j] = mean
+        norms[j] = np.sqrt(squares)
+        finite[j] = poison == 0.0
+        counts[j] = n_nonzero
+        maxima[j] = largest * 1.0000002  # rounding to float32 must not make it smaller
 
 
 @kernel()
@@ -239,8 +438,10 @@ def kth_largest(scores, below, k):
     """
     heap = np.empty(k)
     size = 0
-    for score in scores:
-        if score < 0.0 or score >= below:
+    smallest = 0.0
+    for j in range(scores.shape[0]):
+        score = scores[j]
+        if score < smallest or score >= below:
             continue
         if size < k:
             child = size
@@ -252,7 +453,9 @@ def kth_largest(scores, below, k):
                 heap[child] = heap[parent]
                 child = parent
             heap[child] = score
-        elif score > heap[0]:
+            if size == k:
+                smallest = heap[0]
+        else:
             parent = 0
             while True:
                 child = 2 * parent + 1
@@ -265,6 +468,7 @@ def kth_largest(scores, below, k):
                 heap[parent] = heap[child]
                 parent = child
             heap[parent] = score
+            smallest = heap[0]
     return heap[0] if size > 0 else -1.0
 
 
