@@ -1,6 +1,15 @@
 """Where features live: the :class:`FeatureSource` protocol and its implementations."""
 
 from coterie.data.memory import DenseSource, SparseSource, as_source
-from coterie.data.source import FeatureSource, Moments
+from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
 
-__all__ = ["DenseSource", "FeatureSource", "Moments", "SparseSource", "as_source"]
+__all__ = [
+    "DenseSource",
+    "Exemplar",
+    "FeatureSource",
+    "Moments",
+    "SparseSource",
+    "StrongPairs",
+    "StrongQuery",
+    "as_source",
+]

@@ -128,12 +128,14 @@ class SquaredHinge:
             offsets[0, which] = hinge_offset(margin, self.weight, stratum, which, self.mass[0, which] / self.C, guess)
         slack = np.maximum(offsets[0][stratum] - margin, 0.0)
         alpha = self.C * self.weight * slack
+        # Rounding in the offsets is multiplied by C; the sums must be right for the dual bound to hold.
+        rescale = self.mass[0] / np.bincount(stratum, weights=alpha, minlength=self.n_strata)
+        feasible = alpha * rescale[stratum]
         gamma = offsets.mean()
-        squares = float(alpha @ slack)  # C sum w slack^2 = sum alpha^2 / (C w)
         return LossState(
-            value=0.5 * squares - gamma,
-            conjugate=0.5 * squares,
-            residual=(alpha * self.labels)[:, None],
+            value=0.5 * float(alpha @ slack) - gamma,
+            conjugate=0.5 * float(feasible @ (slack * rescale[stratum])),
+            residual=(feasible * self.labels)[:, None],
             curvature=np.where(slack > 0.0, self.C * self.weight, 0.0)[:, None],
             offsets=offsets,
             intercept=np.array([0.5 * (offsets[0, 1] - offsets[0, 0]) if self.centred else 0.0]),

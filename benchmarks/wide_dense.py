@@ -1,0 +1,178 @@
+"""Wide dense data: 2,000 x 10,000, 1,000 blocks of 10 features (r about 0.9), the class from 20 of the blocks.
+
+Ours must find all 20 blocks whole, and faster than the rivals find 20 features. L1 models are tuned to 20 features, SLOPE
+to the 200 features of the 20 blocks, since it is meant to keep correlated features together.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from _common import (
+    ChildRun,
+    Contender,
+    Outcome,
+    compare,
+    comparison_row,
+    fit_celer,
+    fit_l1_svm,
+    fit_ours,
+    fit_slope,
+    held_out_accuracy,
+    measure_bare_pass,
+    print_facts,
+    print_table,
+    read_arguments,
+    run_in_child,
+    slow_row,
+    tune,
+    tune_celer,
+    tune_l1_svm,
+    verdict,
+    work_facts,
+    write_results,
+)
+
+BLOCK_SIZE = 10
+
+
+class Blocks(NamedTuple):
+    """Feature-major data of equally correlated blocks; the class depends on the blocks ``signal``."""
+
+    X: np.ndarray
+    y: np.ndarray
+    signal: np.ndarray
+
+    def members(self, block: int) -> set[int]:
+        return set(range(block * BLOCK_SIZE, (block + 1) * BLOCK_SIZE))
+
+
+def make_blocks(n_samples: int, n_blocks: int, n_signal: int, r: float, noise: float, seed: int) -> Blocks:
+    """Each feature is ``sqrt(r)`` of its block's factor and noise; the class is the sign of a +-1 sum of factors."""
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((n_blocks, n_samples))
+    rows = rng.standard_normal((n_blocks, BLOCK_SIZE, n_samples))
+    rows *= np.sqrt(1.0 - r)
+    rows += np.sqrt(r) * factors[:, None, :]
+    signal = rng.choice(n_blocks, size=n_signal, replace=False)
+    total = rng.choice([-1.0, 1.0], size=n_signal) @ factors[signal] + noise * rng.standard_normal(n_samples)
+    return Blocks(rows.reshape(n_blocks * BLOCK_SIZE, n_samples).T, np.where(total > 0, 1, -1), signal)
+
+
+def split(data: Blocks, n_train: int) -> tuple[Blocks, Blocks]:
+    """The first samples for training, the rest held out."""
+    parts = (slice(None, n_train), slice(n_train, None))
+    train, test = (Blocks(np.asfortranarray(data.X[part]), data.y[part], data.signal) for part in parts)
+    return train, test
+
+
+def found_blocks(data: Blocks, found: list[set[int]]) -> dict[str, int]:
+    """Signal blocks that a found group equals, those that any feature hits, and features found outside of them."""
+    whole = sum(data.members(block) in found for block in data.signal)
+    features = set().union(*found)
+    hit = sum(bool(data.members(block) & features) for block in data.signal)
+    right = set().union(*(data.members(block) for block in data.signal))
+    return {"blocks whole": whole, "blocks hit": hit, "other features": len(features - right)}
+
+
+def found_by(outcome: Outcome, data: Blocks) -> dict[str, int]:
+    """For ours the groups count; for a model without groups a block is whole if it kept all members."""
+    if hasattr(outcome.model, "groups_"):
+        return found_blocks(data, [{int(j) for j in group.members} for group in outcome.model.groups_])
+    return found_by_features(outcome.features, data)
+
+
+def found_by_features(features: np.ndarray, data: Blocks) -> dict[str, int]:
+    """Chosen features, put together by block."""
+    kept: dict[int, set[int]] = {}
+    for feature in features.tolist():
+        kept.setdefault(feature // BLOCK_SIZE, set()).add(feature)
+    return found_blocks(data, list(kept.values()))
+
+
+def fit_smart_correlated(X: np.ndarray, y: np.ndarray) -> Any:
+    """feature-engine's correlated groups at the same threshold, each represented by the feature of most variance."""
+    import pandas as pd
+    from feature_engine.selection import SmartCorrelatedSelection
+
+    return SmartCorrelatedSelection(threshold=0.7, selection_method="variance").fit(_frame(pd, X), y)
+
+
+def fit_mrmr(X: np.ndarray, y: np.ndarray) -> Any:
+    """feature-engine's mRMR (F statistic over correlation), 100 features."""
+    import pandas as pd
+    from feature_engine.selection import MRMR
+
+    return MRMR(method="FCQ", max_features=100).fit(_frame(pd, X), pd.Series((y > 0).astype(int)))
+
+
+def fit_rfe(X: np.ndarray, y: np.ndarray, n_features: int) -> Any:
+    """scikit-learn's recursive elimination with a linear SVM, a tenth of the features in a step."""
+    from sklearn.feature_selection import RFE
+    from sklearn.svm import LinearSVC
+
+    return RFE(LinearSVC(), n_features_to_select=n_features, step=0.1).fit(X, y)
+
+
+def _frame(pandas: Any, X: np.ndarray) -> Any:
+    return pandas.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
+
+
+def contenders(data: Blocks, n_features: int, threads: int) -> list[Contender]:
+    """Ours in the layouts and thread numbers a user may have, and the tuned rivals, each in its own best layout."""
+    by_sample = np.ascontiguousarray(data.X)
+    ours = partial(fit_ours, n_features_to_select=n_features)
+    result = [
+        Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), data.X),
+        Contender("ours, 1 thread", partial(ours, n_jobs=1), data.X),
+        Contender(f"ours, {threads} threads, C order", partial(ours, n_jobs=threads), by_sample),
+        Contender("celer L1 logistic", partial(fit_celer, C=tune_celer(data.X, data.y, n_features).C), data.X),
+        Contender("L1-SVM", partial(fit_l1_svm, C=tune_l1_svm(by_sample, data.y, n_features).C), by_sample),
+    ]
+    if find_spec("sortedl1") is None:
+        print("SLOPE is left out: pip install sortedl1")
+        return result
+    slope = tune(fit_slope, data.X, data.y, BLOCK_SIZE * len(data.signal), 1.0, max_fits=12)
+    return [*result, Contender("SLOPE", partial(fit_slope, C=slope.C), data.X)]
+
+
+def slow_contenders(n_features: int) -> dict[str, Any]:
+    """What takes minutes."""
+    fits: dict[str, Any] = {"RFE, step 0.1": partial(fit_rfe, n_features=n_features)}
+    if find_spec("feature_engine") is None:
+        print("SmartCorrelatedSelection and mRMR are left out: pip install feature-engine")
+        return fits
+    return fits | {"mRMR, 100 features": fit_mrmr, "SmartCorrelatedSelection": fit_smart_correlated}
+
+
+def main() -> None:
+    options = read_arguments(__doc__, slow="also SmartCorrelatedSelection, mRMR and RFE, which take minutes")
+    n_train, n_blocks, n_signal = (600, 100, 10) if options.quick else (2000, 1000, 20)
+    train, test = split(make_blocks(n_train + 1000, n_blocks, n_signal, 0.9, 1.0, options.seed), n_train)
+    outcomes = compare(contenders(train, n_signal, options.threads), train.y, options.repeats)
+    ours = outcomes[0]
+    rows = []
+    for one in outcomes:
+        row = comparison_row(one, ours, None if one.name.startswith("ours") else 1.0) | found_by(one, train)
+        rows.append(row | {"accuracy": held_out_accuracy(train.X, train.y, test.X, test.y, one.features)})
+    if options.slow:
+        for name, fit in slow_contenders(n_signal).items():
+            run: ChildRun = run_in_child(fit, train.X, train.y, options.limit)
+            row = slow_row(name, run, ours, options.limit)
+            if run.features is not None:
+                row |= found_by_features(run.features, train)
+                row["accuracy"] = held_out_accuracy(train.X, train.y, test.X, test.y, run.features)
+            rows.append(row)
+    facts = work_facts(ours.model, ours, measure_bare_pass(train.X, options.threads, options.repeats), train.X)
+    facts["all blocks whole"] = f"{rows[0]['blocks whole']} of {n_signal}: {verdict(rows[0]['blocks whole'] == n_signal)}"
+    size = f"{n_train:,} x {train.X.shape[1]:,}"
+    print_table(f"wide-dense: {size}, {n_signal} of {n_blocks:,} blocks decide (* not converged)", rows)
+    print_facts(f"The work of {ours.name}", facts)
+    write_results("wide_dense", options, rows=rows, work=facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Wide sparse data: 10,000 x 200,000 with 2 M nonzeros, power-law column counts, counts as values.
+
+Some features of middling frequency decide the class; each has affiliates, near copies of it. Ours must be faster than the L1
+models tuned to as many features, and than the matrix of all products, which the rivals that look at correlation need.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from _common import (
+    Contender,
+    Outcome,
+    compare,
+    comparison_row,
+    fit_celer,
+    fit_l1_svm,
+    fit_ours,
+    held_out_accuracy,
+    measure_bare_pass,
+    print_facts,
+    print_table,
+    read_arguments,
+    run_in_child,
+    slow_row,
+    tune_celer,
+    tune_l1_svm,
+    work_facts,
+    write_results,
+)
+from scipy import sparse
+
+from coterie import FeatureGroup
+from coterie.metrics import group_recovery
+
+N_AFFILIATED = 4
+
+
+class Planted(NamedTuple):
+    """Sparse data and the groups that decide the class."""
+
+    X: sparse.csc_array
+    y: np.ndarray
+    groups: list[FeatureGroup]
+
+
+def column_counts(n_samples: int, n_features: int, n_nonzeros: int) -> np.ndarray:
+    """Counts that fall as a power of the rank, at most a fifth of the samples, about ``n_nonzeros`` in all."""
+    most, ranks = n_samples // 5, np.arange(1.0, n_features + 1)
+    low, high = 0.0, 3.0
+    for _ in range(60):  # the exponent that gives the wanted total
+        exponent = 0.5 * (low + high)
+        counts = np.maximum(1, np.round(most * ranks**-exponent)).astype(np.int64)
+        low, high = (exponent, high) if counts.sum() > n_nonzeros else (low, exponent)
+    return counts
+
+
+def random_columns(rng: np.random.Generator, counts: np.ndarray, n_samples: int) -> sparse.coo_array:
+    """Entries in random samples; where two fall together they add up, as counts do."""
+    features = np.repeat(np.arange(len(counts)), counts)
+    samples = rng.integers(0, n_samples, size=len(features))
+    return sparse.coo_array((rng.geometric(0.7, size=len(features)), (samples, features)), shape=(n_samples, len(counts)))
+
+
+def near_copy(
+    rng: np.random.Generator, samples: np.ndarray, values: np.ndarray, n_samples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A column without a tenth of the entries of another, and with some of its own."""
+    kept = rng.random(len(samples)) >= 0.1
+    own = rng.integers(0, n_samples, size=len(samples) // 20)
+    return np.append(samples[kept], own), np.append(values[kept], np.ones(len(own), dtype=values.dtype))
+
+
+def make_planted(n_samples: int, n_features: int, n_nonzeros: int, n_support: int, seed: int) -> Planted:
+    """Background columns, and groups of a support feature and its near copies in place of some of them."""
+    rng = np.random.default_rng(seed)
+    n_planted = n_support * (1 + N_AFFILIATED)
+    frequency = rng.uniform(0.03, 0.1, size=n_support)
+    n_background = n_nonzeros - int(frequency.sum() * n_samples * (1 + N_AFFILIATED))
+    background = random_columns(rng, column_counts(n_samples, n_features - n_planted, n_background), n_samples)
+    places = rng.permutation(n_features)
+    parts = [(background.coords[0], places[background.coords[1]], background.data)]
+    planted = places[n_features - n_planted :].reshape(n_support, 1 + N_AFFILIATED)
+    total = rng.standard_normal(n_samples)
+    for (support, *affiliated), share, weight in zip(planted, frequency, rng.choice([-3.0, 3.0], size=n_support), strict=True):
+        samples = np.flatnonzero(rng.random(n_samples) < share)
+        values = rng.geometric(0.7, size=len(samples))
+        total[samples] += weight * values
+        parts.append((samples, np.full(len(samples), support), values))
+        for feature in affiliated:
+            copied, copied_values = near_copy(rng, samples, values, n_samples)
+            parts.append((copied, np.full(len(copied), feature), copied_values))
+    rows, columns, values = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    X = sparse.coo_array((values.astype(np.float64), (rows, columns)), shape=(n_samples, n_features)).tocsc()
+    y = np.where(total > np.median(total), 1, -1)
+    return Planted(X, y, [FeatureGroup(int(line[0]), line[1:]) for line in planted])
+
+
+def contenders(X: sparse.csc_array, y: np.ndarray, n_features: int, threads: int) -> list[Contender]:
+    """Ours and the tuned rivals, each with the format it wants."""
+    by_sample = X.tocsr()
+    ours = partial(fit_ours, n_features_to_select=n_features)
+    return [
+        Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), X),
+        Contender("ours, 1 thread", partial(ours, n_jobs=1), X),
+        Contender("celer L1 logistic", partial(fit_celer, C=tune_celer(X, y, n_features).C), X),
+        Contender("L1-SVM", partial(fit_l1_svm, C=tune_l1_svm(by_sample, y, n_features).C), by_sample),
+    ]
+
+
+def fit_all_products(X: sparse.csc_array, y: np.ndarray) -> Any:
+    """The matrix of all products, which a selector by correlation would begin with."""
+    return X.T @ X
+
+
+def found_by(outcome: Outcome, groups: list[FeatureGroup]) -> dict[str, Any]:
+    """Planted groups of which some feature was chosen, and (ours) the share of planted features found in their roles."""
+    features = {int(j) for j in outcome.features}
+    hit = sum(bool(features & {int(j) for j in group.members}) for group in groups)
+    whole = getattr(outcome.model, "groups_", None)
+    return {"groups hit": hit, "recovery": None if whole is None else group_recovery(groups, whole)}
+
+
+def main() -> None:
+    options = read_arguments(__doc__, slow="also X'X, which takes half a minute and 5 GB")
+    shape = (2000, 20_000, 200_000, 10) if options.quick else (10_000, 200_000, 2_000_000, 20)
+    n_train, n_features, n_nonzeros, n_support = shape
+    n_test = n_train // 4  # extra samples, which bring their own nonzeros
+    data = make_planted(n_train + n_test, n_features, n_nonzeros * 5 // 4, n_support, options.seed)
+    by_sample = data.X.tocsr()
+    X, X_test, y, y_test = by_sample[:n_train].tocsc(), by_sample[n_train:].tocsc(), data.y[:n_train], data.y[n_train:]
+    outcomes = compare(contenders(X, y, n_support, options.threads), y, options.repeats)
+    ours = outcomes[0]
+    rows = []
+    for one in outcomes:
+        row = comparison_row(one, ours, None if one.name.startswith("ours") else 1.0) | found_by(one, data.groups)
+        rows.append(row | {"accuracy": held_out_accuracy(X, y, X_test, y_test, one.features)})
+    if options.slow:
+        rows.append(slow_row("X'X", run_in_child(fit_all_products, X, y, options.limit), ours, options.limit))
+    facts = work_facts(ours.model, ours, measure_bare_pass(X, options.threads, options.repeats), X)
+    size = f"{n_train:,} x {n_features:,}, {X.nnz:,} nonzeros"
+    print_table(f"wide-sparse: {size}, {n_support} groups decide (* not converged)", rows)
+    print("SmartCorrelatedSelection has no sparse mode: the dense data alone would take 16 GB, the correlations 320 GB.")
+    print_facts(f"The work of {ours.name}", facts)
+    write_results("wide_sparse", options, rows=rows, work=facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Shared fixtures: small data with groups, and the real data where they are at hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coterie.datasets import make_support_affiliated
+
+
+@pytest.fixture(scope="session")
+def planted():
+    """300 x 80 with 4 groups of 11 true features; easy enough to be found whole."""
+    return make_support_affiliated(300, 80, n_support=4, n_true=11, random_state=3)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def grouped_matrix(rng, n_samples=60, n_features=40, n_factors=8, noise=0.4):
+    """A matrix whose columns fall into correlated bunches, and labels that depend on some of them."""
+    factors = rng.standard_normal((n_samples, n_factors))
+    owner = rng.integers(0, n_factors, n_features)
+    X = factors[:, owner] * rng.choice([-1.0, 1.0], n_features) + noise * rng.standard_normal((n_samples, n_features))
+    y = np.where(factors[:, 0] + 0.5 * factors[:, 1] + 0.3 * rng.standard_normal(n_samples) > 0, 1, -1)
+    y[:2], y[2:4] = 1, -1
+    return X, y
+
+
+def sparse_counts(rng, n_samples=80, n_features=120, density=0.08, n_copies=30):
+    """Sparse non-negative counts with near copies of some columns, as text has."""
+    X = rng.poisson(1.0, (n_samples, n_features)) * (rng.random((n_samples, n_features)) < density)
+    for j in rng.choice(n_features, n_copies, replace=False):
+        k = rng.integers(n_features)
+        X[:, j] = X[:, k] * (rng.random(n_samples) < 0.9)
+    y = np.where(X[:, :5].sum(axis=1) + 0.5 * rng.standard_normal(n_samples) > np.median(X[:, :5].sum(axis=1)), 1, -1)
+    y[:2], y[2:4] = 1, -1
+    return X.astype(np.float64), y
+
+
+def data_folder() -> Path | None:
+    """Folder of the real data sets: $COTERIE_DATA, then ../shared/data."""
+    candidates = [os.environ.get("COTERIE_DATA"), Path(__file__).resolve().parents[2] / "shared" / "data"]
+    return next((Path(c) for c in candidates if c and Path(c).is_dir()), None)
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    folder = data_folder()
+    if folder is None:
+        pytest.skip("real data sets are neither in $COTERIE_DATA nor in ../shared/data")
+    return folder

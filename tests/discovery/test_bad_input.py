@@ -1,0 +1,179 @@
+"""Every wrong input gets one clear ValueError that says what to do."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from coterie import GroupDiscoveryClassifier
+from tests.conftest import grouped_matrix
+
+
+@pytest.fixture
+def Xy():
+    return grouped_matrix(np.random.default_rng(0), n_features=10)
+
+
+def test_one_class(Xy):
+    with pytest.raises(ValueError, match=r"one class only \(.*1.*\); a classifier needs samples of 2 classes"):
+        GroupDiscoveryClassifier(2).fit(Xy[0], np.ones(len(Xy[1])))
+
+
+def test_three_classes(Xy):
+    with pytest.raises(ValueError, match="Only binary classification is supported.* 3 classes.*OneVsRestClassifier"):
+        GroupDiscoveryClassifier(2).fit(Xy[0], np.arange(len(Xy[1])) % 3)
+
+
+def test_one_sample(Xy):
+    with pytest.raises(ValueError, match="1 sample"):
+        GroupDiscoveryClassifier(2).fit(Xy[0][:1], Xy[1][:1])
+
+
+def test_one_sample_of_a_class(Xy):
+    X, y = Xy
+    y = np.ones(len(y))
+    y[3] = -1
+    with pytest.raises(ValueError, match=r"class .*-1.* has 1 sample\(s\) of positive weight; at least 2"):
+        GroupDiscoveryClassifier(2).fit(X, y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sparse.csc_array, sparse.csr_matrix])
+def test_bad_values_are_named(Xy, make, bad):
+    X = Xy[0].copy()
+    X[7, 4] = bad
+    with pytest.raises(ValueError, match=r"1 NaN or infinite.*sample 7 of feature 4.*SimpleImputer"):
+        GroupDiscoveryClassifier(2).fit(make(X), Xy[1])
+
+
+def test_bad_values_by_name(Xy):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(Xy[0], columns=[f"c{j}" for j in range(10)])
+    frame.loc[5, "c3"] = np.nan
+    with pytest.raises(ValueError, match=r"sample 5 of feature 3 \('c3'\)"):
+        GroupDiscoveryClassifier(2).fit(frame, Xy[1])
+
+
+def test_no_features(Xy):
+    with pytest.raises(ValueError, match=r"0 feature\(s\)"):
+        GroupDiscoveryClassifier(2).fit(np.empty((len(Xy[1]), 0)), Xy[1])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csc_array])
+def test_all_constant(Xy, make):
+    X = np.tile([1.0, 0.0, 3.0], (len(Xy[1]), 1))
+    with pytest.raises(ValueError, match="All features of X are constant"):
+        GroupDiscoveryClassifier(2).fit(make(X), Xy[1])
+
+
+def test_strings(Xy):
+    X = np.array([["a", "b"]] * len(Xy[1]))
+    for values in (X, X.astype(object)):
+        with pytest.raises(ValueError, match="Features must be numbers: encode text first"):
+            GroupDiscoveryClassifier(1).fit(values, Xy[1])
+
+
+def test_wrong_lengths(Xy):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        GroupDiscoveryClassifier(2).fit(Xy[0], Xy[1][:-1])
+    with pytest.raises(ValueError, match="sample_weight"):
+        GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=np.ones(3))
+
+
+def test_wrong_weights(Xy):
+    weight = np.ones(len(Xy[1]))
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=-weight)
+    with pytest.raises(ValueError, match="class .* has 0 sample"):
+        GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=(Xy[1] > 0).astype(float))
+    with pytest.raises(ValueError, match="class_weight must be positive"):
+        GroupDiscoveryClassifier(2, class_weight={-1: 0.0, 1: 1.0}).fit(*Xy)
+
+
+def test_missing_or_continuous_labels(Xy):
+    y = Xy[1].astype(float)
+    y[0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        GroupDiscoveryClassifier(2).fit(Xy[0], y)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        GroupDiscoveryClassifier(2).fit(Xy[0], Xy[0][:, 0])
+    with pytest.raises(ValueError, match="y"):
+        GroupDiscoveryClassifier(2).fit(Xy[0], None)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_features_to_select": 11}, "n_features_to_select=11 is more than the 10 feature"),
+        ({"n_features_to_select": 0}, "at least 1"),
+        ({"n_features_to_select": -3}, "at least 1"),
+        ({"n_features_to_select": 1.5}, r"fraction in \(0, 1\)"),
+        ({"n_features_to_select": "all"}, "must be one of 'auto'"),
+        ({"n_features_to_select": True}, "whole number"),
+        ({"n_features_per_round": 0}, "n_features_per_round=0"),
+        ({"threshold": 0.0}, "threshold=0.0 must be a number above 0 and at most 1"),
+        ({"threshold": 1.01}, "threshold=1.01"),
+        ({"threshold": "high"}, "threshold='high'"),
+        ({"threshold": np.nan}, "threshold=nan"),
+        ({"correlation": "spearman"}, "correlation='spearman' must be one of 'pearson'"),
+        ({"affiliates": "some"}, "affiliates='some' must be one of 'complete', 'ranked'"),
+        ({"keep": "all"}, "keep='all'"),
+        ({"representative": "mean"}, "representative='mean'"),
+        ({"C": 0}, "C=0 must be a number above 0"),
+        ({"C": np.inf}, "C=inf must be finite"),
+        ({"tol": -1e-4}, "tol=-0.0001"),
+        ({"max_rounds": 0}, "max_rounds=0"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"fixed_features": [10]}, "fixed_features has index 10, but X has 10 features"),
+        ({"fixed_features": ["a"]}, "X has none; give indices"),
+        ({"fixed_features": [1, 1]}, "twice"),
+        ({"fixed_features": [True, False]}, "mask of length 2"),
+        ({"fixed_features": [[1, 2]]}, "fixed_features must be a list"),
+        ({"fixed_features": [0, 1, 2]}, "fixed_features has 3 features, more than n_features_to_select=2"),
+    ],
+)
+def test_wrong_parameters(Xy, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        GroupDiscoveryClassifier(**{"n_features_to_select": 2, **parameters}).fit(*Xy)
+
+
+def test_fixed_features_by_unknown_name_or_constant(Xy):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(Xy[0], columns=[f"c{j}" for j in range(10)])
+    frame["c9"] = 1.0
+    with pytest.raises(ValueError, match="names 'age', which is not a feature of X"):
+        GroupDiscoveryClassifier(2, fixed_features=["age"]).fit(frame, Xy[1])
+    with pytest.raises(ValueError, match="'c9', which is constant"):
+        GroupDiscoveryClassifier(2, fixed_features=["c9"]).fit(frame, Xy[1])
+    model = GroupDiscoveryClassifier(2, fixed_features=["c4"]).fit(frame, Xy[1])
+    assert model.support_features_[0] == 4
+
+
+def test_prediction_on_other_data(Xy):
+    model = GroupDiscoveryClassifier(2).fit(*Xy)
+    with pytest.raises(ValueError, match="expecting 10 features"):
+        model.predict(Xy[0][:, :9])
+    with pytest.raises(ValueError, match="NaN"):
+        model.transform(np.full((2, 10), np.nan))
+    with pytest.raises(ValueError, match="shape"):
+        model.inverse_transform(sparse.csc_array(np.ones((2, 3))))
+
+
+def test_a_failed_fit_leaves_a_fitted_model_as_it_was(Xy):
+    model = GroupDiscoveryClassifier(2).fit(*Xy)
+    before = model.predict(Xy[0])
+    model.set_params(threshold=7)
+    with pytest.raises(ValueError, match="threshold"):
+        model.fit(*Xy)
+    np.testing.assert_array_equal(model.predict(Xy[0]), before)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csc_array])
+def test_what_is_odd_but_right(Xy, make):
+    """One feature, constant columns among others, duplicates: no error."""
+    X, y = Xy
+    one = GroupDiscoveryClassifier(1).fit(make(X[:, :1]), y)
+    assert one.support_features_.tolist() == [0]
+    odd = np.c_[X, np.ones(len(y)), np.zeros(len(y)), X]
+    model = GroupDiscoveryClassifier(3, threshold=1.0).fit(make(odd), y)
+    assert not set(model.groups_.members) & {10, 11}
+    assert all(len(g) == 2 for g in model.groups_)

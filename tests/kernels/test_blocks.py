@@ -1,0 +1,76 @@
+"""Kernels of the master problem against naive code; also run with the JIT off."""
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+
+from coterie.kernels import blocks as kernels
+from tests import naive
+
+
+@pytest.mark.parametrize("guess", [np.inf, -100.0, 0.0, 100.0])
+@pytest.mark.parametrize("target", [1e-6, 0.3, 50.0])
+def test_hinge_offset(rng, guess, target):
+    margin, weight = rng.standard_normal(50), rng.random(50)
+    weight[:5] = 0.0
+    margin[:5] = -50.0
+    stratum = rng.integers(0, 2, 50).astype(np.int8)
+    for which in (0, 1):
+        mine = stratum == which
+        value = kernels.hinge_offset(margin, weight, stratum, which, target, guess)
+        total = (weight[mine] * np.maximum(value - margin[mine], 0)).sum()
+        assert total == pytest.approx(target, rel=1e-12)
+        assert value == pytest.approx(naive.eliminate(margin[mine], weight[mine], target), abs=1e-9)
+
+
+def test_csr_kernels(rng):
+    X = rng.standard_normal((20, 6)) * (rng.random((20, 6)) < 0.4)
+    S = sparse.csr_array(X)
+    coef, residual, weight = rng.standard_normal((6, 2)), rng.standard_normal((20, 2)), rng.random(20)
+    weight[::3] = 0.0
+    out = np.empty((20, 2))
+    kernels.csr_output(S.indptr, S.indices, S.data, coef, out)
+    np.testing.assert_allclose(out, X @ coef, atol=1e-13)
+    out = np.empty((6, 2))
+    kernels.csr_scores(S.indptr, S.indices, S.data, residual, out)
+    np.testing.assert_allclose(out, X.T @ residual, atol=1e-13)
+    out = np.empty((6, 6))
+    kernels.csr_gram(S.indptr, S.indices, S.data, weight, out)
+    np.testing.assert_allclose(out, X.T @ (weight[:, None] * X), atol=1e-13)
+
+
+@pytest.mark.parametrize("others", [0.0, 0.5, 100.0])
+def test_block_radius(rng, others):
+    curvature, linear = rng.random(4) * 5, rng.standard_normal(4)
+    r = kernels.block_radius(curvature, linear, others)
+
+    def objective(v):
+        return 0.5 * (others + np.linalg.norm(v)) ** 2 + 0.5 * (curvature * v**2).sum() + linear @ v
+
+    v = -linear * r / ((1 + curvature) * r + others) if r > 0 else np.zeros(4)
+    assert np.linalg.norm(v) == pytest.approx(r, rel=1e-12)
+    best = min(optimize.minimize(objective, x0, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-14}).fun
+               for x0 in (np.zeros(4), v + 0.1))  # fmt: skip
+    assert objective(v) <= best + 1e-9
+
+
+def test_block_descent_reaches_a_fixed_point_of_every_block(rng):
+    p, blocks = 7, np.array([0, 3, 5, 7])
+    A = rng.standard_normal((2, 10, p))
+    hessian = np.einsum("cni,cnj->cij", A, A)
+    linear = rng.standard_normal((p, 2))
+    values, vectors = np.empty((2, p)), np.zeros((2, p, 3))
+    for c in range(2):
+        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+            value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
+            values[c, first:last], vectors[c, first:last, : last - first] = value, vector
+    coef = np.zeros((p, 2))
+    sweeps = kernels.block_descent(hessian, linear, blocks, values, vectors, coef, 5000, 1e-14)
+    assert 1 < sweeps < 5000
+    norms = [np.linalg.norm(coef[a:b]) for a, b in zip(blocks[:-1], blocks[1:], strict=True)]
+    gradient = linear + np.einsum("cij,jc->ic", hessian, coef)
+    for t, (a, b) in enumerate(zip(blocks[:-1], blocks[1:], strict=True)):
+        if norms[t] > 0:
+            np.testing.assert_allclose(gradient[a:b] + sum(norms) * coef[a:b] / norms[t], 0, atol=1e-9)
+        else:
+            assert np.linalg.norm(gradient[a:b]) <= sum(norms) + 1e-9

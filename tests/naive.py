@@ -1,0 +1,105 @@
+"""Slow, obvious reference code. Nothing here is clever, and nothing here uses the package's own parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+
+def dense(X):
+    return np.asarray(X.todense() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def mean(X, weight=None):
+    return np.average(dense(X), axis=0, weights=weight)
+
+
+def norm(X, weight=None):
+    """Norm of each centred column in the weighted inner product."""
+    A = dense(X)
+    w = np.ones(len(A)) if weight is None else np.asarray(weight, dtype=float)
+    centred = A - mean(A, weight)
+    result = np.sqrt((w[:, None] * centred**2).sum(axis=0))
+    for j in range(A.shape[1]):
+        if len(set(A[w > 0, j])) == 1:
+            result[j] = 0.0
+    return result
+
+
+def correlation(X, weight=None):
+    """Matrix of all correlations; 0 with constant columns."""
+    A = dense(X)
+    w = np.ones(len(A)) if weight is None else np.asarray(weight, dtype=float)
+    centred = A - mean(A, weight)
+    size = norm(A, weight)
+    safe = np.where(size > 0, size, 1.0)
+    matrix = (centred.T @ (w[:, None] * centred)) / np.outer(safe, safe)
+    matrix[size == 0] = 0.0
+    matrix[:, size == 0] = 0.0
+    return np.clip(matrix, -1, 1)
+
+
+def complete_groups(X, supports, threshold, weight=None):
+    """Every feature with its best support feature: dict support -> set of affiliated features."""
+    C = np.abs(correlation(X, weight))
+    groups = {int(z): set() for z in supports}
+    for j in range(C.shape[0]):
+        if j in groups:
+            continue
+        best = max(C[j, z] for z in supports)
+        if best >= threshold - 1e-10:
+            winner = next(z for z in supports if C[j, z] >= best - 1e-10)
+            groups[int(winner)].add(j)
+    return groups
+
+
+def walk(scores, C, supports, n_new, threshold):
+    """One round of TPAMI Algorithm 2 without shortcuts: new support features, and (feature, support) met."""
+    supports = list(supports)
+    new, met = [], {}
+    for j in np.argsort(-np.abs(scores), kind="stable"):
+        if len(new) == n_new:
+            break
+        if C[j, j] == 0.0 or j in supports:
+            continue
+        strong = [z for z in supports if abs(C[j, z]) >= threshold]
+        if strong:
+            met[int(j)] = int(max(strong, key=lambda z: abs(C[j, z])))
+        else:
+            new.append(int(j))
+            supports.append(int(j))
+    return new, met
+
+
+def eliminate(margin, weight, target):
+    """gamma with sum w (gamma - margin)_+ = target, by bisection."""
+    low, high = margin.min() - 1.0, margin.max() + target / weight[weight > 0].min() + 1.0
+    for _ in range(300):
+        middle = (low + high) / 2
+        if (weight * np.maximum(middle - margin, 0)).sum() > target:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+def primal(X, y, coef, blocks, C, weight, fit_intercept):
+    """Primal objective of the master problem at some weights, offsets eliminated by bisection."""
+    output = dense(X) @ coef
+    if fit_intercept:
+        p = eliminate(output[y > 0], weight[y > 0], 0.5 / C)
+        q = eliminate(-output[y < 0], weight[y < 0], 0.5 / C)
+        gamma, b = (p + q) / 2, (q - p) / 2
+    else:
+        gamma, b = eliminate(y * output, weight, 1.0 / C), 0.0
+    slack = np.maximum(gamma - y * (output + b), 0)
+    norms = sum(np.linalg.norm(coef[block]) for block in blocks)
+    return 0.5 * norms**2 - gamma + 0.5 * C * (weight * slack**2).sum()
+
+
+def dual(X, alpha_signed, blocks, C, weight):
+    """Dual objective at signed dual variables."""
+    scores = dense(X).T @ alpha_signed
+    used = weight > 0
+    squares = (alpha_signed[used] ** 2 / weight[used]).sum()
+    return max(0.5 * (scores[block] ** 2).sum() for block in blocks) + squares / (2 * C)
