@@ -95,7 +95,7 @@ def tune_rivals(data: Split, counts: tuple[int, ...]) -> dict[str, dict[int, Any
 
 
 def accuracy_row(name: str, data: Split, chosen: dict[int, np.ndarray]) -> dict[str, Any]:
-    """Held-out accuracy for each number of features; the number that was really there in brackets if it differs."""
+    """Held-out accuracy for each number of features; beside it the number that was really there."""
     row: dict[str, Any] = {"method": name}
     for k, features in chosen.items():
         row[f"at {k}"] = held_out_accuracy(data.X, data.y, data.X_test, data.y_test, features)
@@ -115,7 +115,7 @@ def not_below(rows: list[dict[str, Any]], counts: tuple[int, ...]) -> dict[str, 
 def main() -> None:
     options = read_arguments(__doc__)
     counts = (10, 20) if options.quick else (20, 50, 100)
-    data = load_split(find_data(), options.seed, 3000 if options.quick else None)
+    data = load_split(find_data(), options.seed, 2000 if options.quick else None)
     print(f"Training: {data.X.shape[0]:,} x {data.X.shape[1]:,}, {data.X.nnz:,} nonzeros; ours with {options.threads} threads")
     tuned = tune_rivals(data, counts)
     outcomes = compare(contenders(data, tuned, counts[-1], options.threads), data.y, options.repeats)

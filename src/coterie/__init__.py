@@ -17,7 +17,15 @@ _HOMES = {
 }
 _MODULES = ("data", "datasets", "metrics")
 
-__all__ = [*_HOMES, *_MODULES, "__version__"]
+__all__ = [
+    "FeatureGroup",
+    "FeatureGroups",
+    "GroupDiscoveryClassifier",
+    "__version__",
+    "data",
+    "datasets",
+    "metrics",
+]
 
 if TYPE_CHECKING:
     from coterie import data, datasets, metrics

@@ -14,6 +14,7 @@ fixed order of summation, so the result does not depend on the number of threads
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import threading
@@ -96,7 +97,7 @@ def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | n
 
     Tasks must not call this function themselves.
     """
-    chunks = [(int(a), int(b)) for a, b in zip(boundaries[:-1], boundaries[1:], strict=True) if b > a]
+    chunks = [(int(a), int(b)) for a, b in itertools.pairwise(boundaries) if b > a]
     if n_threads == 1 or len(chunks) < 2:
         for start, stop in chunks:
             task(start, stop)

@@ -93,7 +93,9 @@ def check_features(estimator: BaseEstimator, X: Any) -> Any:
                 "features as input."
             )
         return X
-    return validate_data(estimator, X, reset=False, dtype=None, accept_sparse=True, accept_large_sparse=True)
+    # The formats left out (DOK) cannot be checked as they are and become CSC.
+    formats = ("csc", "csr", "coo", "bsr", "dia", "lil")
+    return validate_data(estimator, X, reset=False, dtype=None, accept_sparse=formats, accept_large_sparse=True)
 
 
 def _with_remedy(error: ValueError) -> ValueError:
@@ -122,10 +124,11 @@ def read_binary_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.nda
             "Only binary classification is supported. The type of the target is multiclass, with "
             f"{len(classes)} classes. Keep two of them, or wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
         )
-    used = np.ones(len(y), dtype=bool) if weight is None else weight > 0
+    weight = np.ones(len(y)) if weight is None else weight
     for code, label in enumerate(classes):
-        count = int(np.count_nonzero(codes[used] == code))
-        if count < 2:
+        mine = weight[codes == code]
+        count = int(np.count_nonzero(mine))
+        if count < 2 and mine.sum() < 2:  # a sample of weight 2 counts as two
             raise ValueError(f"class {label!r} has {count} sample(s) of positive weight; at least 2 of each class are needed.")
     return classes, np.where(codes == 1, 1.0, -1.0)
 
@@ -150,7 +153,9 @@ def class_weights(class_weight: Any, classes: np.ndarray, labels: np.ndarray, we
     else:
         factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise ValueError(f"class_weight must be positive for both classes, got {dict(zip(classes.tolist(), factors, strict=True))}.")
+        raise ValueError(
+            f"class_weight must be positive for both classes, got {dict(zip(classes.tolist(), factors, strict=True))}."
+        )
     return result * factors[codes]
 
 
@@ -160,9 +165,9 @@ def n_features_wanted(value: Any, n_features: int) -> int | None:
         require_choice("n_features_to_select", value, ("auto",))
         return None
     if isinstance(value, Real) and not isinstance(value, Integral) and not isinstance(value, bool):
-        if not 0.0 < value < 1.0:
+        if not 0.0 < float(value) < 1.0:
             raise ValueError(f"n_features_to_select={value} must be a whole number, a fraction in (0, 1), or 'auto'.")
-        return max(1, int(value * n_features))
+        return max(1, int(float(value) * n_features))
     require_integer("n_features_to_select", value, minimum=1)
     if value > n_features:
         raise ValueError(
@@ -205,7 +210,7 @@ def feature_positions(features: Any, n_features: int, names: Sequence[str] | Non
 
 def require_real(name: str, value: Any, *, above: float = 0.0, at_most: float = np.inf) -> None:
     """Raise unless ``above < value <= at_most``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not above < value <= at_most:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not above < float(value) <= at_most:
         limit = "" if at_most == np.inf else f" and at most {at_most:g}"
         raise ValueError(f"{name}={value!r} must be a number above {above:g}{limit}.")
     if not np.isfinite(float(value)):

@@ -33,7 +33,14 @@ class RoundProgress:
         self._began = time.perf_counter()
         if self.verbose and sys.stderr.isatty():
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
 
             self._bar = Progress(
                 TextColumn("{task.description}"),
@@ -60,8 +67,6 @@ class RoundProgress:
         left = f", about {seconds * (self.total - done) / done:.1f} s left" if self.total and done else ""
         print(f"[{self.title}] {done}{of} support features, {note}, {seconds:.1f} s{left}", file=sys.stderr)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()

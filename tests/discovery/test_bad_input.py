@@ -19,7 +19,7 @@ def test_one_class(Xy):
 
 
 def test_three_classes(Xy):
-    with pytest.raises(ValueError, match="Only binary classification is supported.* 3 classes.*OneVsRestClassifier"):
+    with pytest.raises(ValueError, match=r"Only binary classification is supported.* 3 classes.*OneVsRestClassifier"):
         GroupDiscoveryClassifier(2).fit(Xy[0], np.arange(len(Xy[1])) % 3)
 
 
@@ -83,7 +83,7 @@ def test_wrong_weights(Xy):
     weight = np.ones(len(Xy[1]))
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=-weight)
-    with pytest.raises(ValueError, match="class .* has 0 sample"):
+    with pytest.raises(ValueError, match=r"class .* has 0 sample"):
         GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=(Xy[1] > 0).astype(float))
     with pytest.raises(ValueError, match="class_weight must be positive"):
         GroupDiscoveryClassifier(2, class_weight={-1: 0.0, 1: 1.0}).fit(*Xy)

@@ -39,7 +39,7 @@ def solve(X, y, weight, C, fit_intercept, size, is_sparse):
 
 
 def with_cvxpy(X, y, weight, C, fit_intercept, size):
-    n, p = X.shape
+    _n, p = X.shape
     w, gamma, b = cp.Variable(p), cp.Variable(), cp.Variable()
     output = X @ w + (b if fit_intercept else 0)
     norms = sum(cp.norm(w[first : first + size]) for first in range(0, p, size))
@@ -109,7 +109,7 @@ def test_interior_point_comes_close_by_itself():
     design.append(X, X.mean(axis=0), np.ones(30))
     blocks = np.array([0, 10, 20, 30])
     coef, residual = interior_point(design, loss, blocks)
-    groups = [list(range(0, 10)), list(range(10, 20)), list(range(20, 30))]
+    groups = [list(range(10)), list(range(10, 20)), list(range(20, 30))]
     primal = naive.primal(X, y, coef[:, 0], groups, 10.0, weight, True)
     dual = naive.dual(X, residual[:, 0], groups, 10.0, weight)
     assert 0 <= (primal + dual) / dual < 1e-6

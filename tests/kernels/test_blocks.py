@@ -1,5 +1,7 @@
 """Kernels of the master problem against naive code; also run with the JIT off."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import optimize, sparse
@@ -61,15 +63,15 @@ def test_block_descent_reaches_a_fixed_point_of_every_block(rng):
     linear = rng.standard_normal((p, 2))
     values, vectors = np.empty((2, p)), np.zeros((2, p, 3))
     for c in range(2):
-        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+        for first, last in itertools.pairwise(blocks):
             value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
             values[c, first:last], vectors[c, first:last, : last - first] = value, vector
     coef = np.zeros((p, 2))
     sweeps = kernels.block_descent(hessian, linear, blocks, values, vectors, coef, 5000, 1e-14)
     assert 1 < sweeps < 5000
-    norms = [np.linalg.norm(coef[a:b]) for a, b in zip(blocks[:-1], blocks[1:], strict=True)]
+    norms = [np.linalg.norm(coef[a:b]) for a, b in itertools.pairwise(blocks)]
     gradient = linear + np.einsum("cij,jc->ic", hessian, coef)
-    for t, (a, b) in enumerate(zip(blocks[:-1], blocks[1:], strict=True)):
+    for t, (a, b) in enumerate(itertools.pairwise(blocks)):
         if norms[t] > 0:
             np.testing.assert_allclose(gradient[a:b] + sum(norms) * coef[a:b] / norms[t], 0, atol=1e-9)
         else:

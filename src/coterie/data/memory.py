@@ -140,7 +140,16 @@ class DenseSource:
         wanted, exemplar = np.empty(self.shape[1], dtype=np.uint16), query.exemplar
         run_chunks(
             lambda start, stop: within_angle(
-                exemplar.scores, exemplar.shift, moments.mean, moments.norm, exemplar.norm, lowest, highest, wanted, start, stop
+                exemplar.scores,
+                exemplar.shift,
+                moments.mean,
+                moments.norm,
+                exemplar.norm,
+                lowest,
+                highest,
+                wanted,
+                start,
+                stop,
             ),
             even_boundaries(self.shape[1], n_threads),
             n_threads,
@@ -304,9 +313,12 @@ class SparseSource:
         for start in range(0, self._n_features, n_features):
             stop = min(start + n_features, self._n_features)
             first, last = self._indptr[start], self._indptr[stop]
-            yield start, sparse.csc_array(
-                (self._values[first:last], self._indices[first:last], self._indptr[start : stop + 1] - first),
-                shape=(self._n_samples, stop - start),
+            yield (
+                start,
+                sparse.csc_array(
+                    (self._values[first:last], self._indices[first:last], self._indptr[start : stop + 1] - first),
+                    shape=(self._n_samples, stop - start),
+                ),
             )
 
     def bad_values(self, feature: int) -> np.ndarray:
@@ -345,7 +357,11 @@ def _joined(parts: list[StrongPairs]) -> StrongPairs:
     feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sort = np.lexsort((position, feature))
     return StrongPairs(
-        feature[sort], position[sort], product[sort], sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)
+        feature[sort],
+        position[sort],
+        product[sort],
+        sum(part.n_evaluated for part in parts),
+        sum(part.n_read for part in parts),
     )
 
 

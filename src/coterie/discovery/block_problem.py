@@ -9,6 +9,8 @@ Newton steps end it, however ill-conditioned the columns are.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from scipy import linalg
 
@@ -52,7 +54,7 @@ def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarr
     values = np.empty((n_outputs, p))
     vectors = np.zeros((n_outputs, p, int(np.diff(blocks).max(initial=1))))
     for c in range(n_outputs):
-        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+        for first, last in itertools.pairwise(blocks):
             value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
             values[c, first:last] = np.maximum(value, 0.0)
             vectors[c, first:last, : last - first] = vector

@@ -20,19 +20,24 @@ class DenseDesign:
 
     @property
     def n_features(self) -> int:
+        """Number of columns."""
         return self._array.shape[1]
 
     def append(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
+        """Append columns, minus their centre, over their scale."""
         fresh = (np.asarray(columns, dtype=np.float64) - centre) / scale
         self._array = np.asfortranarray(np.hstack([self._array, fresh]))
 
     def output(self, coef: np.ndarray) -> np.ndarray:
+        """``X coef``."""
         return self._array @ coef
 
     def scores(self, residual: np.ndarray) -> np.ndarray:
+        """``X' residual``."""
         return self._array.T @ residual
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
+        """``X' diag(weight) X`` for non-negative weights."""
         active = np.flatnonzero(weight)
         rows = self._array[active] * np.sqrt(weight[active])[:, None]
         return rows.T @ rows
@@ -46,6 +51,7 @@ class SparseDesign:
 
     @property
     def n_features(self) -> int:
+        """Number of columns."""
         return self._rows.shape[1]
 
     def append(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
@@ -55,16 +61,19 @@ class SparseDesign:
         self._rows = sparse.csr_array(sparse.hstack([self._rows, fresh], format="csr"))
 
     def output(self, coef: np.ndarray) -> np.ndarray:
+        """``X coef``."""
         out = np.empty((self._rows.shape[0], coef.shape[1]))
         kernels.csr_output(self._rows.indptr, self._rows.indices, self._rows.data, coef, out)
         return out
 
     def scores(self, residual: np.ndarray) -> np.ndarray:
+        """``X' residual``."""
         out = np.empty((self.n_features, residual.shape[1]))
         kernels.csr_scores(self._rows.indptr, self._rows.indices, self._rows.data, residual, out)
         return out
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
+        """``X' diag(weight) X`` for non-negative weights."""
         out = np.empty((self.n_features, self.n_features))
         kernels.csr_gram(self._rows.indptr, self._rows.indices, self._rows.data, weight, out)
         return out

@@ -112,7 +112,7 @@ class _GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             raise ValueError(f"fixed_features has feature {self._label(constant[0])!r}, which is constant; leave it out.")
         if n_features is not None and len(fixed) > n_features:
             raise ValueError(
-                f"fixed_features has {len(fixed)} features, more than n_features_to_select={n_features}, which counts them too."
+                f"fixed_features has {len(fixed)} features, more than n_features_to_select={n_features}, which counts them."
             )
         return fixed
 
@@ -178,9 +178,7 @@ class _RoundReport:
             return False
         round_context = self.context.subcontext(task_name="round")
         round_context.call_on_fit_task_begin(estimator=self.estimator, y=self.y)
-        return bool(
-            round_context.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=state)
-        )
+        return bool(round_context.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=state))
 
     def done(self) -> None:
         """Report the end of fit."""
@@ -453,4 +451,5 @@ class GroupDiscoveryClassifier(ClassifierMixin, _GroupDiscovery):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self.classes_[(self.decision_function(X) > 0).astype(np.int64)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.int64)]

@@ -194,7 +194,9 @@ class _Problem:
             step_scores = self.scores(affine.alpha)
             change = affine.theta - self._inner(system.scores, step_scores)
             bound_target = bound_target - affine.lam * affine.alpha
-            block_target = block_target - affine.mu * (change - self._squares(step_scores)) + point.mu * self._squares(step_scores)
+            block_target = (
+                block_target - affine.mu * (change - self._squares(step_scores)) + point.mu * self._squares(step_scores)
+            )
         safe = np.where(self.used, point.alpha, 1.0)
         push = np.where(self.used, bound_target / safe, 0.0)
         pull = block_target / system.gap

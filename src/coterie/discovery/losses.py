@@ -64,7 +64,9 @@ class Loss(Protocol):
     signs: np.ndarray  # (n_samples, n_outputs): d above
     n_strata: int
 
-    def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState: ...
+    def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
+        """The loss at these outputs; the previous state may serve as a warm start."""
+        ...
 
 
 class SimplexLoss(Loss, Protocol):
@@ -73,7 +75,9 @@ class SimplexLoss(Loss, Protocol):
     dual_weight: np.ndarray  # (n_samples, n_outputs): F* is half the sum of alpha^2 / dual_weight
     mass: np.ndarray  # (n_outputs, n_strata): the sums
 
-    def conjugate(self, residual: np.ndarray) -> float: ...
+    def conjugate(self, residual: np.ndarray) -> float:
+        """The conjugate of the loss at minus a feasible residual."""
+        ...
 
 
 class SquaredHinge:
@@ -120,6 +124,7 @@ class SquaredHinge:
         return float((residual[used, 0] ** 2 / self.dual_weight[used, 0]).sum()) / 2
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
+        """The loss at these outputs, with gamma and b eliminated."""
         margin = self.labels * outputs[:, 0]
         stratum = self.strata[:, 0]
         offsets = np.empty((1, self.n_strata))

@@ -22,6 +22,7 @@ from typing import cast
 
 import numpy as np
 
+from coterie.data.source import Columns
 from coterie.discovery.block_problem import block_norm_sum, minimise_block_model
 from coterie.discovery.design import Design
 from coterie.discovery.interior_point import interior_point
@@ -94,9 +95,9 @@ class Master:
         state = self._state
         return MasterSolution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state)
 
-    def add_block(self, columns: object, centre: np.ndarray, scale: np.ndarray) -> None:
+    def add_block(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
         """Add a block of columns, with weight zero."""
-        self.design.append(columns, centre, scale)  # type: ignore[arg-type]  # dense columns for a dense design
+        self.design.append(columns, centre, scale)
         self.blocks = np.append(self.blocks, self.design.n_features)
         n_new = self.design.n_features - len(self._coef)
         self._coef = np.vstack([self._coef, np.zeros((n_new, self.loss.n_outputs))])

@@ -55,6 +55,7 @@ class Affiliations:
 
     @classmethod
     def empty(cls) -> Affiliations:
+        """No affiliated features."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
     def where(self, keep: np.ndarray) -> Affiliations:
@@ -78,6 +79,7 @@ class Affiliations:
         eligible = np.flatnonzero(size >= largest - ROUNDING)
         first = np.unique(feature[eligible], return_index=True)[1]
         return both.where(order[eligible[first]])
+
 
 @dataclass(frozen=True)
 class Block:
@@ -217,7 +219,7 @@ class Oracle:
             unmatched = np.flatnonzero(~best.matched)
             matrix = self.correlation.within(chunk[unmatched])
             last = len(chunk)
-            for row, position in enumerate(unmatched):
+            for row, position in enumerate(unmatched.tolist()):
                 if best.matched[position]:
                     continue
                 feature = self._represent(int(chunk[position]), ranking, chosen)

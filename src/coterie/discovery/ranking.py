@@ -12,6 +12,7 @@ name, so the order does not depend on that of the columns.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -169,9 +170,7 @@ class Reach:
         self.lowest = float(reach.min(initial=np.inf, where=reach > 0.0))
 
 
-def in_order(
-    features: np.ndarray, strength: np.ndarray, tie: float, source: FeatureSource
-) -> tuple[np.ndarray, np.ndarray]:
+def in_order(features: np.ndarray, strength: np.ndarray, tie: float, source: FeatureSource) -> tuple[np.ndarray, np.ndarray]:
     """Sort by strength; the tied ones by content, then by name (or position) where that is equal too."""
     order = np.argsort(-strength, kind="stable")
     features, strength = features[order], strength[order]
@@ -198,7 +197,7 @@ def by_content(features: np.ndarray, source: FeatureSource) -> np.ndarray:
     close = 1e-9 * max(float(np.abs(prints).max()), np.finfo(float).tiny)
     starts = [0, *(np.flatnonzero(prints[:-1] - prints[1:] > close) + 1), len(features)]
     names = source.feature_names
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in itertools.pairwise(starts):
         same = features[first:last]
-        features[first:last] = sorted(same, key=(lambda j: int(j)) if names is None else (lambda j: str(names[j])))
+        features[first:last] = sorted(same, key=(int) if names is None else (lambda j: str(names[j])))
     return features

@@ -54,7 +54,8 @@ class GroupSelectorMixin(SelectorMixin):
         checked = check_features(self, X)
         if hasattr(X, "columns") and hasattr(X, "dtypes") and _get_output_config("transform", self)["dense"] != "default":
             return _safe_indexing(X, self._kept(), axis=1)  # each column keeps its own type
-        return take_columns(checked, self._kept())
+        columns = take_columns(checked, self._kept())
+        return columns.asformat(X.format) if sparse.issparse(X) else columns
 
     def inverse_transform(self, X: Any) -> Any:
         """Put selected columns back in their places, with zeros everywhere else.
@@ -111,4 +112,6 @@ class GroupSelectorMixin(SelectorMixin):
     @property
     def correlated_feature_dict_(self) -> dict[Any, set[Any]]:
         """Support feature to the set of its affiliated features, as in feature-engine."""
-        return {self._label(group.support): {self._label(j) for j in group.affiliated} for group in self.groups_ if len(group) > 1}
+        return {
+            self._label(group.support): {self._label(j) for j in group.affiliated} for group in self.groups_ if len(group) > 1
+        }

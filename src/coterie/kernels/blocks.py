@@ -151,8 +151,9 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
     slope = np.empty(widest * n_outputs)
     curvature = np.empty(widest * n_outputs)
     updated = np.empty((widest, n_outputs))
-    sweep = 0
-    for sweep in range(1, max_sweeps + 1):
+    n_sweeps = 0
+    while n_sweeps < max_sweeps:
+        n_sweeps += 1
         largest_change = 0.0
         largest_coef = 0.0
         for t in range(n_blocks):
@@ -195,4 +196,4 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
                             gradient[i, c] += hessian[c, first + j, i] * change
         if largest_change <= tol * largest_coef:
             break
-    return sweep
+    return n_sweeps

@@ -22,6 +22,7 @@ TILE = 256
 # Samples of a feature-major matrix that stay in the first-level cache between vectors.
 STRIP = 2048
 
+
 @kernel(reorder=True)
 def feature_major_products(matrix, vectors, centre, features, everything, out, start, stop):
     """``out[f, k] = sum_i (matrix[f, i] - centre[f]) * vectors[k, i]``; an empty ``centre`` is zero."""
@@ -381,7 +382,9 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
 
 @kernel()
 def csc_moments(indptr, indices, values, weight, means, norms, finite, counts, maxima, start, stop):
-    """Mean, centred norm, finiteness, nonzeros and largest value (rounded up) of each feature; samples of weight zero count for nothing but finiteness.
+    """Mean, centred norm, finiteness, number of nonzeros and largest value (rounded up) of each feature.
+
+    Samples of weight zero count for nothing but finiteness.
 
     The centred norm is ``sum over stored (x - mean)^2 + mean^2 * (weight of the implicit zeros)``:
     a sum of non-negative terms, so nothing cancels.

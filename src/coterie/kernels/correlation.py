@@ -43,7 +43,6 @@ pair costs one comparison of integers.
 
 from __future__ import annotations
 
-
 from coterie._numba import kernel
 
 # A pair is only pruned when its bound is below the threshold by this much: far above rounding.

@@ -1,0 +1,57 @@
+# Everything a fresh machine with Python >= 3.11 (pip, venv) and make needs. See README.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+NAME ?= all
+# Tests run on all cores; each worker keeps to one thread.
+WORKERS ?= auto
+
+.PHONY: help venv demo test test-slow lint format bench clean
+
+help:
+	@echo "make demo       set up and discover groups in synthetic data"
+	@echo "make test       set up, check style and types, run the tests"
+	@echo "make test-slow  the tests that take longer"
+	@echo "make lint       ruff and mypy"
+	@echo "make bench NAME=news20   one benchmark (NAME=all for all)"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	@touch $@
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+venv: $(VENV)/.installed
+
+demo: venv
+	$(BIN)/coterie demo
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@if [ "$(NAME)" = all ]; then for f in benchmarks/[a-z]*.py; do $(BIN)/python $$f || exit 1; done; \
+	else $(BIN)/python benchmarks/$(NAME).py; fi
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

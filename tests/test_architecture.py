@@ -1,0 +1,91 @@
+"""The layers, and the rules of the house that no linter knows."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import coterie
+
+ROOT = Path(coterie.__file__).parent
+# source -> scores -> oracle -> master -> groups -> estimator -> CLI: a module imports only from layers above its own.
+LAYERS = [
+    ["coterie._numba"],
+    ["coterie.kernels"],
+    ["coterie.data"],
+    ["coterie._validation", "coterie.progress"],
+    ["coterie.discovery.pearson", "coterie.discovery.ranking"],
+    ["coterie.discovery.oracle"],
+    ["coterie.discovery.losses", "coterie.discovery.design"],
+    ["coterie.discovery.block_problem", "coterie.discovery.interior_point"],
+    ["coterie.discovery.master"],
+    ["coterie.discovery.cutting_plane"],
+    ["coterie.discovery.groups"],
+    ["coterie.discovery.assembly", "coterie.discovery.selector"],
+    ["coterie.discovery.estimators"],
+    ["coterie.datasets", "coterie.metrics"],
+    ["coterie.cli", "coterie.__main__"],
+]
+MODULES = sorted(path for path in ROOT.rglob("*.py"))
+
+
+def name_of(path):
+    parts = ["coterie", *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def layer_of(module):
+    for level, names in enumerate(LAYERS):
+        if any(module == name or module.startswith(name + ".") for name in names):
+            return level
+    return None
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_every_module_has_a_layer():
+    homeless = [name_of(p) for p in MODULES if layer_of(name_of(p)) is None]
+    assert homeless == ["coterie", "coterie.discovery"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_go_one_way(path):
+    mine = layer_of(name_of(path))
+    if mine is None:
+        return
+    for imported in imports_of(path):
+        theirs = layer_of(imported)
+        if theirs is not None:
+            assert theirs <= mine, f"{name_of(path)} imports {imported}, which lies in a later layer"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_one_module_imports_numba(path):
+    if name_of(path) != "coterie._numba":
+        assert not any(name == "numba" or name.startswith("numba.") for name in imports_of(path))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_files_hold_one_idea(path):
+    assert len(path.read_text().splitlines()) <= 600
+
+
+def test_public_names_are_documented_with_examples():
+    for name in ("GroupDiscoveryClassifier", "FeatureGroup", "FeatureGroups"):
+        assert ">>> " in getattr(coterie, name).__doc__
+    for module in (coterie.datasets, coterie.metrics):
+        for name in module.__all__:
+            assert ">>> " in getattr(module, name).__doc__, name
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = coterie.nonsense
+    assert "GroupDiscoveryClassifier" in dir(coterie)

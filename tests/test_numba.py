@@ -1,0 +1,137 @@
+"""Threads, forks and worker processes: kernels must run anywhere, and alike."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+
+from coterie import GroupDiscoveryClassifier
+from coterie._numba import even_boundaries, read_only, run_chunks, thread_count
+from tests.conftest import grouped_matrix
+
+
+def fit_supports(seed, n_jobs=2):
+    X, y = grouped_matrix(np.random.default_rng(seed), n_features=30, noise=1.0)
+    return GroupDiscoveryClassifier(4, n_features_per_round=2, n_jobs=n_jobs).fit(X, y).support_features_.tolist()
+
+
+def test_thread_count(monkeypatch):
+    for name in ("COTERIE_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    everything = thread_count(-1)
+    assert thread_count() == everything >= 1
+    assert thread_count(3) == 3
+    assert thread_count(-2) == max(1, everything - 1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert thread_count() == 1
+    assert thread_count(3) == 3  # what is asked for explicitly is given
+    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
+    assert thread_count() == everything
+    with pytest.raises(ValueError, match="n_jobs=0"):
+        thread_count(0)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(thread_count).result() == 1
+
+
+def test_chunks_cover_everything_once():
+    for n_threads in (1, 2, 5):
+        seen = np.zeros(103, dtype=int)
+        run_chunks(
+            lambda a, b, seen=seen: seen.__setitem__(slice(a, b), seen[a:b] + 1), even_boundaries(103, n_threads), n_threads
+        )
+        assert (seen == 1).all()
+    assert even_boundaries(0, 2).tolist() == [0]
+    run_chunks(lambda a, b: pytest.fail("nothing to do"), even_boundaries(0, 2), 2)
+
+
+def test_boundaries_balance_cost(rng):
+    counts = rng.zipf(1.5, 1000).clip(max=10**4)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    bounds = even_boundaries(indptr, 2)
+    assert bounds[0] == 0
+    assert bounds[-1] == 1000
+    cost = np.diff(indptr[bounds] + bounds)
+    assert cost.max() <= (indptr[-1] + 1000) / 8 + counts.max() + 1
+
+
+def test_errors_come_through_and_nothing_goes_on():
+    running = threading.Event()
+
+    def task(start, stop):
+        if start == 0:
+            raise RuntimeError("chunk 0")
+        running.set()
+
+    with pytest.raises(RuntimeError, match="chunk 0"):
+        run_chunks(task, [0, 1, 2, 3], 2)
+
+
+def test_read_only_views():
+    X = np.ones((2, 2), dtype=bool)
+    view = read_only(X)
+    assert view.dtype == np.uint8
+    assert not view.flags.writeable
+    assert X.flags.writeable
+    assert np.shares_memory(view, X)
+
+
+def test_from_many_threads_at_once():
+    expected = [fit_supports(seed, n_jobs=1) for seed in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(fit_supports, range(6))) == expected
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_in_workers(backend):
+    expected = [fit_supports(seed, n_jobs=1) for seed in range(3)]
+    assert Parallel(n_jobs=2, backend=backend)(delayed(fit_supports)(seed) for seed in range(3)) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_after_a_fork():
+    """The parent has used its threads; a forked child must be able to use its own."""
+    script = (
+        "import multiprocessing as mp, sys\n"
+        "from tests.test_numba import fit_supports\n"
+        "if __name__ == '__main__':\n"
+        "    expected = fit_supports(0)\n"
+        "    with mp.get_context('fork').Pool(2) as pool:\n"
+        "        assert pool.map(fit_supports, [0] * 4) == [expected] * 4\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_children_use_one_thread():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(thread_count) == 1
+
+
+def test_without_a_place_for_the_cache(tmp_path):
+    """A read-only installation with no writable home still works; it only compiles every time."""
+    script = (
+        "import numba.core.caching as caching\n"
+        "caching._CacheImpl._locator_classes = []\n"
+        "caching.CacheImpl._locator_classes = []\n"
+        "from coterie._numba import kernel\n"
+        "@kernel()\n"
+        "def twice(x):\n    return 2 * x\n"
+        "assert twice(21) == 42\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_import_is_light():
+    """``import coterie`` must not pull in numba or scikit-learn; those come with the first use."""
+    script = (
+        "import sys, coterie; assert not {'numba', 'sklearn', 'scipy'} & set(sys.modules); coterie.GroupDiscoveryClassifier"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
