@@ -62,7 +62,7 @@ def walk(scores, C, supports, n_new, threshold):
             break
         if C[j, j] == 0.0 or j in supports:
             continue
-        strong = [z for z in supports if abs(C[j, z]) >= threshold]
+        strong = [z for z in supports if abs(C[j, z]) >= threshold - 1e-10]
         if strong:
             met[int(j)] = int(max(strong, key=lambda z: abs(C[j, z])))
         else:

@@ -117,7 +117,6 @@ def test_without_a_place_for_the_cache(tmp_path):
     """A read-only installation with no writable home still works; it only compiles every time."""
     script = (
         "import numba.core.caching as caching\n"
-        "caching._CacheImpl._locator_classes = []\n"
         "caching.CacheImpl._locator_classes = []\n"
         "from coterie._numba import kernel\n"
         "@kernel()\n"

@@ -32,7 +32,7 @@ def brute_force(S, model, threshold=0.7):
         C = np.abs(products / np.outer(norm, norm[supports]))
     C[norm < 1e-12] = 0.0
     best = C.max(axis=1)
-    owner = np.argmax(C >= best[:, None] - 1e-10, axis=1)
+    owner = np.argmax(best[:, None] - 1e-10 <= C, axis=1)
     strong = best >= threshold - 1e-10
     strong[supports] = False
     return {int(z): set(np.flatnonzero(strong & (owner == k)).tolist()) for k, z in enumerate(supports)}

@@ -148,7 +148,7 @@ def test_layouts_agree(rng, standardize, tmp_path):
         np.testing.assert_allclose(model.decision_function(variant), reference.decision_function(X), atol=1e-7)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), is_sparse=st.booleans(), n_jobs=st.sampled_from([1, 2]), standardize=st.booleans())
 def test_column_order_and_threads_change_nothing(seed, is_sparse, n_jobs, standardize):
     rng = np.random.default_rng(seed)

@@ -60,7 +60,7 @@ def test_optimum_is_that_of_an_independent_solver(C, fit_intercept, is_sparse):
     assert solution.gap <= 1e-10
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     C=st.sampled_from([1e-3, 0.1, 1.0, 100.0]),

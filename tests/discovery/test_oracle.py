@@ -52,7 +52,7 @@ def matrices(draw):
     return X, y, weight, threshold, rng
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=matrices(), is_sparse=st.booleans(), n_new=st.integers(1, 6), centred=st.booleans())
 def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centred):
     X, y, weight, threshold, rng = data
@@ -90,7 +90,7 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
     assert {int(j): supports[k] for j, k in zip(found.feature, found.support, strict=True)} == met
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=matrices(), is_sparse=st.booleans(), seed=st.integers(0, 1000))
 def test_strong_pairs_are_all_pairs_over_the_threshold(data, is_sparse, seed):
     X, y, weight, threshold, rng = data

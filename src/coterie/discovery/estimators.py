@@ -345,7 +345,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, _GroupDiscovery):
     --------
     >>> from coterie import GroupDiscoveryClassifier
     >>> from coterie.datasets import make_support_affiliated
-    >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=2)
+    >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
     >>> model = GroupDiscoveryClassifier(n_features_to_select=3, n_features_per_round=1)
     >>> model.fit(data.X, data.y).groups_ == data.groups
     True
