@@ -7,6 +7,7 @@ once, then all of them again), so that a busy minute hits everyone, and what cou
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
@@ -33,6 +34,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVC, l1_min_c
 
+import coterie
 from coterie import GroupDiscoveryClassifier
 from coterie.data import as_source
 
@@ -57,6 +59,7 @@ def read_arguments(description: str | None, *, slow: str | None = None, repeats:
         parser.add_argument("--slow", action="store_true", help=slow)
         parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a slow one is ended (default 300)")
     options = parser.parse_args()
+    options.source = source_digest()
     if options.repeats is None:
         options.repeats = 1 if options.quick else repeats
     return options
@@ -227,12 +230,17 @@ def tune_celer(X: Any, y: np.ndarray, n_features: int) -> Tuned:
 
 @dataclass(frozen=True)
 class ChildRun:
-    """What one fit took in a fresh process; None where it was ended at the limit or died."""
+    """What one fit took in a fresh process.
 
-    seconds: float | None
-    peak_increase: int | None
-    features: np.ndarray | None
-    note: str = ""
+    ``seconds`` is None where there is no time to tell: the run was ended at ``limit`` seconds (then its time is known to be
+    longer), or it failed, which says nothing about speed.
+    """
+
+    seconds: float | None = None
+    peak_increase: int | None = None
+    features: np.ndarray | None = None
+    limit: float | None = None
+    failure: str | None = None
 
 
 def run_in_child(fit: Fit, X: Any, y: np.ndarray, limit: float | None = None) -> ChildRun:
@@ -249,11 +257,11 @@ def run_in_child(fit: Fit, X: Any, y: np.ndarray, limit: float | None = None) ->
         sender.close()
         try:
             if not receiver.poll(limit):
-                return ChildRun(None, None, None, f"ended after {limit:.0f} s")
+                return ChildRun(limit=limit)
             return receiver.recv()
-        except EOFError:
+        except EOFError:  # it ended without a word: killed, or it could not even start
             child.join()
-            return ChildRun(None, None, None, f"died with exit code {child.exitcode} (out of memory?)")
+            return ChildRun(failure=f"process ended with exit code {child.exitcode}")
         finally:
             child.terminate()
             child.join()
@@ -261,12 +269,16 @@ def run_in_child(fit: Fit, X: Any, y: np.ndarray, limit: float | None = None) ->
 
 def _fit_and_tell(folder: str, fit: Fit, sender: Connection) -> None:
     """The child's work: load, fit toy data (imports and compiled code do not count), fit, tell."""
-    X, y = _load(Path(folder))
-    warm_up(fit, X)
-    before = _reset_peak()
-    with warnings_counted():
-        timing = measure(partial(fit, X, y), 1)
-    sender.send(ChildRun(timing.best, max(0, _peak_memory() - before), selected_features(timing.result)))
+    try:
+        X, y = _load(Path(folder))
+        warm_up(fit, X)
+        before = _reset_peak()
+        with warnings_counted():
+            timing = measure(partial(fit, X, y), 1)
+        answer = ChildRun(timing.best, max(0, _peak_memory() - before), selected_features(timing.result))
+    except Exception as error:
+        answer = ChildRun(failure=f"{type(error).__name__}: {error}")
+    sender.send(answer)
 
 
 def _save(folder: Path, X: Any, y: np.ndarray) -> None:
@@ -344,7 +356,7 @@ def compare(contenders: Sequence[Contender], y: np.ndarray, repeats: int) -> lis
     """Time all contenders in turn, then take the peak memory of each in a fresh process."""
     for one in contenders:
         warm_up(one.fit, one.X)
-    peaks = [run_in_child(one.fit, one.X, y).peak_increase for one in contenders]
+    peaks = [_peak_of(one, y) for one in contenders]
     converged = []
     for one in contenders:  # a run that is not timed, for the caches and for warnings
         with warnings_counted() as unconverged:
@@ -356,6 +368,14 @@ def compare(contenders: Sequence[Contender], y: np.ndarray, repeats: int) -> lis
         Outcome(one.name, timing.result, timing, peak, good)
         for one, timing, peak, good in zip(contenders, timings, peaks, converged, strict=True)
     ]
+
+
+def _peak_of(contender: Contender, y: np.ndarray) -> int | None:
+    """Peak memory of a contender; a failure is said aloud, since an empty cell would hide it."""
+    run = run_in_child(contender.fit, contender.X, y)
+    if run.failure is not None:
+        print(f"No peak memory of {contender.name}: {run.failure}")
+    return run.peak_increase
 
 
 def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[str, Any]:
@@ -374,13 +394,18 @@ def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[
     return row
 
 
-def slow_row(name: str, run: ChildRun, ours: Outcome, limit: float) -> dict[str, Any]:
-    """A table row of a run in a child; one that was ended counts with the limit, which flatters it."""
-    seconds = limit if run.seconds is None else run.seconds
-    return {
-        "method": name,
-        "features": None if run.features is None else len(run.features),
-        "best s": seconds if run.seconds is not None else run.note,
+def slow_row(name: str, run: ChildRun, ours: Outcome) -> dict[str, Any]:
+    """A table row of a run in a child.
+
+    One that was ended counts with its limit, which flatters it. One that failed has no time, no ratio and no verdict.
+    """
+    row: dict[str, Any] = {"method": name, "features": None if run.features is None else len(run.features)}
+    if run.failure is not None:
+        return row | {"verdict": "failed", "failure": run.failure}
+    seconds = run.limit if run.seconds is None else run.seconds
+    assert seconds is not None
+    return row | {
+        "best s": f"> {seconds:g}" if run.seconds is None else seconds,
         "ours/theirs": ours.timing.best / seconds,
         "goal": "< 1",
         "verdict": verdict(ours.timing.best < seconds),
@@ -467,7 +492,11 @@ def write_results(name: str, options: argparse.Namespace, **content: Any) -> Non
     """Write JSON next to the facts of the machine; a quick run does not replace the results of a full one."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}{'-quick' if options.quick else ''}.json"
-    document = {"benchmark": name, "options": vars(options), "machine": machine_facts(), **content}
+    unchanged = source_digest() == options.source
+    if not unchanged:
+        print("\nCoterie's source changed during this run: the numbers may mix two versions. Run it again.")
+    facts = {"benchmark": name, "options": vars(options), "source_unchanged": unchanged, "machine": machine_facts()}
+    document = {**facts, **content}
     path.write_text(json.dumps(document, indent=2, default=_plain) + "\n", encoding="utf-8")
     print(f"\nWritten: {path.relative_to(RESULTS.parent.parent)}")
 
@@ -482,6 +511,15 @@ def machine_facts() -> dict[str, Any]:
         "python": platform.python_version(),
         "libraries": {name: found for name in LIBRARIES if (found := _version(name)) is not None},
     }
+
+
+def source_digest() -> str:
+    """A short hash of Coterie's Python source: which code the numbers belong to."""
+    folder = Path(coterie.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _version(name: str) -> str | None:

@@ -161,7 +161,7 @@ def main() -> None:
     if options.slow:
         for name, fit in slow_contenders(n_signal).items():
             run: ChildRun = run_in_child(fit, train.X, train.y, options.limit)
-            row = slow_row(name, run, ours, options.limit)
+            row = slow_row(name, run, ours)
             if run.features is not None:
                 row |= found_by_features(run.features, train)
                 row["accuracy"] = held_out_accuracy(train.X, train.y, test.X, test.y, run.features)

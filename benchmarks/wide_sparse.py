@@ -139,7 +139,7 @@ def main() -> None:
         row = comparison_row(one, ours, None if one.name.startswith("ours") else 1.0) | found_by(one, data.groups)
         rows.append(row | {"accuracy": held_out_accuracy(X, y, X_test, y_test, one.features)})
     if options.slow:
-        rows.append(slow_row("X'X", run_in_child(fit_all_products, X, y, options.limit), ours, options.limit))
+        rows.append(slow_row("X'X", run_in_child(fit_all_products, X, y, options.limit), ours))
     facts = work_facts(ours.model, ours, measure_bare_pass(X, options.threads, options.repeats), X)
     size = f"{n_train:,} x {n_features:,}, {X.nnz:,} nonzeros"
     print_table(f"wide-sparse: {size}, {n_support} groups decide (* not converged)", rows)
