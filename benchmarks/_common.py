@@ -1,7 +1,9 @@
 """What the benchmarks share: timing, peak memory, tuning, accuracy, tables and JSON.
 
 Machines are noisy, so nothing here asserts a time. Contenders are timed in turn (first all of them
-once, then all of them again), so that a busy minute hits everyone, and what counts is the ratio.
+once, then all of them again), so that a busy minute hits everyone, and what counts is the ratio. Turns do not help when other
+work holds a core all the time: that slows a fit on two threads, and hardly one on a single thread. So every timing says how
+many cores other processes used meanwhile; ratios from a machine where that is not near 0 are not to be trusted.
 """
 
 from __future__ import annotations
@@ -70,10 +72,11 @@ def read_arguments(description: str | None, *, slow: str | None = None, repeats:
 
 @dataclass(frozen=True)
 class Timing:
-    """Wall times of some runs of one function, and what its last run returned."""
+    """Wall times of some runs of one function, the cores that other processes used meanwhile, and the last result."""
 
     runs: tuple[float, ...]
     result: Any = None
+    others: float | None = None
 
     @property
     def best(self) -> float:
@@ -93,13 +96,21 @@ def measure_in_turn(functions: Sequence[Callable[[], Any]], repeats: int) -> lis
     """Wall times of several functions that take turns, so that noise hits all of them."""
     runs: list[list[float]] = [[] for _ in functions]
     results: list[Any] = [None] * len(functions)
+    busy = [0.0] * len(functions)
     for _ in range(max(repeats, 1)):
         for number, function in enumerate(functions):
             results[number] = None  # the old result must not take memory during the new run
-            start = time.perf_counter()
+            busy_before, start = _others_seconds(), time.perf_counter()
             results[number] = function()
             runs[number].append(time.perf_counter() - start)
-    return [Timing(tuple(times), result) for times, result in zip(runs, results, strict=True)]
+            busy[number] += _others_seconds() - busy_before
+    return [Timing(tuple(t), result, max(0.0, b / sum(t))) for t, result, b in zip(runs, results, busy, strict=True)]
+
+
+def _others_seconds() -> float:
+    """Processor time of all other processes so far (in steps of about 0.01 s); children that have ended count as ours."""
+    everything, mine = psutil.cpu_times(), os.times()
+    return everything.user + everything.system + getattr(everything, "nice", 0.0) - sum(mine[:4])
 
 
 def measure_bare_pass(X: Any, n_threads: int, repeats: int) -> Timing:
@@ -390,6 +401,7 @@ def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[
     row["ours/theirs"] = None if goal is None else ratio
     row["goal"] = None if goal is None else "< 1" if goal == 1.0 else f"<= {goal:g}"
     row["verdict"] = None if goal is None else verdict(ratio < goal if goal == 1.0 else ratio <= goal)
+    row["others' cores"] = outcome.timing.others
     row["peak MB"] = None if outcome.peak_increase is None else outcome.peak_increase / MEGABYTE
     return row
 

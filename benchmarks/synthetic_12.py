@@ -121,7 +121,7 @@ def time_rows(
     settings: Sequence[Setting], seeds: Sequence[int], shape: tuple[int, int], threads: int, repeats: int
 ) -> list[dict[str, Any]]:
     """Fit times next to the L1-SVM tuned to as many features; medians over the seeds of the best times."""
-    times: dict[Setting, list[tuple[float, float, int, float]]] = {setting: [] for setting in settings}
+    times: dict[Setting, list[tuple[float, ...]]] = {setting: [] for setting in settings}
     for seed in seeds:
         data = make_support_affiliated(*shape, random_state=seed)
         for wanted in sorted({setting.n_features_to_select for setting in settings}):
@@ -131,12 +131,13 @@ def time_rows(
             with warnings_counted():
                 *ours, theirs = measure_in_turn([*fits, partial(fit_l1_svm, data.X, data.y, rival.C)], repeats)
             for setting, timing in zip(alike, ours, strict=True):
-                times[setting].append((timing.best, theirs.best, rival.n_features, timing.result.n_passes_))
+                passes, busy = timing.result.n_passes_, timing.others or 0.0
+                times[setting].append((timing.best, theirs.best, rival.n_features, passes, busy))
     return [time_row(setting, np.array(values)) for setting, values in times.items()]
 
 
 def time_row(setting: Setting, values: np.ndarray) -> dict[str, Any]:
-    """Columns of ``values``: our time, theirs, their features, our passes."""
+    """Columns of ``values``: our time, theirs, their features, our passes, cores that others used during ours."""
     ratio = float(np.median(values[:, 0] / values[:, 1]))
     return {
         "C": setting.C,
@@ -149,6 +150,7 @@ def time_row(setting: Setting, values: np.ndarray) -> dict[str, Any]:
         "ours/theirs": ratio,
         "goal": f"<= {GOAL_RATIO}",
         "verdict": verdict(ratio <= GOAL_RATIO),
+        "others' cores": float(values[:, 4].mean()),
     }
 
 

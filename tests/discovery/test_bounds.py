@@ -126,7 +126,6 @@ def test_norm_bound_does_not_hide_an_aligned_feature(centred, standardize):
         centred=centred,
         scale=scale,
         reach=Reach(moments, centred, scale),
-        scores=np.empty(7),
     )
     order = np.concatenate([chunk for chunk, _ in ranking.descend(np.ones(7, dtype=bool), 1)])
     assert order.tolist() == [0, 1, 2, 3, 4, 5, 6]

@@ -157,7 +157,7 @@ def test_layers_spare_scores(rng):
     y = np.where(common.toarray()[:, 0] > 0, 1.0, -1.0)
     ranking = Ranking(
         source, moments, residual_for(y, rng), centred=True, scale=None,
-        reach=Reach(moments, True, None), scores=np.empty(3020),
+        reach=Reach(moments, True, None),
     )  # fmt: skip
     features, strength = next(ranking.descend(np.ones(3020, dtype=bool), 1))
     assert features[0] == 3000
@@ -178,7 +178,7 @@ def test_descent_is_the_sorted_order(rng, centred, standardize):
     free &= moments.norm > 0
     ranking = Ranking(
         source, moments, residual, centred=centred, scale=scale,
-        reach=Reach(moments, centred, scale), scores=np.empty(X.shape[1]),
+        reach=Reach(moments, centred, scale),
     )  # fmt: skip
     chunks = list(ranking.descend(free, 3))
     features, strength = (np.concatenate(parts) for parts in zip(*chunks, strict=True))

@@ -13,6 +13,8 @@ from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, Stron
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
 
+# Strong products for which a chunk has room at first; with more it is done again.
+_ROOM = 1 << 16
 # Columns that one pass of strong_products compares a dense feature with: a bit each.
 _MASK_BITS = 16
 _NO_CENTRE = read_only(np.empty(0))
@@ -372,7 +374,7 @@ def _collect(
     parts: dict[int, np.ndarray] = {}
 
     def run(start: int, stop: int) -> None:
-        found = np.empty((16384, 3))
+        found = np.empty((_ROOM, 3))
         count = task(found, start, stop)
         if count > len(found):
             found = np.empty((count, 3))

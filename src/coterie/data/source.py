@@ -52,7 +52,7 @@ class Exemplar:
     Attributes
     ----------
     scores : ndarray of shape (n_features,)
-        :math:`f_j'\tilde\alpha`; NaN where it is not known.
+        :math:`f_j'\tilde\alpha`.
     shift : float
         What the mean is multiplied by to centre the scores: 0 when they are centred already, else
         the sum of :math:`\tilde\alpha`.

@@ -133,7 +133,6 @@ class Oracle:
         self._n_scored = 0
         self._first_floor = np.inf
         self._reach = Reach(correlation.moments, centred, scale)
-        self._scores = np.empty(self.source.shape[1])
         self._free = correlation.moments.norm > 0.0
 
     @property
@@ -174,8 +173,11 @@ class Oracle:
         self._free[self.affiliations.feature] = False
 
     def final_scores(self, residual: np.ndarray) -> np.ndarray:
-        """Scores of all features for the final dual variables, in one pass."""
-        scores = self._rank(residual).strengths(np.arange(self.source.shape[1]))
+        """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
+        ranking = self._rank(residual)
+        products = ranking.products(None)
+        self._exemplar = self.correlation.exemplar(products[:, 0], residual[:, 0], self.centred)
+        scores = ranking.strengths(None, products)
         scores[self.correlation.moments.norm == 0.0] = 0.0
         return scores
 
@@ -188,10 +190,9 @@ class Oracle:
         return Affiliations.empty().merged(found.where(~np.isin(feature, self.supports)))
 
     def _rank(self, residual: np.ndarray) -> Ranking:
-        """A ranking for these dual variables; what it scores also serves the angle bound."""
+        """A ranking for these dual variables."""
         if self._ranking is not None:
             self._n_scored += self._ranking.n_scored
-        self._exemplar = self.correlation.exemplar(self._scores, residual[:, 0], self.centred)
         self._ranking = Ranking(
             self.source,
             self.correlation.moments,
@@ -199,7 +200,6 @@ class Oracle:
             centred=self.centred,
             scale=self.scale,
             reach=self._reach,
-            scores=self._scores,
             first_floor=self._first_floor,
             n_threads=self.correlation.n_threads,
         )
@@ -245,7 +245,7 @@ class Oracle:
         """The member that stands for the group of a feature; never one that another group claims."""
         if self.representative == "score":
             return feature
-        members, _, value = self.correlation.strong(np.array([feature]), self.threshold, self._exemplar)
+        members, _, value = self.correlation.strong(np.array([feature]), self.threshold)
         allowed = self._free[members] & (members != feature)
         members, value = members[allowed], value[allowed]
         others = np.array([*self.supports, *chosen], dtype=np.int64)

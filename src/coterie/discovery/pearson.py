@@ -157,8 +157,7 @@ class PearsonCorrelation:
         r = np.clip(np.abs(centred) / (self.moments.norm[supports] * exemplar.norm), 0.0, 1.0)
         angle, width = np.arccos(r), np.arccos(max(threshold, 0.0))
         lowest, highest = np.cos(np.minimum(angle + width, np.pi / 2)), np.cos(np.maximum(angle - width, 0.0))
-        unknown = np.isnan(r)
-        return np.where(unknown, -np.inf, lowest - SAFETY), np.where(unknown, np.inf, highest + SAFETY)
+        return lowest - SAFETY, highest + SAFETY
 
     def _fewest_nonzeros(self, columns: Columns, k: int, norm: float, mean: float, threshold: float) -> int:
         """Stored entries below which no feature can be affiliated with a support feature (the size bound)."""

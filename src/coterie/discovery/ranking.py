@@ -45,8 +45,6 @@ class Ranking:
         What to divide each feature by, or None.
     reach : Reach
         Norm of each feature over its scale.
-    scores : ndarray of shape (n_features,)
-        Room for the signed products of the first output; NaN where not (yet) computed.
     first_floor : float, default=inf
         Reach down to which the first layer goes; inf for half of the largest one.
     n_threads : int, default=1
@@ -71,7 +69,6 @@ class Ranking:
         centred: bool,
         scale: np.ndarray | None,
         reach: Reach,
-        scores: np.ndarray,
         first_floor: float = np.inf,
         n_threads: int = 1,
     ) -> None:
@@ -81,14 +78,12 @@ class Ranking:
         self.centred = centred
         self.scale = scale
         self.reach = reach
-        self.scores = scores
         self.n_threads = n_threads
         self.n_scored = 0
         self.floor = np.inf
         self.needed = np.inf
         self._first_floor = first_floor
         self._length = float(np.sqrt((residual**2).sum()))
-        scores.fill(np.nan)
 
     def descend(self, free: np.ndarray, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Free features, strongest first, with their strengths, in chunks that double in size."""
@@ -115,20 +110,24 @@ class Ranking:
             yield in_order(chunk, order, tie, self.source)
             below, size = low, min(2 * size, _LARGEST_CHUNK)
 
-    def strengths(self, features: np.ndarray) -> np.ndarray:
-        """Scores of some features as the ranking sees them: norms over outputs, scaled."""
-        products = self.source.products(
+    def products(self, features: np.ndarray | None) -> np.ndarray:
+        """Products of some (None: all) features with the residual, of shape (n_features, n_outputs)."""
+        n_features = self.source.shape[1] if features is None else len(features)
+        self.n_scored += n_features
+        return self.source.products(
             self.residual,
             centre=self.moments.mean if self.centred else None,
-            features=features if len(features) < self.source.shape[1] else None,
-            n_threads=self.n_threads if len(features) >= 4096 else 1,
+            features=features,
+            n_threads=self.n_threads if n_features >= 4096 else 1,
         )
-        self.n_scored += len(features)
-        self.scores[features] = products[:, 0]
+
+    def strengths(self, features: np.ndarray | None, products: np.ndarray | None = None) -> np.ndarray:
+        """Scores of some (None: all) features as the ranking sees them: norms over outputs, scaled."""
+        products = self.products(features) if products is None else products
         strength = np.abs(products[:, 0]) if products.shape[1] == 1 else np.sqrt((products**2).sum(axis=1))
         if self.scale is not None:
-            scale = self.scale[features]
-            strength = np.divide(strength, scale, out=np.zeros(len(features)), where=scale > 0)
+            scale = self.scale if features is None else self.scale[features]
+            strength = np.divide(strength, scale, out=np.zeros(len(strength)), where=scale > 0)
         return np.asarray(strength)
 
     def _next_floor(self, floor: float) -> float:
@@ -139,9 +138,11 @@ class Ranking:
     def _layer(self, low: float, below: float, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Score the free features whose reach is in [low, below); zero reach is that of constant features."""
         self.floor = low
+        if low == 0.0 and below == np.inf:  # one pass in order of storage
+            strength = self.strengths(None)
+            strength[~free] = -1.0
+            return np.arange(len(strength)), strength
         features = positions_between(self.reach.values, low if low > 0.0 else np.finfo(float).tiny, below)
-        if low == 0.0 and below == np.inf:
-            features = np.arange(self.source.shape[1])  # one pass in order of storage
         strength = self.strengths(features)
         strength[~free[features]] = -1.0
         return features, strength

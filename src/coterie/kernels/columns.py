@@ -21,6 +21,8 @@ from coterie._numba import kernel
 TILE = 256
 # Samples of a feature-major matrix that stay in the first-level cache between vectors.
 STRIP = 2048
+# Stored entries from which on a sparse feature is compared with all support features at once.
+MANY = 48
 
 
 @kernel(reorder=True)
@@ -150,6 +152,26 @@ def csc_strong_products(
         r = abs(scores[j] - score_shift * means[j]) / (norms[j] * exemplar_norm)
         if r < lowest or r > highest:
             continue
+        shift = total_weight * means[j]
+        limit = norms[j]
+        if n_stored >= MANY:  # most supports are met: no bookkeeping
+            sums[:] = 0.0
+            for p in range(indptr[j], indptr[j + 1]):
+                i = indices[p]
+                value = np.float64(values[p])
+                for q in range(row_start[i], row_start[i + 1]):
+                    sums[row_support[q]] += value * row_value[q]
+            n_evaluated += n_supports
+            for k in range(n_supports):
+                product = sums[k] - shift * support_mean[k]
+                if abs(product) >= limit * limits[k]:
+                    if count < found.shape[0]:
+                        found[count, 0] = j
+                        found[count, 1] = k
+                        found[count, 2] = product
+                    count += 1
+                sums[k] = 0.0
+            continue
         n_touched = 0
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
@@ -163,8 +185,7 @@ def csc_strong_products(
                     touched[n_touched] = k
                     n_touched += 1
                 sums[k] += value * row_value[q]
-        shift = total_weight * means[j]
-        if abs(shift) * widest >= norms[j]:  # disjoint columns can be correlated, too
+        if abs(shift) * widest >= limit:  # disjoint columns can be correlated, too
             for k in range(n_supports):
                 if not seen[k]:
                     touched[n_touched] = k
@@ -173,7 +194,7 @@ def csc_strong_products(
         for t in range(n_touched):
             k = touched[t]
             product = sums[k] - shift * support_mean[k]
-            if abs(product) >= norms[j] * limits[k]:
+            if abs(product) >= limit * limits[k]:
                 if count < found.shape[0]:
                     found[count, 0] = j
                     found[count, 1] = k

@@ -55,7 +55,7 @@ def within_angle(score, score_shift, mean, norm, exemplar_norm, lowest, highest,
 
     The correlation of a feature with the exemplar is
     ``(score_f - score_shift * mean_f) / (norm_f * exemplar_norm)``; ``lowest`` and ``highest`` are the
-    interval for each support feature. A score that is not known is NaN and excludes nothing.
+    interval for each support feature.
     """
     for f in range(start, stop):
         wanted[f] = 0
@@ -63,5 +63,5 @@ def within_angle(score, score_shift, mean, norm, exemplar_norm, lowest, highest,
             continue
         r = abs(score[f] - score_shift * mean[f]) / (norm[f] * exemplar_norm)
         for k in range(lowest.shape[0]):
-            if not (r < lowest[k] or r > highest[k]):
+            if lowest[k] <= r <= highest[k]:
                 wanted[f] |= 1 << k
