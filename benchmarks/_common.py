@@ -104,7 +104,7 @@ def measure_in_turn(functions: Sequence[Callable[[], Any]], repeats: int) -> lis
             results[number] = function()
             runs[number].append(time.perf_counter() - start)
             busy[number] += _others_seconds() - busy_before
-    return [Timing(tuple(t), result, max(0.0, b / sum(t))) for t, result, b in zip(runs, results, busy, strict=True)]
+    return [Timing(tuple(t), result, round(max(0.0, b / sum(t)), 2)) for t, result, b in zip(runs, results, busy, strict=True)]
 
 
 def _others_seconds() -> float:

@@ -20,11 +20,14 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,6 +114,21 @@ def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | n
         for future in futures:
             future.cancel()
         wait(futures)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process; looking for them takes longer than limiting them."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Hold BLAS to one thread for a while.
+
+    Our BLAS calls are small, so its threads cost more than they bring (the more so on a busy machine),
+    and with one thread its sums do not depend on the number of cores.
+    """
+    return _blas().limit(limits=1, user_api="blas")
 
 
 def even_boundaries(cost: np.ndarray | int, n_threads: int) -> np.ndarray:

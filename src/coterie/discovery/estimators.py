@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._numba import thread_count
+from coterie._numba import one_blas_thread, thread_count
 from coterie._validation import (
     CallbackSupportMixin,
     check_features,
@@ -424,7 +424,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, _GroupDiscovery):
         self.classes_, labels = read_binary_labels(y, weight)
         loss_weight = class_weights(self.class_weight, self.classes_, labels, weight)
         loss = SquaredHinge(labels, loss_weight, self.C, bool(self.fit_intercept))
-        self._discover(source, loss, weight, y, n_features)
+        with one_blas_thread():
+            self._discover(source, loss, weight, y, n_features)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

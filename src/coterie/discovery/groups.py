@@ -39,7 +39,7 @@ class FeatureGroup:
     names : tuple of str or None
         Names of the support feature and of the affiliated ones, if the data have names.
     score : float
-        Score of the support feature in the round that chose it.
+        Score of the support feature in the round that chose it (NaN for a fixed one).
     affiliated_scores : ndarray of shape (n_affiliated,)
         Scores of the affiliated features for the final dual variables.
     weight : float or None

@@ -136,11 +136,6 @@ class Oracle:
         self._free = correlation.moments.norm > 0.0
 
     @property
-    def n_candidates(self) -> int:
-        """Features that are neither constant nor in a group yet."""
-        return int(np.count_nonzero(self._free))
-
-    @property
     def n_evaluated(self) -> int:
         """Correlations computed so far."""
         return self.correlation.n_evaluated

@@ -17,8 +17,8 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# Columns of a sample-major matrix that are worked on together: 2 KiB of float64 a row.
-TILE = 256
+# Columns of a sample-major matrix that are worked on together: 4 KiB of float64 a row.
+TILE = 512
 # Samples of a feature-major matrix that stay in the first-level cache between vectors.
 STRIP = 2048
 # Stored entries from which on a sparse feature is compared with all support features at once.
@@ -26,40 +26,82 @@ MANY = 48
 
 
 @kernel(reorder=True)
+def _add_products(column, vectors, middle, begin, end, sums):
+    """Add the products of ``column - middle`` over the samples ``begin <= i < end`` to ``sums``, four vectors at a time.
+
+    The slices tell the compiler that no index is negative, without which it uses no vector registers.
+    """
+    part = column[begin:end]
+    n_samples = part.shape[0]
+    n_vectors = vectors.shape[0]
+    k = 0
+    while k + 4 <= n_vectors:
+        vector0 = vectors[k, begin:end]
+        vector1 = vectors[k + 1, begin:end]
+        vector2 = vectors[k + 2, begin:end]
+        vector3 = vectors[k + 3, begin:end]
+        sum0 = 0.0
+        sum1 = 0.0
+        sum2 = 0.0
+        sum3 = 0.0
+        for i in range(n_samples):
+            value = part[i] - middle
+            sum0 += value * vector0[i]
+            sum1 += value * vector1[i]
+            sum2 += value * vector2[i]
+            sum3 += value * vector3[i]
+        sums[k] += sum0
+        sums[k + 1] += sum1
+        sums[k + 2] += sum2
+        sums[k + 3] += sum3
+        k += 4
+    while k < n_vectors:
+        vector0 = vectors[k, begin:end]
+        sum0 = 0.0
+        for i in range(n_samples):
+            sum0 += (part[i] - middle) * vector0[i]
+        sums[k] += sum0
+        k += 1
+
+
+@kernel(reorder=True)
+def _squared_norm(column, middle):
+    """Sum of the squares of ``column - middle``."""
+    squares = 0.0
+    for i in range(column.shape[0]):
+        value = column[i] - middle
+        squares += value * value
+    return squares
+
+
+@kernel()
+def _add_scaled(sums, row, weight, width):
+    """``sums += weight * row`` for the first ``width`` entries."""
+    for f in range(width):
+        sums[f] += row[f] * weight
+
+
+@kernel()
+def _record(found, count, feature, position, product):
+    """Write a row if there is room; returns the new number of rows."""
+    if count < found.shape[0]:
+        found[count, 0] = feature
+        found[count, 1] = position
+        found[count, 2] = product
+    return count + 1
+
+
+@kernel()
 def feature_major_products(matrix, vectors, centre, features, everything, out, start, stop):
     """``out[f, k] = sum_i (matrix[f, i] - centre[f]) * vectors[k, i]``; an empty ``centre`` is zero."""
-    n_vectors, n_samples = vectors.shape
+    n_samples = vectors.shape[1]
     centred = centre.shape[0] > 0
     for f in range(start, stop):
         j = f if everything else features[f]
         middle = centre[j] if centred else 0.0
-        for k in range(n_vectors):
-            out[f, k] = 0.0
+        out[f] = 0.0
         for begin in range(0, n_samples, STRIP):
-            end = min(begin + STRIP, n_samples)
-            k = 0
-            while k + 4 <= n_vectors:
-                sum0 = 0.0
-                sum1 = 0.0
-                sum2 = 0.0
-                sum3 = 0.0
-                for i in range(begin, end):
-                    value = matrix[j, i] - middle
-                    sum0 += value * vectors[k, i]
-                    sum1 += value * vectors[k + 1, i]
-                    sum2 += value * vectors[k + 2, i]
-                    sum3 += value * vectors[k + 3, i]
-                out[f, k] += sum0
-                out[f, k + 1] += sum1
-                out[f, k + 2] += sum2
-                out[f, k + 3] += sum3
-                k += 4
-            while k < n_vectors:
-                sum0 = 0.0
-                for i in range(begin, end):
-                    sum0 += (matrix[j, i] - middle) * vectors[k, i]
-                out[f, k] += sum0
-                k += 1
+            _add_products(matrix[j], vectors, middle, begin, min(begin + STRIP, n_samples), out[f])
 
 
 @kernel()
@@ -79,16 +121,16 @@ def sample_major_products(matrix, vectors, centre, features, everything, out, st
         sums[:, :] = 0.0
         for i in range(n_samples):
             if everything:
+                values = matrix[i, first : first + width]
                 for f in range(width):
-                    row[f] = matrix[i, first + f] - middle[f]
+                    row[f] = values[f] - middle[f]
             else:
                 for f in range(width):
                     row[f] = matrix[i, features[first + f]] - middle[f]
             for k in range(n_vectors):
                 weight = vectors[k, i]
                 if weight != 0.0:
-                    for f in range(width):
-                        sums[k, f] += row[f] * weight
+                    _add_scaled(sums[k], row, weight, width)
         for f in range(width):
             for k in range(n_vectors):
                 out[first + f, k] = sums[k, f]
@@ -165,11 +207,7 @@ def csc_strong_products(
             for k in range(n_supports):
                 product = sums[k] - shift * support_mean[k]
                 if abs(product) >= limit * limits[k]:
-                    if count < found.shape[0]:
-                        found[count, 0] = j
-                        found[count, 1] = k
-                        found[count, 2] = product
-                    count += 1
+                    count = _record(found, count, j, k, product)
                 sums[k] = 0.0
             continue
         n_touched = 0
@@ -195,48 +233,10 @@ def csc_strong_products(
             k = touched[t]
             product = sums[k] - shift * support_mean[k]
             if abs(product) >= limit * limits[k]:
-                if count < found.shape[0]:
-                    found[count, 0] = j
-                    found[count, 1] = k
-                    found[count, 2] = product
-                count += 1
+                count = _record(found, count, j, k, product)
             sums[k] = 0.0
             seen[k] = False
     return count, n_evaluated
-
-
-@kernel(reorder=True)
-def _partial_products(column, vectors, middle, begin, end, sums):
-    """Add the products over the samples ``begin <= i < end`` to ``sums``; returns the sum of squares."""
-    n_vectors = vectors.shape[0]
-    squares = 0.0
-    for i in range(begin, end):
-        value = column[i] - middle
-        squares += value * value
-    k = 0
-    while k + 4 <= n_vectors:
-        sum0 = 0.0
-        sum1 = 0.0
-        sum2 = 0.0
-        sum3 = 0.0
-        for i in range(begin, end):
-            value = column[i] - middle
-            sum0 += value * vectors[k, i]
-            sum1 += value * vectors[k + 1, i]
-            sum2 += value * vectors[k + 2, i]
-            sum3 += value * vectors[k + 3, i]
-        sums[k] += sum0
-        sums[k + 1] += sum1
-        sums[k + 2] += sum2
-        sums[k + 3] += sum3
-        k += 4
-    while k < n_vectors:
-        sum0 = 0.0
-        for i in range(begin, end):
-            sum0 += (column[i] - middle) * vectors[k, i]
-        sums[k] += sum0
-        k += 1
-    return squares
 
 
 @kernel()
@@ -262,7 +262,9 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
         sums[:] = 0.0
         squares = 0.0
         for begin in range(0, head, STRIP):
-            squares += _partial_products(matrix[j], vectors, centre[j], begin, min(begin + STRIP, head), sums)
+            end = min(begin + STRIP, head)
+            _add_products(matrix[j], vectors, centre[j], begin, end, sums)
+            squares += _squared_norm(matrix[j, begin:end], centre[j])
         if head < n_samples:
             rest = np.sqrt(max(norms[j] ** 2 - squares, 0.0)) + 1e-7 * norms[j]
             hopeless = True
@@ -271,14 +273,10 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
             if hopeless:
                 continue
             for begin in range(head, n_samples, STRIP):
-                _partial_products(matrix[j], vectors, centre[j], begin, min(begin + STRIP, n_samples), sums)
+                _add_products(matrix[j], vectors, centre[j], begin, min(begin + STRIP, n_samples), sums)
         for k in range(n_vectors):
             if abs(sums[k]) >= limit:
-                if count < found.shape[0]:
-                    found[count, 0] = j
-                    found[count, 1] = k
-                    found[count, 2] = sums[k]
-                count += 1
+                count = _record(found, count, j, k, sums[k])
     return count
 
 
@@ -299,14 +297,14 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
             continue
         sums[:, :] = 0.0
         squares[:] = 0.0
+        middle = centre[first : first + width]
         for i in range(head):
+            values = matrix[i, first : first + width]
             for f in range(width):
-                row[f] = matrix[i, first + f] - centre[first + f]
+                row[f] = values[f] - middle[f]
                 squares[f] += row[f] * row[f]
             for k in range(n_vectors):
-                weight = vectors[k, i]
-                for f in range(width):
-                    sums[k, f] += row[f] * weight
+                _add_scaled(sums[k], row, vectors[k, i], width)
         for f in range(width):
             j = first + f
             if not wanted[j]:
@@ -325,11 +323,7 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
                         sums[k, f] += value * vectors[k, i]
             for k in range(n_vectors):
                 if abs(sums[k, f]) >= limit:
-                    if count < found.shape[0]:
-                        found[count, 0] = j
-                        found[count, 1] = k
-                        found[count, 2] = sums[k, f]
-                    count += 1
+                    count = _record(found, count, j, k, sums[k, f])
     return count
 
 
@@ -385,8 +379,9 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
         poison[:] = 0.0
         for i in range(n_samples):
             w = weight[i]
+            values = matrix[i, first : first + width]
             for f in range(width):
-                value = matrix[i, first + f] - shift[f]
+                value = values[f] - shift[f]
                 total[f] += w * value
                 squares[f] += w * value * value
                 poison[f] += value * 0.0
