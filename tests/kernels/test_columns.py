@@ -73,16 +73,13 @@ def test_moments(rng, dtype, weighted):
     S = sparse.csc_array(X)
     for run in ("feature", "sample", "csc"):
         mean, norm, finite = np.empty(23), np.empty(23), np.empty(23, dtype=bool)
-        counts, largest = np.empty(23, dtype=np.int32), np.empty(23, dtype=np.float32)
         if run == "feature":
             kernels.feature_major_moments(read_only(np.ascontiguousarray(X.T)), weight, first, mean, norm, finite, 0, 23)
         elif run == "sample":
             kernels.sample_major_moments(read_only(X), weight, first, mean, norm, finite, 0, 23)
         else:
             arrays = [read_only(a) for a in (S.indptr, S.indices, S.data)]
-            kernels.csc_moments(*arrays, weight, mean, norm, finite, counts, largest, 0, 23)
-            np.testing.assert_array_equal(counts, (naive.dense(X)[weight > 0] != 0).sum(axis=0))
-            assert (largest >= np.abs(naive.dense(X)[weight > 0]).max(axis=0)).all()
+            kernels.csc_moments(*arrays, weight, mean, norm, finite, 0, 23)
         np.testing.assert_allclose(mean, expected_mean, atol=1e-12)
         np.testing.assert_allclose(norm, expected_norm, atol=1e-11)
         np.testing.assert_array_equal(norm == 0, expected_norm == 0)

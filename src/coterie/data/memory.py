@@ -200,8 +200,8 @@ class SparseSource:
     >>> from scipy import sparse
     >>> from coterie.data import SparseSource
     >>> source = SparseSource(sparse.csc_array([[1.0, 0.0], [0.0, 0.0]]))
-    >>> source.moments().n_nonzero
-    array([1, 0], dtype=int32)
+    >>> source.moments().mean
+    array([0.5, 0. ])
     """
 
     is_sparse = True
@@ -221,12 +221,10 @@ class SparseSource:
         weight = _weights(sample_weight, self._n_samples)
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
-        counts = np.empty(self._n_features, dtype=np.int32 if self._n_samples < 2**31 else np.int64)
-        largest = np.empty(self._n_features, dtype=np.float32)
         with np.errstate(all="ignore"):
             run_chunks(
                 lambda start, stop: kernels.csc_moments(
-                    self._indptr, self._indices, self._values, weight, mean, norm, finite, counts, largest, start, stop
+                    self._indptr, self._indices, self._values, weight, mean, norm, finite, start, stop
                 ),
                 even_boundaries(self._indptr, n_threads),
                 n_threads,
@@ -236,8 +234,6 @@ class SparseSource:
             mean,
             norm,
             float(weight.sum()),
-            n_nonzero=counts,
-            largest=largest,
             nonnegative=self._values.dtype.kind == "u" or self._values.min(initial=0) >= 0,
         )
 

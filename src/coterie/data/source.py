@@ -24,10 +24,6 @@ class Moments:
         Norm of the centred feature, ``sqrt(sum_i w_i (x_i - mean)^2)``; exactly 0 for a constant one.
     total_weight : float
         Sum of the sample weights (the number of samples without weights).
-    n_nonzero : ndarray of int of shape (n_features,) or None
-        Number of nonzeros; sparse sources only.
-    largest : ndarray of shape (n_features,) or None
-        At least the largest absolute value (float32, rounded up); sparse sources only.
     nonnegative : bool
         Whether all values are known to be at least 0; sparse sources only.
     """
@@ -35,8 +31,6 @@ class Moments:
     mean: np.ndarray
     norm: np.ndarray
     total_weight: float
-    n_nonzero: np.ndarray | None = None
-    largest: np.ndarray | None = None
     nonnegative: bool = False
 
     @property
@@ -129,7 +123,7 @@ class FeatureSource(Protocol):
         ...
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        """Mean, norm and sparsity of all features in one pass.
+        """Mean and norm of all features in one pass.
 
         Raises ``ValueError`` that says how many values are NaN or infinite and where the first is.
         """

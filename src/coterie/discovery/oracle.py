@@ -155,7 +155,7 @@ class Oracle:
         ranking = self._rank(residual)
         features, scores, met = self._walk(ranking, n_new)
         # The next round's walk will need scores down to a similar norm.
-        self._first_floor = 0.8 * ranking.needed
+        self._first_floor = 0.7 * ranking.needed
         return Block(features, scores, met)
 
     def adopt(self, block: Block) -> None:
@@ -206,7 +206,7 @@ class Oracle:
         scores: list[float] = []
         met: list[Affiliations] = []
         n_old = len(self.supports)
-        for chunk, strength in ranking.descend(self._free, 4 * n_new + 32):
+        for chunk, strength in ranking.descend(self._free, 2 * n_new + 8):
             best = _Matches(len(chunk), self.threshold)
             known = np.array([*self.supports, *chosen], dtype=np.int64)
             for support, column in enumerate(self.correlation.between(chunk, known).T):

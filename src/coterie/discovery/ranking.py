@@ -142,7 +142,9 @@ class Ranking:
             strength = self.strengths(None)
             strength[~free] = -1.0
             return np.arange(len(strength)), strength
-        features = positions_between(self.reach.values, low if low > 0.0 else np.finfo(float).tiny, below)
+        features = np.flatnonzero(self.reach.values >= (low if low > 0.0 else np.finfo(float).tiny))
+        if below < np.inf:
+            features = features[self.reach.values[features] < below]
         strength = self.strengths(features)
         strength[~free[features]] = -1.0
         return features, strength

@@ -397,10 +397,8 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
 
 
 @kernel()
-def csc_moments(indptr, indices, values, weight, means, norms, finite, counts, maxima, start, stop):
-    """Mean, centred norm, finiteness, number of nonzeros and largest value (rounded up) of each feature.
-
-    Samples of weight zero count for nothing but finiteness.
+def csc_moments(indptr, indices, values, weight, means, norms, finite, start, stop):
+    """Mean, centred norm and finiteness of each feature; samples of weight zero count for finiteness only.
 
     The centred norm is ``sum over stored (x - mean)^2 + mean^2 * (weight of the implicit zeros)``:
     a sum of non-negative terms, so nothing cancels.
@@ -415,7 +413,6 @@ def csc_moments(indptr, indices, values, weight, means, norms, finite, counts, m
     for j in range(start, stop):
         total = 0.0
         stored_weight = 0.0
-        largest = 0.0
         poison = 0.0
         n_nonzero = 0
         reference = 0.0
@@ -427,7 +424,6 @@ def csc_moments(indptr, indices, values, weight, means, norms, finite, counts, m
             if w > 0.0 and value != 0.0:
                 total += w * value
                 stored_weight += w
-                largest = max(largest, abs(value))
                 if n_nonzero == 0:
                     reference = value
                 elif value != reference:
@@ -444,8 +440,6 @@ def csc_moments(indptr, indices, values, weight, means, norms, finite, counts, m
         means[j] = mean
         norms[j] = np.sqrt(squares)
         finite[j] = poison == 0.0
-        counts[j] = n_nonzero
-        maxima[j] = largest * 1.0000002  # rounding to float32 must not make it smaller
 
 
 @kernel()
