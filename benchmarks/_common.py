@@ -19,7 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -313,10 +313,8 @@ def _load(folder: Path) -> tuple[Any, np.ndarray]:
 
 def _reset_peak() -> int:
     """Forget earlier peaks where the system allows it; returns the memory in use now, in bytes."""
-    try:
+    with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        pass
     return psutil.Process().memory_info().rss
 
 

@@ -110,7 +110,9 @@ def not_below(rows: list[dict[str, Any]], counts: tuple[int, ...]) -> dict[str, 
     rival = next(row for row in rows if row["method"] == "L1-SVM")
     return {
         f"{row['method']}, at {k}": f"{row[f'at {k}'] - rival[f'at {k}']:+.4f} {verdict(row[f'at {k}'] >= rival[f'at {k}'])}"
-        for row in rows if row["method"].startswith("ours") for k in counts
+        for row in rows
+        if row["method"].startswith("ours")
+        for k in counts
     }
 
 

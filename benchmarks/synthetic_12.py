@@ -164,8 +164,10 @@ def main() -> None:
     rows = [recovery_row(setting, record) for setting, record in records.items()]
     print_table(f"synthetic-12: {shape[0]:,} x {shape[1]:,}, {len(seeds)} seeds (paper: mean hits 0.868)", rows)
     best = max(settings, key=lambda setting: np.mean(records[setting].hits))
-    missed = [{"seed": seed, "missed |weights|": ", ".join(f"{weight:.3f}" for weight in weights) or "none"}
-              for seed, weights in zip(seeds, records[best].missed, strict=True)]
+    missed = [
+        {"seed": seed, "missed |weights|": ", ".join(f"{weight:.3f}" for weight in weights) or "none"}
+        for seed, weights in zip(seeds, records[best].missed, strict=True)
+    ]
     print_table(f"Groups missed by the best setting, {best}", missed)
     times = time_rows(settings, seeds[: 1 if options.quick else 3], shape, options.threads, options.repeats)
     print_table("Fit time next to LinearSVC(penalty='l1') with about as many features", times)
