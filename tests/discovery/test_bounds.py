@@ -101,28 +101,34 @@ def test_angle_bound_excludes_something():
 
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("standardize", [True, False])
-def test_norm_bound_does_not_hide_an_aligned_feature(centred, standardize):
+@pytest.mark.parametrize("weighted", [True, False])
+def test_norm_bound_does_not_hide_an_aligned_feature(centred, standardize, weighted):
     """A small feature along the residual reaches the bound; larger ones with smaller scores must not overtake it."""
     rng = np.random.default_rng(2)
     n = 50
-    residual = rng.standard_normal((n, 1))
-    residual -= residual.mean()
-    unit = residual[:, 0] / np.linalg.norm(residual)
+    weight = 0.01 * rng.random(n) + 1e-4 if weighted else np.ones(n)
+    # In the inner product of the weights: the residual over the weights, centred; columns across it.
+    exemplar = rng.standard_normal(n)
+    exemplar -= np.average(exemplar, weights=weight)
+    residual = (weight * exemplar)[:, None]
+    unit = exemplar / np.sqrt(weight @ exemplar**2)
     across = rng.standard_normal((n, 6))
-    across -= across.mean(axis=0) + np.outer(unit, unit @ across)
-    across /= np.linalg.norm(across, axis=0)
+    across -= np.average(across, axis=0, weights=weight)
+    across -= np.outer(unit, (weight * unit) @ across)
+    across /= np.sqrt(weight @ across**2)
     columns = [unit]
     for j, norm in enumerate([1.5, 2.1, 4.3, 9.0, 33.0, 150.0]):
         score = 0.95 - 0.1 * j
         columns.append(score * unit + np.sqrt(norm**2 - score**2) * across[:, j])
     X = np.column_stack(columns)
     source = as_source(X)
-    moments = source.moments()
+    moments = source.moments(weight)
     scale = moments.scale if standardize else None
     ranking = Ranking(
         source,
         moments,
         residual,
+        weight if weighted else None,
         centred=centred,
         scale=scale,
         reach=Reach(moments, centred, scale),

@@ -17,7 +17,7 @@ import numpy as np
 
 from coterie.data.source import Exemplar
 from coterie.discovery.pearson import ROUNDING, PearsonCorrelation
-from coterie.discovery.ranking import Ranking, Reach, by_content
+from coterie.discovery.ranking import Ranking, Reach, by_content, residual_norm
 
 
 class CandidateGroup(NamedTuple):
@@ -171,7 +171,7 @@ class Oracle:
         """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
         ranking = self._rank(residual)
         products = ranking.products(None)
-        self._exemplar = self.correlation.exemplar(products[:, 0], residual[:, 0], self.centred)
+        self._exemplar = self._make_exemplar(products[:, 0], residual[:, :1])
         scores = ranking.strengths(None, products)
         scores[self.correlation.moments.norm == 0.0] = 0.0
         return scores
@@ -184,6 +184,13 @@ class Oracle:
         found = Affiliations(feature, support, value, np.full(len(feature), np.nan))
         return Affiliations.empty().merged(found.where(~np.isin(feature, self.supports)))
 
+    def _make_exemplar(self, scores: np.ndarray, residual: np.ndarray) -> Exemplar:
+        """The dual variables as a vector in the space of the weighted features, centred."""
+        total = float(residual.sum())
+        squares = residual_norm(residual, self.correlation.sample_weight) ** 2
+        norm = np.sqrt(max(squares - total**2 / self.correlation.moments.total_weight, 0.0))
+        return Exemplar(scores, 0.0 if self.centred else total, float(norm))
+
     def _rank(self, residual: np.ndarray) -> Ranking:
         """A ranking for these dual variables."""
         if self._ranking is not None:
@@ -192,6 +199,7 @@ class Oracle:
             self.source,
             self.correlation.moments,
             residual,
+            self.correlation.sample_weight,
             centred=self.centred,
             scale=self.scale,
             reach=self._reach,

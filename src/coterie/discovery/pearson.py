@@ -56,18 +56,6 @@ class PearsonCorrelation:
         self.n_features_read = 0
         self._heaviest: np.ndarray | None = None
 
-    def exemplar(self, scores: np.ndarray, residual: np.ndarray, centred: bool) -> Exemplar:
-        """The angle bound's exemplar for a residual and the scores it gives."""
-        total = float(residual.sum())
-        weight = self.sample_weight
-        if weight is None:
-            squares = float(residual @ residual)
-        else:
-            used = weight > 0
-            squares = float((residual[used] ** 2 / weight[used]).sum())
-        norm = np.sqrt(max(squares - total**2 / self.moments.total_weight, 0.0))
-        return Exemplar(scores, 0.0 if centred else total, float(norm))
-
     def vectors(self, features: np.ndarray) -> np.ndarray:
         """Weighted, centred and normalised columns: their products with a feature give correlation times norm."""
         columns = self.source.columns(features)

@@ -1,10 +1,11 @@
 r"""The ranking of the features by score: found from the top, no further than needed.
 
-**Norm bound.** A score is a product with the residual, so :math:`|s_j| \le \|f_j\|\,\|\tilde\alpha\|` (with
-centred features and residual where there is an intercept; Cauchy-Schwarz). Features are scored in
-layers of falling norm, and no layer is touched before the walk has come down to the best score that
-it could hold. In data with a long tail of rare features (words, clicks) that is a small part of one
-pass; where all norms are alike it is one pass.
+**Norm bound.** A score is a product with the residual, so
+:math:`|s_j| \le \|f_j\|_\omega (\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}` (Cauchy-Schwarz with the sample weights
+:math:`\omega`; features are centred where there is an intercept). Features are scored in layers of
+falling norm, and no layer is touched before the walk has come down to the best score that it could
+hold. In data with a long tail of rare features (words, clicks) that is a small part of one pass; where
+all norms are alike it is one pass.
 
 **Order.** Scores closer than rounding are tied; ties are broken by the content of the columns, then by
 name, so the order does not depend on that of the columns.
@@ -39,6 +40,8 @@ class Ranking:
         Their moments.
     residual : ndarray of shape (n_samples, n_outputs)
         Dual variables.
+    sample_weight : ndarray of shape (n_samples,) or None
+        The weights of the moments.
     centred : bool
         Whether the residuals sum to zero, so that features may be centred.
     scale : ndarray of shape (n_features,) or None
@@ -65,6 +68,7 @@ class Ranking:
         source: FeatureSource,
         moments: Moments,
         residual: np.ndarray,
+        sample_weight: np.ndarray | None = None,
         *,
         centred: bool,
         scale: np.ndarray | None,
@@ -83,7 +87,7 @@ class Ranking:
         self.floor = np.inf
         self.needed = np.inf
         self._first_floor = first_floor
-        self._length = float(np.sqrt((residual**2).sum()))
+        self._length = residual_norm(residual, sample_weight)
 
     def descend(self, free: np.ndarray, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Free features, strongest first, with their strengths, in chunks that double in size."""
@@ -148,6 +152,14 @@ class Ranking:
         strength = self.strengths(features)
         strength[~free[features]] = -1.0
         return features, strength
+
+
+def residual_norm(residual: np.ndarray, sample_weight: np.ndarray | None) -> float:
+    r"""The norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, which goes with weighted norms of features."""
+    if sample_weight is None:
+        return float(np.sqrt((residual**2).sum()))
+    used = sample_weight > 0
+    return float(np.sqrt(((residual[used] ** 2).T / sample_weight[used]).sum()))
 
 
 class Reach:
