@@ -22,7 +22,8 @@ LAYERS = [
     ["coterie.discovery.cutting_plane"],
     ["coterie.discovery.groups"],
     ["coterie.discovery.assembly", "coterie.discovery.selector"],
-    ["coterie.discovery.estimators"],
+    ["coterie.discovery.base"],
+    ["coterie.discovery.classifier"],
     ["coterie.datasets", "coterie.metrics"],
     ["coterie.cli", "coterie.__main__"],
 ]

@@ -13,7 +13,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "FeatureGroup": "coterie.discovery.groups",
     "FeatureGroups": "coterie.discovery.groups",
-    "GroupDiscoveryClassifier": "coterie.discovery.estimators",
+    "GroupDiscoveryClassifier": "coterie.discovery.classifier",
 }
 _MODULES = ("data", "datasets", "metrics")
 
@@ -29,7 +29,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from coterie import data, datasets, metrics
-    from coterie.discovery.estimators import GroupDiscoveryClassifier
+    from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.groups import FeatureGroup, FeatureGroups
 
 

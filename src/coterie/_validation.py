@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, validate_data
@@ -33,6 +35,7 @@ except ImportError:  # older: no callbacks, everything else works
 __all__ = [
     "CallbackSupportMixin",
     "check_features",
+    "class_weights",
     "feature_positions",
     "n_features_wanted",
     "read_binary_labels",
@@ -41,6 +44,8 @@ __all__ = [
     "require_choice",
     "require_integer",
     "require_real",
+    "stays_frame",
+    "take_columns",
     "with_callbacks",
 ]
 
@@ -137,7 +142,10 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     """Checked float64 weights, or None when all are equal to one."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
+    if (weight < 0).any():
+        place = int(np.argmax(weight < 0))
+        raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}; weights must be at least 0.")
     return None if bool((weight == 1.0).all()) else weight
 
 
@@ -229,12 +237,16 @@ def require_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(repr(choice) for choice in choices)}.")
 
 
+def stays_frame(estimator: BaseEstimator, X: Any) -> bool:
+    """Whether X is a data frame and ``set_output`` asks for one."""
+    is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+    return is_frame and _get_output_config("transform", estimator)["dense"] != "default"
+
+
 def take_columns(X: Any, features: np.ndarray) -> Any:
-    """Some columns of validated data in the format they came in: CSC stays CSC."""
+    """Some columns of validated data in the format they came in: CSC stays CSC, a frame a frame."""
     if isinstance(X, FeatureSource):
         return X.columns(features)
-    if sparse.issparse(X):
-        if X.format in ("csc", "csr"):
-            return X[:, features]
+    if sparse.issparse(X) and X.format not in ("csc", "csr"):
         return X.tocsc()[:, features].asformat(X.format)
-    return X[:, features]
+    return _safe_indexing(X, features, axis=1) if hasattr(X, "columns") else X[:, features]

@@ -165,6 +165,13 @@ def test_a_failed_fit_leaves_a_fitted_model_as_it_was(Xy):
     with pytest.raises(ValueError, match="threshold"):
         model.fit(*Xy)
     np.testing.assert_array_equal(model.predict(Xy[0]), before)
+    broken = Xy[0].copy()
+    broken[3, 3] = np.nan
+    model.set_params(threshold=0.7)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(broken, np.where(Xy[1] > 0, "yes", "no"))
+    assert model.classes_.tolist() == [-1, 1]
+    np.testing.assert_array_equal(model.predict(Xy[0]), before)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csc_array])

@@ -9,7 +9,7 @@ from rich.table import Table
 from sklearn.utils import Bunch
 
 from coterie.datasets import make_support_affiliated
-from coterie.discovery.estimators import GroupDiscoveryClassifier
+from coterie.discovery.classifier import GroupDiscoveryClassifier
 from coterie.metrics import group_recovery
 
 _N_SELECTED = 16

@@ -72,6 +72,13 @@ class StoppingRule:
     max_rounds: int | None
     tol: float
 
+    def most_rounds(self, n_fixed: int) -> int | None:
+        """Upper limit of the number of rounds, that of the fixed features included, if there is one."""
+        limits = [] if self.max_rounds is None else [self.max_rounds]
+        if self.n_features is not None:
+            limits.append(-(-(self.n_features - n_fixed) // self.n_features_per_round))
+        return min(limits) + (n_fixed > 0) if limits else None
+
 
 class CuttingPlane:
     """The loop and its state.

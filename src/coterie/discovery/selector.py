@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import _safe_indexing
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._validation import check_features, take_columns
+from coterie._validation import check_features, stays_frame, take_columns
 from coterie.discovery.groups import FeatureGroups
 
 
@@ -52,8 +50,8 @@ class GroupSelectorMixin(SelectorMixin):
         """
         check_is_fitted(self)
         checked = check_features(self, X)
-        if hasattr(X, "columns") and hasattr(X, "dtypes") and _get_output_config("transform", self)["dense"] != "default":
-            return _safe_indexing(X, self._kept(), axis=1)  # each column keeps its own type
+        if stays_frame(self, X):
+            return take_columns(X, self._kept())  # each column keeps its own type
         columns = take_columns(checked, self._kept())
         return columns.asformat(X.format) if sparse.issparse(X) else columns
 

@@ -1,192 +1,20 @@
-"""Group discovery as scikit-learn estimators."""
+"""Group discovery for two classes."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin
 
-from coterie._numba import one_blas_thread, thread_count
-from coterie._validation import (
-    CallbackSupportMixin,
-    check_features,
-    class_weights,
-    feature_positions,
-    n_features_wanted,
-    read_binary_labels,
-    read_features,
-    read_sample_weight,
-    require_choice,
-    require_integer,
-    require_real,
-    take_columns,
-    with_callbacks,
-)
-from coterie.data.source import FeatureSource
-from coterie.discovery.assembly import assemble_groups
-from coterie.discovery.cutting_plane import CuttingPlane, Round, StoppingRule
-from coterie.discovery.design import DenseDesign, SparseDesign
+from coterie._validation import class_weights, read_binary_labels, read_features, read_sample_weight, with_callbacks
+from coterie.discovery.base import GroupDiscovery
 from coterie.discovery.groups import FeatureGroups
-from coterie.discovery.losses import Loss, SquaredHinge
-from coterie.discovery.master import Master
-from coterie.discovery.oracle import Oracle, Representative
-from coterie.discovery.pearson import PearsonCorrelation
-from coterie.discovery.selector import GroupSelectorMixin
-from coterie.progress import RoundProgress
+from coterie.discovery.losses import SquaredHinge
+from coterie.discovery.oracle import Representative
 
 
-class _GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
-    """What the group-discovery estimators share: everything but the targets and the loss."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
-    def _check_parameters(self) -> None:
-        require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
-        require_choice("correlation", self.correlation, ("pearson",))
-        require_real("threshold", self.threshold, above=0.0, at_most=1.0)
-        require_choice("affiliates", self.affiliates, ("complete", "ranked"))
-        require_choice("keep", self.keep, ("support", "groups"))
-        if not callable(self.representative):
-            require_choice("representative", self.representative, ("score", "medoid"))
-        require_real("C", self.C)
-        require_real("tol", self.tol)
-        if self.max_rounds is not None:
-            require_integer("max_rounds", self.max_rounds, minimum=1)
-
-    def _discover(
-        self, source: FeatureSource, loss: Loss, sample_weight: np.ndarray | None, y: np.ndarray, n_features: int | None
-    ) -> None:
-        """Run the cutting-plane loop and set the fitted attributes."""
-        n_threads = thread_count(self.n_jobs)
-        moments = source.moments(sample_weight, n_threads=n_threads)
-        fixed = self._fixed_features(source, moments.norm, n_features)
-        if not moments.norm.any():
-            raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
-        oracle = Oracle(
-            PearsonCorrelation(source, moments, sample_weight, n_threads=n_threads),
-            threshold=float(self.threshold),
-            scale=moments.scale if self.standardize else None,
-            centred=loss.centred,
-            affiliates=self.affiliates,
-            representative=self.representative,
-        )
-        master = Master(loss, SparseDesign(source.shape[0]) if source.is_sparse else DenseDesign(source.shape[0]))
-        rule = StoppingRule(n_features, int(self.n_features_per_round), self.max_rounds, float(self.tol))
-        limit = None if n_features is None else -(-(n_features - len(fixed)) // int(self.n_features_per_round))
-        limit = limit if self.max_rounds is None else min(limit or self.max_rounds, self.max_rounds)
-        report = _RoundReport(self, limit, y)
-        with RoundProgress(n_features, int(self.verbose), type(self).__name__) as bar:
-
-            def on_round(entry: Round) -> bool:
-                bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
-                return report.round_done(lambda: self._fitted_state(oracle, entry, [*loop.history], loop.solution.residual))
-
-            loop = CuttingPlane(oracle, master, rule, on_round)
-            loop.run(fixed)
-        self._warn_if_short(loop, n_features)
-        for name, value in self._fitted_state(oracle, loop.history[-1], loop.history, loop.solution.residual).items():
-            setattr(self, name, value)
-        self.history_ = loop.history
-        self.n_rounds_ = loop.history[-1].round
-        self.converged_at_ = loop.converged_at
-        self.objective_ = loop.solution.objective
-        self.dual_gap_ = loop.solution.gap
-        self.dual_coef_ = loop.solution.residual.T
-        self.n_correlations_evaluated_ = oracle.n_evaluated
-        self.n_correlations_possible_ = source.shape[1] * (source.shape[1] - 1) // 2
-        self.n_passes_ = 1.0 + oracle.n_passes  # the first is that of the moments
-        report.done()
-
-    def _fixed_features(self, source: FeatureSource, norm: np.ndarray, n_features: int | None) -> np.ndarray:
-        fixed = feature_positions(self.fixed_features, source.shape[1], source.feature_names, "fixed_features")
-        constant = fixed[norm[fixed] == 0.0]
-        if len(constant):
-            raise ValueError(f"fixed_features has feature {self._label(constant[0])!r}, which is constant; leave it out.")
-        if n_features is not None and len(fixed) > n_features:
-            raise ValueError(
-                f"fixed_features has {len(fixed)} features, more than n_features_to_select={n_features}, which counts them."
-            )
-        return fixed
-
-    def _fitted_state(self, oracle: Oracle, entry: Round, history: list[Round], residual: np.ndarray) -> dict[str, Any]:
-        """The attributes that prediction and selection need, as of a round."""
-        supports = np.concatenate([one.features for one in history])
-        scale = np.ones(len(supports)) if oracle.scale is None else oracle.scale[supports]
-        coef = (entry.coef / scale[:, None]).T
-        intercept = entry.intercept.copy()
-        if oracle.centred and not oracle.source.is_sparse:  # the design was centred
-            intercept -= coef @ oracle.correlation.moments.mean[supports]
-        weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
-        scores = oracle.final_scores(residual)
-        return {
-            "groups_": assemble_groups(oracle, history, weights, getattr(self, "feature_names_in_", None), scores),
-            "scores_": scores,
-            "support_features_": supports,
-            "support_coef_": coef,
-            "intercept_": intercept,
-            "margin_": entry.margin,
-            "n_features_in_": oracle.source.shape[1],
-        }
-
-    def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
-        found = len(loop.oracle.supports)
-        if n_features is None or found >= n_features:
-            return
-        if loop.exhausted:
-            reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
-        else:
-            reason = f"max_rounds={self.max_rounds} or a callback ended the search"
-        warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=4)
-
-    def _outputs(self, X: Any) -> np.ndarray:
-        """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading the support columns only."""
-        check_is_fitted(self)
-        columns = take_columns(check_features(self, X), self.support_features_)
-        return np.asarray(columns @ self.support_coef_.T) + self.intercept_
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of all features, of shape (n_outputs, n_features); built on demand."""
-        check_is_fitted(self)
-        coef = np.zeros((len(self.support_coef_), self.n_features_in_))
-        coef[:, self.support_features_] = self.support_coef_
-        return coef
-
-
-class _RoundReport:
-    """Tells scikit-learn's callbacks (1.9 and later) about each round."""
-
-    def __init__(self, estimator: Any, max_rounds: int | None, y: np.ndarray) -> None:
-        self.estimator = estimator
-        self.y = y
-        self.context = None
-        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
-            self.context = estimator._init_callback_context(max_subtasks=max_rounds)
-            self.context.call_on_fit_task_begin(estimator=estimator, y=y)
-
-    def round_done(self, state: Any) -> bool:
-        """Report a round; true when a callback asks to stop."""
-        if self.context is None:
-            return False
-        round_context = self.context.subcontext(task_name="round")
-        round_context.call_on_fit_task_begin(estimator=self.estimator, y=self.y)
-        return bool(round_context.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=state))
-
-    def done(self) -> None:
-        """Report the end of fit."""
-        if self.context is not None:
-            self.context.call_on_fit_task_end(estimator=self.estimator, y=self.y)
-
-
-class GroupDiscoveryClassifier(ClassifierMixin, _GroupDiscovery):
+class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     """Find the few features that predict two classes, and around each one its correlated features.
 
     The Group Discovery Machine [1]_ [2]_: a linear support vector machine that selects *support
@@ -419,13 +247,11 @@ class GroupDiscoveryClassifier(ClassifierMixin, _GroupDiscovery):
         """
         self._check_parameters()
         source, y = read_features(self, X, y)
-        n_features = n_features_wanted(self.n_features_to_select, source.shape[1])
         weight = read_sample_weight(sample_weight, y)
-        self.classes_, labels = read_binary_labels(y, weight)
-        loss_weight = class_weights(self.class_weight, self.classes_, labels, weight)
+        classes, labels = read_binary_labels(y, weight)
+        loss_weight = class_weights(self.class_weight, classes, labels, weight)
         loss = SquaredHinge(labels, loss_weight, self.C, bool(self.fit_intercept))
-        with one_blas_thread():
-            self._discover(source, loss, weight, y, n_features)
+        self._discover(source, loss, weight, y, classes_=classes)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
