@@ -65,6 +65,7 @@ def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[FeatureSour
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
+    _refuse_missing_labels(y)
     if isinstance(X, FeatureSource):
         y = _check_y(y)
         check_consistent_length(np.empty(X.shape[0]), y)
@@ -87,6 +88,25 @@ def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[FeatureSour
     except ValueError as error:
         raise _with_remedy(error) from error
     return as_source(X, getattr(estimator, "feature_names_in_", None)), y
+
+
+def _refuse_missing_labels(y: Any) -> None:
+    """Raise an error that counts and places labels that are None or NaN."""
+    labels = np.asarray(y)
+    if labels.ndim != 1 or labels.dtype.kind not in "fO":
+        return
+    missing = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else np.isnan(labels))
+    if len(missing):
+        raise ValueError(
+            f"y contains NaN or None: {len(missing)} label(s) are missing, the first that of sample {missing[0]}. Drop those samples."
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA answers every comparison with itself
+        return True
 
 
 def check_features(estimator: BaseEstimator, X: Any) -> Any:
@@ -225,10 +245,12 @@ def require_real(name: str, value: Any, *, above: float = 0.0, at_most: float = 
         raise ValueError(f"{name}={value!r} must be finite.")
 
 
-def require_integer(name: str, value: Any, *, minimum: int) -> None:
+def require_integer(name: str, value: Any, *, minimum: int | None) -> None:
     """Raise unless the value is a whole number of at least ``minimum``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < minimum:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {minimum}.")
+    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    if not whole or (minimum is not None and value < minimum):
+        limit = "" if minimum is None else f" of at least {minimum}"
+        raise ValueError(f"{name}={value!r} must be a whole number{limit}.")
 
 
 def require_choice(name: str, value: Any, choices: Sequence[Any]) -> None:

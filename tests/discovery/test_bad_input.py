@@ -92,8 +92,13 @@ def test_wrong_weights(Xy):
 def test_missing_or_continuous_labels(Xy):
     y = Xy[1].astype(float)
     y[0] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match=r"y contains NaN or None: 1 label\(s\) are missing, the first that of sample 0"):
         GroupDiscoveryClassifier(2).fit(Xy[0], y)
+    for nothing in (None, float("nan")):
+        labels = np.where(Xy[1] > 0, "yes", "no").astype(object)
+        labels[[4, 9]] = nothing
+        with pytest.raises(ValueError, match=r"2 label\(s\) are missing, the first that of sample 4\. Drop"):
+            GroupDiscoveryClassifier(2).fit(Xy[0], labels)
     with pytest.raises(ValueError, match="Unknown label type"):
         GroupDiscoveryClassifier(2).fit(Xy[0], Xy[0][:, 0])
     with pytest.raises(ValueError, match="y"):
@@ -123,6 +128,8 @@ def test_missing_or_continuous_labels(Xy):
         ({"tol": -1e-4}, "tol=-0.0001"),
         ({"max_rounds": 0}, "max_rounds=0"),
         ({"n_jobs": 0}, "n_jobs=0"),
+        ({"n_jobs": "two"}, "n_jobs='two' must be a whole number"),
+        ({"verbose": None}, "verbose=None"),
         ({"fixed_features": [10]}, "fixed_features has index 10, but X has 10 features"),
         ({"fixed_features": ["a"]}, "X has none; give indices"),
         ({"fixed_features": [1, 1]}, "twice"),

@@ -426,9 +426,9 @@ def test_labels_of_any_kind(planted):
         model = GroupDiscoveryClassifier(4).fit(X, labels)
         assert model.classes_.tolist() == [negative, positive]
         np.testing.assert_array_equal(model.predict(X) == positive, reference.predict(X) > 0)
-    mixed = np.array(["b" if v > 0 else None for v in y], dtype=object)
+    mixed = np.array(["b" if v > 0 else 7 for v in y], dtype=object)
     model = GroupDiscoveryClassifier(4).fit(X, mixed)
-    assert set(model.predict(X)) == {"b", None}
+    assert set(model.predict(X)) == {"b", 7}
 
 
 def test_pickle_clone_and_repr(planted):

@@ -54,6 +54,10 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         require_real("tol", self.tol)
         if self.max_rounds is not None:
             require_integer("max_rounds", self.max_rounds, minimum=1)
+        if self.n_jobs is not None:
+            require_integer("n_jobs", self.n_jobs, minimum=None)
+        if not isinstance(self.verbose, bool):
+            require_integer("verbose", self.verbose, minimum=0)
 
     def _discover(
         self, source: FeatureSource, loss: Loss, sample_weight: np.ndarray | None, y: np.ndarray, **known: Any
