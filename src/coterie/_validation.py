@@ -98,15 +98,16 @@ def _refuse_missing_labels(y: Any) -> None:
     missing = np.flatnonzero([_is_missing(label) for label in labels] if labels.dtype.kind == "O" else np.isnan(labels))
     if len(missing):
         raise ValueError(
-            f"y contains NaN or None: {len(missing)} label(s) are missing, the first that of sample {missing[0]}. Drop those samples."
+            f"y contains NaN or None: {len(missing)} label(s) are missing, the first that of sample {missing[0]}. "
+            "Drop those samples."
         )
 
 
 def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA answers every comparison with itself
-        return True
+    """Whether a label is None, NaN or pandas.NA."""
+    if isinstance(label, (str, bytes)):
+        return False
+    return label is None or str(label) in ("nan", "NaN", "<NA>", "NaT")
 
 
 def check_features(estimator: BaseEstimator, X: Any) -> Any:
