@@ -14,6 +14,8 @@ _HOMES = {
     "FeatureGroup": "coterie.discovery.groups",
     "FeatureGroups": "coterie.discovery.groups",
     "GroupDiscoveryClassifier": "coterie.discovery.classifier",
+    "GroupDiscoveryOneClass": "coterie.discovery.one_class",
+    "GroupDiscoveryRegressor": "coterie.discovery.regressor",
 }
 _MODULES = ("data", "datasets", "metrics")
 
@@ -21,6 +23,8 @@ __all__ = [
     "FeatureGroup",
     "FeatureGroups",
     "GroupDiscoveryClassifier",
+    "GroupDiscoveryOneClass",
+    "GroupDiscoveryRegressor",
     "__version__",
     "data",
     "datasets",
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from coterie import data, datasets, metrics
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.groups import FeatureGroup, FeatureGroups
+    from coterie.discovery.one_class import GroupDiscoveryOneClass
+    from coterie.discovery.regressor import GroupDiscoveryRegressor
 
 
 def __getattr__(name: str) -> Any:

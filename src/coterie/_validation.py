@@ -38,9 +38,11 @@ __all__ = [
     "class_weights",
     "feature_positions",
     "n_features_wanted",
-    "read_binary_labels",
     "read_features",
+    "read_labels",
     "read_sample_weight",
+    "read_source",
+    "read_targets",
     "require_choice",
     "require_integer",
     "require_real",
@@ -57,37 +59,51 @@ _VALUE_TYPES = [
 
 
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[FeatureSource, np.ndarray]:
-    """Source over the training data, and the targets as a checked 1D array.
-
-    Sets ``n_features_in_`` and, where there are names, ``feature_names_in_``. Whether the values are
-    finite is found out by the pass that computes the moments, not here.
-    """
+    """Source over the training data, and the targets as a checked 1D array; see :func:`read_source`."""
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
     _refuse_missing_labels(y)
+    source = read_source(estimator, X)
+    y = _check_y(y)
+    check_consistent_length(_Rows(source.shape[0]), y)
+    return source, y
+
+
+def read_source(estimator: BaseEstimator, X: Any) -> FeatureSource:
+    """Source over the training data.
+
+    Sets ``n_features_in_`` and, where there are names, ``feature_names_in_``. Whether the values are
+    finite is found out by the pass that computes the moments, not here.
+    """
     if isinstance(X, FeatureSource):
-        y = _check_y(y)
-        check_consistent_length(np.empty(X.shape[0]), y)
         estimator.n_features_in_ = X.shape[1]
         if X.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
-        return X, y
+        return X
     try:
-        X, y = validate_data(
+        X = validate_data(
             estimator,
             X,
-            y,
             dtype=_VALUE_TYPES,
             accept_sparse=True,
             accept_large_sparse=True,
             ensure_all_finite=False,
             ensure_min_samples=2,
-            y_numeric=False,
         )
     except ValueError as error:
         raise _with_remedy(error) from error
-    return as_source(X, getattr(estimator, "feature_names_in_", None)), y
+    return as_source(X, getattr(estimator, "feature_names_in_", None))
+
+
+class _Rows:
+    """Something with a number of samples, for scikit-learn's check of lengths."""
+
+    def __init__(self, n_samples: int) -> None:
+        self.shape = (n_samples,)
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
 
 def _refuse_missing_labels(y: Any) -> None:
@@ -132,8 +148,8 @@ def _with_remedy(error: ValueError) -> ValueError:
     return error
 
 
-def read_binary_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The two classes and the labels as +1 (second class) and -1."""
+def read_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, and the number of each sample's class."""
     if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
         check_classification_targets(y)
     try:
@@ -145,18 +161,25 @@ def read_binary_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.nda
         codes = np.array([known.index(label) for label in y])
     if len(classes) == 1:
         raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs samples of 2 classes.")
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass, with "
-            f"{len(classes)} classes. Keep two of them, or wrap the estimator in sklearn.multiclass.OneVsRestClassifier."
-        )
     weight = np.ones(len(y)) if weight is None else weight
     for code, label in enumerate(classes):
         mine = weight[codes == code]
         count = int(np.count_nonzero(mine))
         if count < 2 and mine.sum() < 2:  # a sample of weight 2 counts as two
             raise ValueError(f"class {label!r} has {count} sample(s) of positive weight; at least 2 of each class are needed.")
-    return classes, np.where(codes == 1, 1.0, -1.0)
+    return classes, codes
+
+
+def read_targets(y: np.ndarray) -> np.ndarray:
+    """Targets of a regression as float64."""
+    try:
+        targets = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Targets must be numbers: {error}.") from error
+    if targets.dtype.kind != "f" or not np.isfinite(targets).all():
+        place = int(np.argmax(~np.isfinite(targets)))
+        raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop those samples.")
+    return targets
 
 
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
@@ -170,20 +193,19 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     return None if bool((weight == 1.0).all()) else weight
 
 
-def class_weights(class_weight: Any, classes: np.ndarray, labels: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Weights of the loss: the sample weights times those of the classes."""
-    result = np.ones(len(labels)) if weight is None else weight.copy()
+    result = np.ones(len(codes)) if weight is None else weight.copy()
     if class_weight is None:
         return result
-    codes = (labels > 0).astype(np.int64)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.bincount(codes, weights=result, minlength=2)
-        factors = result.sum() / (2 * totals)
+        totals = np.bincount(codes, weights=result, minlength=len(classes))
+        factors = result.sum() / (len(classes) * totals)
     else:
         factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     if not (np.isfinite(factors).all() and (factors > 0).all()):
         raise ValueError(
-            f"class_weight must be positive for both classes, got {dict(zip(classes.tolist(), factors, strict=True))}."
+            f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors, strict=True))}."
         )
     return result * factors[codes]
 

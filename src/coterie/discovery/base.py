@@ -44,7 +44,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
-        require_choice("correlation", self.correlation, ("pearson",))
+        require_choice("correlation", self.correlation, ("pearson", None))
         require_real("threshold", self.threshold, above=0.0, at_most=1.0)
         require_choice("affiliates", self.affiliates, ("complete", "ranked"))
         require_choice("keep", self.keep, ("support", "groups"))
@@ -74,7 +74,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
         oracle = Oracle(
             PearsonCorrelation(source, moments, sample_weight, n_threads=n_threads),
-            threshold=float(self.threshold),
+            threshold=np.inf if self.correlation is None else float(self.threshold),
             scale=moments.scale if self.standardize else None,
             centred=loss.centred,
             affiliates=self.affiliates,

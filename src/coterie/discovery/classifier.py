@@ -1,4 +1,4 @@
-"""Group discovery for two classes."""
+"""Group discovery for two or more classes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from coterie._validation import class_weights, read_binary_labels, read_features, read_sample_weight, with_callbacks
+from coterie._validation import class_weights, read_features, read_labels, read_sample_weight, with_callbacks
 from coterie.discovery.base import GroupDiscovery
 from coterie.discovery.groups import FeatureGroups
-from coterie.discovery.losses import SquaredHinge
+from coterie.discovery.losses import Loss, OneVsRestHinge, SquaredHinge
 from coterie.discovery.oracle import Representative
 
 
 class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
-    """Find the few features that predict two classes, and around each one its correlated features.
+    """Find the few features that predict the class, and around each one its correlated features.
 
     The Group Discovery Machine [1]_ [2]_: a linear support vector machine that selects *support
     features*, no two of them correlated at or over ``threshold``, and collects around each one
     every *affiliated* feature that is. It is a classifier and a selector at once, exact, with a
-    certified optimality gap in every round, and never forms a matrix of all correlations.
+    certified optimality gap in every round, and never forms a matrix of all correlations. Several
+    classes are told apart one against the rest, with the same support features for all.
 
     Parameters
     ----------
@@ -32,8 +33,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Support features chosen in a round. Smaller is more careful: each choice takes account of
         all earlier rounds.
 
-    correlation : {"pearson"}, default="pearson"
-        Measure of correlation.
+    correlation : {"pearson", None}, default="pearson"
+        Measure of correlation. None lifts the constraint, which is the feature generating machine
+        (FGM): no groups, the features with the best scores only.
 
     threshold : float, default=0.7
         Absolute correlation in (0, 1] from which on two features belong to the same group.
@@ -94,19 +96,19 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     support_features_ : ndarray of shape (n_support,)
         Indices of the support features in order of selection.
 
-    support_coef_ : ndarray of shape (1, n_support)
-        Their weights.
+    support_coef_ : ndarray of shape (n_outputs, n_support)
+        Their weights. There is one output for two classes, else one for each class.
 
-    coef_ : ndarray of shape (1, n_features)
+    coef_ : ndarray of shape (n_outputs, n_features)
         Weights of all features.
 
-    intercept_ : ndarray of shape (1,)
+    intercept_ : ndarray of shape (n_outputs,)
         Intercept.
 
-    margin_ : ndarray of shape (1,)
+    margin_ : ndarray of shape (n_outputs,)
         The margin that the model leaves between the classes.
 
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The classes.
 
     objective_ : float
@@ -127,7 +129,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     scores_ : ndarray of shape (n_features,)
         Scores of all features for the final dual variables: what each could still add.
 
-    dual_coef_ : ndarray of shape (1, n_samples)
+    dual_coef_ : ndarray of shape (n_outputs, n_samples)
         Dual variables with the signs of their classes.
 
     n_correlations_evaluated_, n_correlations_possible_ : int
@@ -147,6 +149,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     See Also
     --------
+    GroupDiscoveryRegressor : For numbers.
+    GroupDiscoveryOneClass : For one class.
     coterie.metrics.group_recovery : How much of a known group structure was found.
     sklearn.svm.LinearSVC : With ``penalty="l1"``, a sparse linear model that keeps one feature of
         each group at best.
@@ -186,7 +190,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         n_features_to_select: int | float | str = 100,
         *,
         n_features_per_round: int = 10,
-        correlation: str = "pearson",
+        correlation: str | None = "pearson",
         threshold: float = 0.7,
         affiliates: str = "complete",
         representative: Representative = "score",
@@ -222,21 +226,16 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     groups_: FeatureGroups
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GroupDiscoveryClassifier:
-        """Find groups of features that separate two classes.
+        """Find groups of features that separate the classes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels of two classes.
+            Labels of two or more classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 
@@ -248,14 +247,18 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self._check_parameters()
         source, y = read_features(self, X, y)
         weight = read_sample_weight(sample_weight, y)
-        classes, labels = read_binary_labels(y, weight)
-        loss_weight = class_weights(self.class_weight, classes, labels, weight)
-        loss = SquaredHinge(labels, loss_weight, self.C, bool(self.fit_intercept))
+        classes, codes = read_labels(y, weight)
+        loss_weight = class_weights(self.class_weight, classes, codes, weight)
+        loss: Loss
+        if len(classes) == 2:
+            loss = SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))
+        else:
+            loss = OneVsRestHinge(codes, len(classes), loss_weight, self.C, bool(self.fit_intercept))
         self._discover(source, loss, weight, y, classes_=classes)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Signed score of each sample: positive for ``classes_[1]``.
+        """Signed score of each sample: positive for ``classes_[1]``, or the largest for the predicted class.
 
         Parameters
         ----------
@@ -263,9 +266,10 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
+        scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        return self._outputs(X)[:, 0]
+        outputs = self._outputs(X)
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each sample.
@@ -278,5 +282,6 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.int64)]
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else np.argmax(scores, axis=1)
+        return self.classes_[codes]

@@ -16,7 +16,7 @@ and :math:`\kappa_e = \sum_{i\in e} h_i`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -53,6 +53,17 @@ class LossState:
     offsets: np.ndarray
     intercept: np.ndarray
     margin: np.ndarray
+
+    def of_output(self, c: int) -> LossState:
+        """The state of one output by itself (its value and conjugate are those of all)."""
+        return replace(
+            self,
+            residual=self.residual[:, [c]],
+            curvature=self.curvature[:, [c]],
+            offsets=self.offsets[[c]],
+            intercept=self.intercept[[c]],
+            margin=self.margin[[c]],
+        )
 
 
 class Loss(Protocol):
@@ -145,4 +156,108 @@ class SquaredHinge:
             offsets=offsets,
             intercept=np.array([0.5 * (offsets[0, 1] - offsets[0, 0]) if self.centred else 0.0]),
             margin=np.array([gamma]),
+        )
+
+
+class OneVsRestHinge:
+    """Squared hinge losses of each class against the others, which share their features.
+
+    Each class has its own dual variables, margin and intercept; the value and the conjugate are sums over the classes.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_samples,)
+        Class of each sample, from 0.
+    n_classes : int
+        Number of classes.
+    weight : ndarray of shape (n_samples,)
+        Non-negative weights.
+    C : float
+        Weight of the loss.
+    fit_intercept : bool
+        Whether there are offsets.
+    """
+
+    def __init__(self, codes: np.ndarray, n_classes: int, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
+        self._parts = [SquaredHinge(np.where(codes == c, 1.0, -1.0), weight, C, fit_intercept) for c in range(n_classes)]
+        self.n_outputs = n_classes
+        self.centred = fit_intercept
+        self.n_strata = self._parts[0].n_strata
+        self.strata = np.hstack([part.strata for part in self._parts])
+        self.signs = np.hstack([part.signs for part in self._parts])
+        self.dual_weight = np.hstack([part.dual_weight for part in self._parts])
+        self.mass = np.vstack([part.mass for part in self._parts])
+
+    def conjugate(self, residual: np.ndarray) -> float:
+        """Sum of the conjugates of the classes."""
+        return sum(part.conjugate(residual[:, [c]]) for c, part in enumerate(self._parts))
+
+    def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
+        """The losses at these outputs, with the offsets of every class eliminated."""
+        states = [
+            part.evaluate(outputs[:, [c]], None if previous is None else previous.of_output(c))
+            for c, part in enumerate(self._parts)
+        ]
+        return LossState(
+            value=sum(state.value for state in states),
+            conjugate=sum(state.conjugate for state in states),
+            residual=np.hstack([state.residual for state in states]),
+            curvature=np.hstack([state.curvature for state in states]),
+            offsets=np.vstack([state.offsets for state in states]),
+            intercept=np.concatenate([state.intercept for state in states]),
+            margin=np.concatenate([state.margin for state in states]),
+        )
+
+
+class SquaredLoss:
+    r"""Squared loss for regression.
+
+    .. math:: F(z) = \min_b \frac C2 \sum_i \omega_i (y_i - z_i - b)^2
+
+    The residual is :math:`\tilde\alpha = C\omega(y - z - b)`, which sums to zero with an intercept, and
+    :math:`F^*(-\tilde\alpha) = \sum_i \tilde\alpha_i^2/(2C\omega_i) - \tilde\alpha_i y_i`. The loss is quadratic, so
+    one Newton step of the master is exact up to the choice of blocks.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n_samples,)
+        Values to predict.
+    weight : ndarray of shape (n_samples,)
+        Non-negative weights.
+    C : float
+        Weight of the loss.
+    fit_intercept : bool
+        Whether there is an offset b.
+    """
+
+    n_outputs = 1
+
+    def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
+        self.targets = np.asarray(targets, dtype=np.float64)
+        self.weight = np.asarray(weight, dtype=np.float64)
+        self.C = float(C)
+        self.centred = fit_intercept
+        self.n_strata = 1 if fit_intercept else 0
+        self.strata = np.zeros((len(self.targets), 1), dtype=np.int8)
+        self.signs = np.ones((len(self.targets), 1))
+        # The mean goes first: what is left of large targets after it is small, and so are the rounding errors.
+        self._mean = float(np.average(self.targets, weights=self.weight)) if fit_intercept else 0.0
+
+    def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
+        """The loss at these outputs, with b eliminated."""
+        centred = self.targets - self._mean
+        error = centred - outputs[:, 0]
+        offset = float(np.average(error, weights=self.weight)) if self.centred else 0.0
+        error = error - offset
+        residual = self.C * self.weight * error
+        squares = float(residual @ error)
+        return LossState(
+            value=0.5 * squares,
+            # With a residual that sums to zero the mean of the targets drops out of the product.
+            conjugate=0.5 * squares - float(residual @ centred),
+            residual=residual[:, None],
+            curvature=(self.C * self.weight)[:, None],
+            offsets=np.array([[offset]]) if self.centred else np.empty((1, 0)),
+            intercept=np.array([self._mean + offset]),
+            margin=np.zeros(1),
         )

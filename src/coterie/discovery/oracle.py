@@ -98,7 +98,7 @@ class Oracle:
     correlation : PearsonCorrelation
         Correlations of the source's features.
     threshold : float
-        \\|correlation\\| from which on two features belong together.
+        \\|correlation\\| from which on two features belong together; infinite to lift the constraint.
     scale : ndarray of shape (n_features,) or None
         What to divide each feature by (standardisation), or None.
     centred : bool
@@ -124,7 +124,8 @@ class Oracle:
         self.threshold = threshold
         self.scale = scale
         self.centred = centred
-        self.complete = affiliates == "complete"
+        self.constrained = bool(np.isfinite(threshold))
+        self.complete = affiliates == "complete" and self.constrained
         self.representative = representative
         self.supports = np.empty(0, dtype=np.int64)
         self.affiliations = Affiliations.empty()
@@ -153,7 +154,7 @@ class Oracle:
     def find_block(self, residual: np.ndarray, n_new: int) -> Block:
         """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs)."""
         ranking = self._rank(residual)
-        features, scores, met = self._walk(ranking, n_new)
+        features, scores, met = self._walk(ranking, n_new) if self.constrained else self._top(ranking, n_new)
         # The next round's walk will need scores down to a similar norm.
         self._first_floor = 0.7 * ranking.needed
         return Block(features, scores, met)
@@ -207,6 +208,16 @@ class Oracle:
             n_threads=self.correlation.n_threads,
         )
         return self._ranking
+
+    def _top(self, ranking: Ranking, n_new: int) -> tuple[np.ndarray, np.ndarray, tuple[Affiliations, ...]]:
+        """The strongest free features, whatever their correlations."""
+        chunks = []
+        for chunk in ranking.descend(self._free, n_new):
+            chunks.append(chunk)
+            if sum(len(features) for features, _ in chunks) >= n_new:
+                break
+        features, scores = (np.concatenate([chunk[i] for chunk in chunks])[:n_new] for i in range(2)) if chunks else ([], [])
+        return np.asarray(features, dtype=np.int64), np.asarray(scores, dtype=np.float64), ()
 
     def _walk(self, ranking: Ranking, n_new: int) -> tuple[np.ndarray, np.ndarray, tuple[Affiliations, ...]]:
         """New support features in order, their scores, and the affiliated features met before the last one."""

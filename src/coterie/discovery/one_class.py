@@ -1,0 +1,236 @@
+"""Group discovery with one class: what is like the training data, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from coterie._validation import read_sample_weight, read_source, with_callbacks
+from coterie.discovery.base import GroupDiscovery
+from coterie.discovery.groups import FeatureGroups
+from coterie.discovery.losses import SquaredHinge
+from coterie.discovery.oracle import Representative
+
+
+class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
+    r"""Find the few features that are typical of one class, and tell what does not belong to it.
+
+    The one-class Group Discovery Machine (TPAMI 2016, section 3.8): all samples have the label 1 and
+    there is no intercept, so a feature scores by :math:`f_j \cdot \alpha` and a sample is normal where
+    :math:`w \cdot x \ge \gamma`, the margin learnt with the weights.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or "auto", default="auto"
+        Number of support features, or their fraction of all features. ``"auto"`` goes on until the
+        objective has converged to ``tol``, as in the paper.
+
+    n_features_per_round : int, default=10
+        Support features chosen in a round (2, 5 or 10 in the paper).
+
+    correlation : {"pearson", None}, default="pearson"
+        Measure of correlation; None lifts the constraint: no groups, the best features only.
+
+    threshold : float, default=0.7
+        Absolute correlation in (0, 1] from which on two features belong to the same group.
+
+    affiliates : {"complete", "ranked"}, default="complete"
+        Collect every feature that is correlated with a support feature, or only those met while
+        looking for support features.
+
+    representative : {"score", "medoid"} or callable, default="score"
+        Which member of a would-be group is its support feature.
+
+    fixed_features : array-like of int, str or bool, default=None
+        Features (indices, names or a mask) that are support features from the start.
+
+    keep : {"support", "groups"}, default="support"
+        What :meth:`transform` keeps: the support features, or these and the affiliated ones.
+
+    C : float, default=1.0
+        Plays the part of 1 / (nu n) in the one-class SVM: the smaller it is, the more training
+        samples lie below the margin.
+
+    standardize : bool, default=False
+        Judge features by their values divided by their standard deviation; X is not copied.
+
+    max_rounds : int, default=None
+        Limit of rounds.
+
+    tol : float, default=1e-4
+        Relative precision: of the optimality gap, and of the objective for ``"auto"``.
+
+    n_jobs : int, default=None
+        Number of threads; the result does not depend on it.
+
+    random_state : int, RandomState instance or None, default=None
+        Nothing is random in this estimator yet; for the family's common signature.
+
+    verbose : int, default=0
+        Show progress: a bar on a terminal, lines elsewhere.
+
+    Attributes
+    ----------
+    groups_ : FeatureGroups
+        Groups in order of selection.
+
+    support_features_ : ndarray of shape (n_support,)
+        Indices of the support features in order of selection.
+
+    support_coef_ : ndarray of shape (1, n_support)
+        Their weights.
+
+    coef_ : ndarray of shape (1, n_features)
+        Weights of all features.
+
+    offset_ : float
+        The margin: ``decision_function = score_samples - offset_``.
+
+    objective_, dual_gap_ : float
+        Dual objective of the last round, and its certified relative optimality gap.
+
+    history_ : list of Round
+        What happened in each round.
+
+    n_rounds_, converged_at_ : int
+        Number of rounds, and the round in which the optimum was reached to ``tol`` (or None).
+
+    scores_ : ndarray of shape (n_features,)
+        Scores of all features for the final dual variables.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    sklearn.svm.OneClassSVM : Uses all features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryOneClass
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((100, 30)) < 0.05
+    >>> X[:, :3] = rng.random((100, 3)) < 0.9
+    >>> model = GroupDiscoveryOneClass(3).fit(X)
+    >>> sorted(model.support_features_.tolist())
+    [0, 1, 2]
+    >>> model.predict([[1] * 3 + [0] * 27, [0] * 30]).tolist()
+    [1, -1]
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = "auto",
+        *,
+        n_features_per_round: int = 10,
+        correlation: str | None = "pearson",
+        threshold: float = 0.7,
+        affiliates: str = "complete",
+        representative: Representative = "score",
+        fixed_features: Any = None,
+        keep: str = "support",
+        C: float = 1.0,
+        standardize: bool = False,
+        max_rounds: int | None = None,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_features_per_round = n_features_per_round
+        self.correlation = correlation
+        self.threshold = threshold
+        self.affiliates = affiliates
+        self.representative = representative
+        self.fixed_features = fixed_features
+        self.keep = keep
+        self.C = C
+        self.standardize = standardize
+        self.max_rounds = max_rounds
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    groups_: FeatureGroups
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryOneClass:
+        """Find groups of features that are typical of the samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+            Samples of one class.
+        y : ignored
+            For the common interface.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; a weight of 2 is the same as having the sample twice.
+
+        Returns
+        -------
+        self : GroupDiscoveryOneClass
+            The fitted estimator.
+        """
+        self._check_parameters()
+        source = read_source(self, X)
+        labels = np.ones(source.shape[0])
+        weight = read_sample_weight(sample_weight, labels)
+        loss = SquaredHinge(labels, labels if weight is None else weight, self.C, fit_intercept=False)
+        self._discover(source, loss, weight, labels)
+        return self
+
+    def _fitted_state(self, loop: Any) -> dict[str, Any]:
+        state = super()._fitted_state(loop)
+        return {**state, "offset_": float(state.pop("margin_")[0])}
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How typical each sample is: ``w · x``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self._outputs(X)[:, 0]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples(X) - offset_``: negative for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for samples like the training data, -1 for outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -1,0 +1,224 @@
+"""Group discovery for regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from coterie._validation import read_features, read_sample_weight, read_targets, with_callbacks
+from coterie.discovery.base import GroupDiscovery
+from coterie.discovery.groups import FeatureGroups
+from coterie.discovery.losses import SquaredLoss
+from coterie.discovery.oracle import Representative
+
+
+class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
+    """Find the few features that predict a number, and around each one its correlated features.
+
+    The Group Discovery Machine with squared loss: the parameters and attributes are those of
+    :class:`GroupDiscoveryClassifier`, and so are the guarantees.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or "auto", default=100
+        Number of support features, or their fraction of all features. ``"auto"`` goes on until the
+        objective has converged to ``tol``.
+
+    n_features_per_round : int, default=10
+        Support features chosen in a round. Smaller is more careful: each choice takes account of
+        all earlier rounds.
+
+    correlation : {"pearson", None}, default="pearson"
+        Measure of correlation; None lifts the constraint: no groups, the best features only.
+
+    threshold : float, default=0.7
+        Absolute correlation in (0, 1] from which on two features belong to the same group.
+
+    affiliates : {"complete", "ranked"}, default="complete"
+        Collect every feature that is correlated with a support feature, or only those met while
+        looking for support features.
+
+    representative : {"score", "medoid"} or callable, default="score"
+        Which member of a would-be group is its support feature.
+
+    fixed_features : array-like of int, str or bool, default=None
+        Features (indices, names or a mask) that are support features from the start.
+
+    keep : {"support", "groups"}, default="support"
+        What :meth:`transform` keeps: the support features, or these and the affiliated ones.
+
+    C : float, default=1.0
+        Weight of the squared errors. The regulariser grows with the square of the targets' scale
+        over the features' scale.
+
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+
+    standardize : bool, default=False
+        Judge features by their values divided by their standard deviation; X is not copied.
+
+    max_rounds : int, default=None
+        Limit of rounds.
+
+    tol : float, default=1e-4
+        Relative precision: of the optimality gap, and of the objective for ``"auto"``.
+
+    n_jobs : int, default=None
+        Number of threads; the result does not depend on it.
+
+    random_state : int, RandomState instance or None, default=None
+        Nothing is random in this estimator yet; for the family's common signature.
+
+    verbose : int, default=0
+        Show progress: a bar on a terminal, lines elsewhere.
+
+    Attributes
+    ----------
+    groups_ : FeatureGroups
+        Groups in order of selection.
+
+    support_features_ : ndarray of shape (n_support,)
+        Indices of the support features in order of selection.
+
+    support_coef_ : ndarray of shape (1, n_support)
+        Their weights.
+
+    coef_ : ndarray of shape (n_features,)
+        Weights of all features.
+
+    intercept_ : float
+        Intercept.
+
+    objective_, dual_gap_ : float
+        Dual objective of the last round, and its certified relative optimality gap.
+
+    history_ : list of Round
+        What happened in each round.
+
+    n_rounds_, converged_at_ : int
+        Number of rounds, and the round in which the optimum was reached to ``tol`` (or None).
+
+    scores_ : ndarray of shape (n_features,)
+        Scores of all features for the final dual variables.
+
+    dual_coef_ : ndarray of shape (1, n_samples)
+        Dual variables: C times the weighted errors.
+
+    n_correlations_evaluated_, n_correlations_possible_ : int
+        Pairs of features whose correlation was computed, and all pairs.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    GroupDiscoveryClassifier : For classes.
+    sklearn.linear_model.Lasso : A sparse linear model that keeps one feature of each group at best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 20))
+    >>> X[:, 5] = X[:, 2] + 0.3 * X[:, 5]
+    >>> y = 3 * X[:, 2] - X[:, 7]
+    >>> model = GroupDiscoveryRegressor(2, n_features_per_round=1).fit(X, y)
+    >>> model.groups_
+    2 groups, 3 features
+      1. 2 ~ 5 (+0.95)
+      2. 7 (alone)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = 100,
+        *,
+        n_features_per_round: int = 10,
+        correlation: str | None = "pearson",
+        threshold: float = 0.7,
+        affiliates: str = "complete",
+        representative: Representative = "score",
+        fixed_features: Any = None,
+        keep: str = "support",
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        max_rounds: int | None = None,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_features_per_round = n_features_per_round
+        self.correlation = correlation
+        self.threshold = threshold
+        self.affiliates = affiliates
+        self.representative = representative
+        self.fixed_features = fixed_features
+        self.keep = keep
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.max_rounds = max_rounds
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    groups_: FeatureGroups
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GroupDiscoveryRegressor:
+        """Find groups of features that predict a number.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; a weight of 2 is the same as having the sample twice.
+
+        Returns
+        -------
+        self : GroupDiscoveryRegressor
+            The fitted estimator.
+        """
+        self._check_parameters()
+        source, y = read_features(self, X, y)
+        targets = read_targets(y)
+        weight = read_sample_weight(sample_weight, targets)
+        loss = SquaredLoss(targets, np.ones(len(y)) if weight is None else weight, self.C, bool(self.fit_intercept))
+        self._discover(source, loss, weight, y)
+        return self
+
+    def _fitted_state(self, loop: Any) -> dict[str, Any]:
+        state = super()._fitted_state(loop)
+        del state["margin_"]  # a classifier's
+        return {**state, "intercept_": float(state["intercept_"][0])}
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted value of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,)
+        """
+        return self._outputs(X)[:, 0]
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of all features, of shape (n_features,); built on demand."""
+        return super().coef_[0]
