@@ -25,6 +25,7 @@ from tests.conftest import grouped_matrix, sparse_counts
         GroupDiscoveryOneClass(),
         GroupDiscoveryOneClass(standardize=True, correlation=None),
         GroupDiscoveryClassifier("auto", correlation=None),
+        GroupDiscoveryClassifier("auto", correlation="su"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -172,9 +172,12 @@ class DenseSource:
     def columns(self, features: np.ndarray) -> Columns:
         return np.asfortranarray(self._array[:, features])
 
+    def block(self, start: int, stop: int) -> Columns:
+        return np.asfortranarray(self._array[:, start:stop])
+
     def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
         for start in range(0, self.shape[1], n_features):
-            yield start, np.asfortranarray(self._array[:, start : start + n_features])
+            yield start, self.block(start, min(start + n_features, self.shape[1]))
 
     def bad_values(self, feature: int) -> np.ndarray:
         """Samples in which a feature is NaN or infinite."""
@@ -307,17 +310,16 @@ class SparseSource:
         where = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
         return sparse.csc_array((self._values[where], self._indices[where], indptr), shape=(self._n_samples, len(chosen)))
 
+    def block(self, start: int, stop: int) -> Columns:
+        first, last = self._indptr[start], self._indptr[stop]
+        return sparse.csc_array(
+            (self._values[first:last], self._indices[first:last], self._indptr[start : stop + 1] - first),
+            shape=(self._n_samples, stop - start),
+        )
+
     def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
         for start in range(0, self._n_features, n_features):
-            stop = min(start + n_features, self._n_features)
-            first, last = self._indptr[start], self._indptr[stop]
-            yield (
-                start,
-                sparse.csc_array(
-                    (self._values[first:last], self._indices[first:last], self._indptr[start : stop + 1] - first),
-                    shape=(self._n_samples, stop - start),
-                ),
-            )
+            yield start, self.block(start, min(start + n_features, self._n_features))
 
     def bad_values(self, feature: int) -> np.ndarray:
         """Samples in which a feature is NaN or infinite."""

@@ -156,6 +156,10 @@ class FeatureSource(Protocol):
         """Some columns in their own value type, as CSC or in F order."""
         ...
 
+    def block(self, start: int, stop: int) -> Columns:
+        """The columns ``start <= j < stop`` in their own value type, as CSC or in F order; a view where possible."""
+        ...
+
     def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
         """All columns in contiguous blocks of at most ``n_features``: (first feature, columns)."""
         ...

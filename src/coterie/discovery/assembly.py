@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coterie.discovery.correlation import Correlation
 from coterie.discovery.cutting_plane import Round
 from coterie.discovery.groups import FeatureGroup, FeatureGroups, Purity
 from coterie.discovery.oracle import Oracle
-from coterie.discovery.pearson import PearsonCorrelation
 
 # SuSiE's limit: the purity of a larger group is that of so many of its members.
 _PURITY_MEMBERS = 100
@@ -63,7 +63,7 @@ def assemble_groups(
     return FeatureGroups(groups)
 
 
-def group_purity(correlation: PearsonCorrelation, members: np.ndarray) -> Purity:
+def group_purity(correlation: Correlation, members: np.ndarray) -> Purity:
     """Smallest, mean and median \\|correlation\\| over the pairs of members; 1 for a feature alone.
 
     Of more than 100 members, 100 are taken at even steps from the most to the least correlated with

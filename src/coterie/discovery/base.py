@@ -21,8 +21,9 @@ from coterie._validation import (
     require_real,
     take_columns,
 )
-from coterie.data.source import FeatureSource
+from coterie.data.source import FeatureSource, Moments
 from coterie.discovery.assembly import assemble_groups
+from coterie.discovery.correlation import Correlation
 from coterie.discovery.cutting_plane import CuttingPlane, Round, StoppingRule
 from coterie.discovery.design import DenseDesign, SparseDesign
 from coterie.discovery.losses import Loss
@@ -30,6 +31,7 @@ from coterie.discovery.master import Master
 from coterie.discovery.oracle import Oracle
 from coterie.discovery.pearson import PearsonCorrelation
 from coterie.discovery.selector import GroupSelectorMixin
+from coterie.discovery.uncertainty import SymmetricalUncertainty
 from coterie.progress import RoundProgress
 
 
@@ -44,8 +46,11 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
-        require_choice("correlation", self.correlation, ("pearson", None))
+        require_choice("correlation", self.correlation, ("pearson", "su", None))
         require_real("threshold", self.threshold, above=0.0, at_most=1.0)
+        require_integer("n_bins", self.n_bins, minimum=2)
+        if self.n_bins > 255:
+            raise ValueError(f"n_bins={self.n_bins} must be at most 255.")
         require_choice("affiliates", self.affiliates, ("complete", "ranked"))
         require_choice("keep", self.keep, ("support", "groups"))
         if not callable(self.representative):
@@ -73,7 +78,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         if not moments.norm.any():
             raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
         oracle = Oracle(
-            PearsonCorrelation(source, moments, sample_weight, n_threads=n_threads),
+            self._measure(source, moments, sample_weight, n_threads),
             threshold=np.inf if self.correlation is None else float(self.threshold),
             scale=moments.scale if self.standardize else None,
             centred=loss.centred,
@@ -96,6 +101,14 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         for name, value in {**known, **state}.items():
             setattr(self, name, value)
         report.done()
+
+    def _measure(
+        self, source: FeatureSource, moments: Moments, sample_weight: np.ndarray | None, n_threads: int
+    ) -> Correlation:
+        if self.correlation == "su":
+            n_bins = int(self.n_bins)
+            return SymmetricalUncertainty(source, moments, sample_weight, n_bins=n_bins, n_threads=n_threads)
+        return PearsonCorrelation(source, moments, sample_weight, n_threads=n_threads)
 
     def _fixed_features(self, source: FeatureSource, norm: np.ndarray, n_features: int | None) -> np.ndarray:
         fixed = feature_positions(self.fixed_features, source.shape[1], source.feature_names, "fixed_features")

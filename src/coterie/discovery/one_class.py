@@ -30,11 +30,16 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     n_features_per_round : int, default=10
         Support features chosen in a round (2, 5 or 10 in the paper).
 
-    correlation : {"pearson", None}, default="pearson"
-        Measure of correlation; None lifts the constraint: no groups, the best features only.
+    correlation : {"pearson", "su", None}, default="pearson"
+        Measure of correlation: Pearson's coefficient or symmetrical uncertainty. None lifts the
+        constraint: no groups, the best features only.
 
     threshold : float, default=0.7
-        Absolute correlation in (0, 1] from which on two features belong to the same group.
+        Absolute correlation in (0, 1] from which on two features belong to the same group. The paper
+        uses 0.7 for Pearson's coefficient and 0.6 for symmetrical uncertainty.
+
+    n_bins : int, default=10
+        Bins of equal width over a feature's range, for symmetrical uncertainty.
 
     affiliates : {"complete", "ranked"}, default="complete"
         Collect every feature that is correlated with a support feature, or only those met while
@@ -131,6 +136,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         n_features_per_round: int = 10,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
+        n_bins: int = 10,
         affiliates: str = "complete",
         representative: Representative = "score",
         fixed_features: Any = None,
@@ -147,6 +153,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         self.n_features_per_round = n_features_per_round
         self.correlation = correlation
         self.threshold = threshold
+        self.n_bins = n_bins
         self.affiliates = affiliates
         self.representative = representative
         self.fixed_features = fixed_features

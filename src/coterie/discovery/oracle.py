@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.data.source import Exemplar
-from coterie.discovery.pearson import ROUNDING, PearsonCorrelation
+from coterie.discovery.correlation import Correlation
+from coterie.discovery.pearson import ROUNDING
 from coterie.discovery.ranking import Ranking, Reach, by_content, residual_norm
 
 
@@ -95,7 +96,7 @@ class Oracle:
 
     Parameters
     ----------
-    correlation : PearsonCorrelation
+    correlation : Correlation
         Correlations of the source's features.
     threshold : float
         \\|correlation\\| from which on two features belong together; infinite to lift the constraint.
@@ -111,7 +112,7 @@ class Oracle:
 
     def __init__(
         self,
-        correlation: PearsonCorrelation,
+        correlation: Correlation,
         *,
         threshold: float,
         scale: np.ndarray | None,
