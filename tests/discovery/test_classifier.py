@@ -35,7 +35,7 @@ def expected_failures(estimator):
     [
         GroupDiscoveryClassifier(n_features_to_select="auto"),
         GroupDiscoveryClassifier(n_features_to_select="auto", standardize=True, keep="groups", affiliates="ranked"),
-        GroupDiscoveryClassifier(n_features_to_select=1, representative="medoid"),
+        GroupDiscoveryClassifier(n_features_to_select="auto", representative="medoid"),
         GroupDiscoveryClassifier(n_features_to_select="auto", fit_intercept=False),
     ],
     expected_failed_checks=expected_failures,

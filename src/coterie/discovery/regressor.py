@@ -136,7 +136,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     >>> model = GroupDiscoveryRegressor(2, n_features_per_round=1).fit(X, y)
     >>> model.groups_
     2 groups, 3 features
-      1. 2 ~ 5 (+0.95)
+      1. 2 ~ 5 (+0.97)
       2. 7 (alone)
     """
 

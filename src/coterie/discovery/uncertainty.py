@@ -8,6 +8,7 @@ data are sparse.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,13 +81,12 @@ class SymmetricalUncertainty:
         """Matrix of uncertainties of some features with some others."""
         self.n_evaluated += len(features) * len(others)
         self.n_features_read += len(features)
-        result = np.empty((len(features), len(others)))
-        left, right = self._bins(features), self._bins(others)
-        for a, j in enumerate(features):
-            for b, k in enumerate(others):
-                cells = left[a].astype(np.int64) * self.n_bins + right[b]
-                joint = np.bincount(cells, weights=self._weight, minlength=self.n_bins**2)
-                result[a, b] = self._uncertainty(self.entropy[j], self.entropy[k], joint)
+        found = np.empty((len(features) * len(others), 3))
+        few = _Features(self.low[features], self.high[features], self.entropy[features])
+        count, _ = self._search_block(0, self.source.columns(features), few, self._supports(others), -1.0, found)
+        result = np.zeros((len(features), len(others)))
+        rows = found[:count]
+        result[rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)] = rows[:, 2]
         return result
 
     def within(self, features: np.ndarray) -> np.ndarray:
@@ -100,9 +100,8 @@ class SymmetricalUncertainty:
 
         The exemplar of the linear measure says nothing here.
         """
-        bins = self._bins(supports)
-        entropy = self.entropy[supports]
-        counts = np.array([np.bincount(row, weights=self._weight, minlength=self.n_bins) for row in bins])
+        binned = self._supports(supports)
+        everything = _Features(self.low, self.high, self.entropy)
         limit = threshold - ROUNDING if self.prune else 0.0
         parts: dict[int, np.ndarray] = {}
         evaluated: list[int] = []
@@ -111,7 +110,7 @@ class SymmetricalUncertainty:
             room = _ROOM
             while True:
                 found = np.empty((room, 3))
-                count, n_evaluated = self._search_block(first, columns, bins, counts, entropy, limit, found)
+                count, n_evaluated = self._search_block(first, columns, everything, binned, limit, found)
                 if count <= room:
                     break
                 room = count
@@ -125,26 +124,33 @@ class SymmetricalUncertainty:
         found = found[found[:, 2] >= threshold - ROUNDING]
         return found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy()
 
+    def _supports(self, features: np.ndarray) -> _Supports:
+        """Some features as those that others are compared with: bins (one row each), their weights, entropies."""
+        columns = self.source.columns(features)
+        dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
+        low, high = self.low[features], self.high[features]
+        width = np.where(high > low, high - low, 1.0)
+        bins = np.clip(((dense.astype(np.float64) - low) / width * self.n_bins).astype(np.int64), 0, self.n_bins - 1)
+        rows = np.ascontiguousarray(np.where(high > low, bins, 0).T.astype(np.uint8))
+        counts = np.zeros((len(features), self.n_bins))
+        for k, row in enumerate(rows):
+            counts[k] = np.bincount(row, weights=self._weight, minlength=self.n_bins)
+        return _Supports(rows, counts, self.entropy[features])
+
     def _search_block(
-        self,
-        first: int,
-        columns: Columns,
-        bins: np.ndarray,
-        counts: np.ndarray,
-        entropy: np.ndarray,
-        limit: float,
-        found: np.ndarray,
+        self, first: int, columns: Columns, features: _Features, supports: _Supports, limit: float, found: np.ndarray
     ) -> tuple[int, int]:
+        """Pairs of a column and a support feature that reach the limit; ``first`` is the columns' place in ``features``."""
         total = self.moments.total_weight
         if isinstance(columns, np.ndarray):
             return kernels.dense_uncertainties(
-                read_only(columns.T), self.low, self.high, self.n_bins, self._weight, total,
-                self.entropy, bins, entropy, limit, found, first,
+                read_only(columns.T), features.low, features.high, self.n_bins, self._weight, total, features.entropy,
+                supports.bins, supports.entropy, limit, found, first,
             )  # fmt: skip
         return kernels.csc_uncertainties(
             read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-            self.low, self.high, self.n_bins, self._weight, total,
-            self.entropy, bins, counts, entropy, limit, found, first,
+            features.low, features.high, self.n_bins, self._weight, total, features.entropy,
+            supports.bins, supports.counts, supports.entropy, limit, found, first,
         )  # fmt: skip
 
     def _find_ranges(self, first: int, columns: Columns) -> None:
@@ -177,16 +183,18 @@ class SymmetricalUncertainty:
         bounds = [*range(0, n_features, size), n_features]
         run_chunks(lambda start, stop: task(start, self.source.block(start, stop)), bounds, self.n_threads)
 
-    def _bins(self, features: np.ndarray) -> np.ndarray:
-        """Bins of some features, one row each."""
-        columns = self.source.columns(features)
-        dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
-        low, high = self.low[features], self.high[features]
-        width = np.where(high > low, high - low, 1.0)
-        bins = np.clip(((dense.astype(np.float64) - low) / width * self.n_bins).astype(np.int64), 0, self.n_bins - 1)
-        return np.ascontiguousarray(np.where(high > low, bins, 0).T.astype(np.uint8))
 
-    def _uncertainty(self, own: float, other: float, joint: np.ndarray) -> float:
-        share = joint[joint > 0] / self.moments.total_weight
-        entropy = -float((share * np.log(share)).sum())
-        return 0.0 if own + other <= 0.0 else float(np.clip(2.0 * (own + other - entropy) / (own + other), 0.0, 1.0))
+class _Features(NamedTuple):
+    """Ranges and entropies of features."""
+
+    low: np.ndarray
+    high: np.ndarray
+    entropy: np.ndarray
+
+
+class _Supports(NamedTuple):
+    """Bins of features (a row each), the weight of each bin, and the entropies."""
+
+    bins: np.ndarray
+    counts: np.ndarray
+    entropy: np.ndarray
