@@ -173,8 +173,11 @@ class Oracle:
         """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
         ranking = self._rank(residual)
         products = ranking.products(None)
-        self._exemplar = self._make_exemplar(products[:, 0], residual[:, :1])
+        # The angle bound wants the products themselves, but centred ones only up to their signs.
+        same = self.centred and self.scale is None and products.shape[1] == 1
+        exemplar = products[:, 0] if same else products[:, 0].copy()
         scores = ranking.strengths(None, products)
+        self._exemplar = self._make_exemplar(exemplar, residual[:, :1])
         scores[self.correlation.moments.norm == 0.0] = 0.0
         return scores
 

@@ -101,6 +101,8 @@ class Ranking:
             low = float(kth_largest(strength, below, size))
             if low <= hidden and self.floor > 0.0:
                 more, more_strength = self._layer(self._next_floor(self.floor), self.floor, free)
+                assert features is not None  # the first layer was not the whole
+                assert more is not None
                 features, strength = np.concatenate([features, more]), np.concatenate([strength, more_strength])
                 continue
             if low < 0.0:
@@ -110,8 +112,7 @@ class Ranking:
             low = max(low - tie, 0.0)
             self.needed = low / self._length if self._length > 0.0 else 0.0
             where = positions_between(strength, low, below)
-            chunk, order = features[where], strength[where]
-            yield in_order(chunk, order, tie, self.source)
+            yield in_order(where if features is None else features[where], strength[where], tie, self.source)
             below, size = low, min(2 * size, _LARGEST_CHUNK)
 
     def products(self, features: np.ndarray | None) -> np.ndarray:
@@ -126,26 +127,30 @@ class Ranking:
         )
 
     def strengths(self, features: np.ndarray | None, products: np.ndarray | None = None) -> np.ndarray:
-        """Scores of some (None: all) features as the ranking sees them: norms over outputs, scaled."""
+        """Scores of some (None: all) features as the ranking sees them: norms over outputs, scaled.
+
+        ``products`` are overwritten.
+        """
         products = self.products(features) if products is None else products
-        strength = np.abs(products[:, 0]) if products.shape[1] == 1 else np.sqrt((products**2).sum(axis=1))
+        strength = products[:, 0] if products.shape[1] == 1 else np.sqrt((products**2).sum(axis=1))
+        strength = np.abs(strength, out=strength)  # in the memory of the products: features can be many
         if self.scale is not None:
             scale = self.scale if features is None else self.scale[features]
-            strength = np.divide(strength, scale, out=np.zeros(len(strength)), where=scale > 0)
-        return np.asarray(strength)
+            np.divide(strength, scale, out=strength, where=scale > 0)
+        return strength
 
     def _next_floor(self, floor: float) -> float:
         """The next lower floor; 0 when next to nothing would be left under it."""
         lower = _LAYER * floor if floor < np.inf else min(self._first_floor, _LAYER * self.reach.highest)
         return lower if lower > self.reach.lowest else 0.0
 
-    def _layer(self, low: float, below: float, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Score the free features whose reach is in [low, below); zero reach is that of constant features."""
+    def _layer(self, low: float, below: float, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """Score the free features whose reach is in [low, below) (None: all); zero reach is that of constant features."""
         self.floor = low
         if low == 0.0 and below == np.inf:  # one pass in order of storage
             strength = self.strengths(None)
             strength[~free] = -1.0
-            return np.arange(len(strength)), strength
+            return None, strength
         features = np.flatnonzero(self.reach.values >= (low if low > 0.0 else np.finfo(float).tiny))
         if below < np.inf:
             features = features[self.reach.values[features] < below]
