@@ -17,6 +17,7 @@ LAYERS = [
     ["coterie.discovery.correlation"],
     ["coterie.discovery.pearson", "coterie.discovery.uncertainty", "coterie.discovery.ranking"],
     ["coterie.discovery.oracle"],
+    ["coterie.discovery.cross_validation"],
     ["coterie.discovery.losses", "coterie.discovery.design"],
     ["coterie.discovery.block_problem", "coterie.discovery.interior_point"],
     ["coterie.discovery.master"],

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.class_weight import compute_class_weight
@@ -39,6 +40,7 @@ __all__ = [
     "feature_positions",
     "n_features_wanted",
     "read_features",
+    "read_folds",
     "read_labels",
     "read_sample_weight",
     "read_source",
@@ -191,6 +193,23 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
         place = int(np.argmax(weight < 0))
         raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}; weights must be at least 0.")
     return None if bool((weight == 1.0).all()) else weight
+
+
+def read_folds(estimator: BaseEstimator, cv: Any, y: np.ndarray, random_state: Any) -> list[np.ndarray]:
+    """Training samples of each fold; a number of folds means shuffled ones, stratified for classifiers."""
+    if is_classifier(estimator):
+        y = np.unique(y.astype(str), return_inverse=True)[1]  # labels of any kind as numbers
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        require_integer("cv", cv, minimum=2)
+        if int(cv) > len(y):
+            raise ValueError(f"cv={cv} folds are more than the {len(y)} samples.")
+        kind = StratifiedKFold if is_classifier(estimator) else KFold
+        cv = kind(int(cv), shuffle=True, random_state=random_state)
+    try:
+        splitter = check_cv(cv, y, classifier=is_classifier(estimator))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv={cv!r} must be None, a number of folds, or a splitter of scikit-learn's.") from error
+    return [np.asarray(train) for train, _ in splitter.split(np.zeros((len(y), 1)), y)]
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -16,6 +16,7 @@ from coterie._validation import (
     check_features,
     feature_positions,
     n_features_wanted,
+    read_folds,
     require_choice,
     require_integer,
     require_real,
@@ -24,6 +25,7 @@ from coterie._validation import (
 from coterie.data.source import FeatureSource, Moments
 from coterie.discovery.assembly import assemble_groups
 from coterie.discovery.correlation import Correlation
+from coterie.discovery.cross_validation import VotingOracle
 from coterie.discovery.cutting_plane import CuttingPlane, Round, StoppingRule
 from coterie.discovery.design import DenseDesign, SparseDesign
 from coterie.discovery.losses import Loss
@@ -77,17 +79,11 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         fixed = self._fixed_features(source, moments.norm, n_features)
         if not moments.norm.any():
             raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
-        oracle = Oracle(
-            self._measure(source, moments, sample_weight, n_threads),
-            threshold=np.inf if self.correlation is None else float(self.threshold),
-            scale=moments.scale if self.standardize else None,
-            centred=loss.centred,
-            affiliates=self.affiliates,
-            representative=self.representative,
-        )
+        oracle = self._oracle(source, moments, sample_weight, y, loss.centred, n_threads)
         master = Master(loss, SparseDesign(source.shape[0]) if source.is_sparse else DenseDesign(source.shape[0]))
         rule = StoppingRule(n_features, int(self.n_features_per_round), self.max_rounds, float(self.tol))
-        report = _RoundReport(self, rule.most_rounds(len(fixed)), y)
+        # Folds may agree on fewer features a round, so the number of rounds is not known with them.
+        report = _RoundReport(self, rule.most_rounds(len(fixed)) if self.cv is None else self.max_rounds, y)
 
         def on_round(entry: Round) -> bool:
             bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
@@ -101,6 +97,32 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         for name, value in {**known, **state}.items():
             setattr(self, name, value)
         report.done()
+
+    def _oracle(
+        self,
+        source: FeatureSource,
+        moments: Moments,
+        sample_weight: np.ndarray | None,
+        y: np.ndarray,
+        centred: bool,
+        n_threads: int,
+    ) -> Oracle:
+        options: dict[str, Any] = {
+            "threshold": np.inf if self.correlation is None else float(self.threshold),
+            "scale": moments.scale if self.standardize else None,
+            "centred": centred,
+            "affiliates": self.affiliates,
+            "representative": self.representative,
+        }
+        measure = self._measure(source, moments, sample_weight, n_threads)
+        if self.cv is None:
+            return Oracle(measure, **options)
+        folds = []
+        for train in read_folds(self, self.cv, y, self.random_state):
+            weight = np.zeros(source.shape[0])
+            weight[train] = 1.0 if sample_weight is None else sample_weight[train]
+            folds.append(self._measure(source, source.moments(weight, n_threads=n_threads), weight, n_threads))
+        return VotingOracle(measure, folds, **options)
 
     def _measure(
         self, source: FeatureSource, moments: Moments, sample_weight: np.ndarray | None, n_threads: int
@@ -150,6 +172,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             "n_correlations_possible_": n_features * (n_features - 1) // 2,
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
             "n_features_in_": n_features,
+            **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
         }
 
     def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:

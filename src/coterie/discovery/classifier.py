@@ -77,6 +77,12 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
 
+    cv : int, cross-validation generator or None, default=None
+        Embedded cross-validation: in each round every fold proposes support features from its training
+        part, and those with the most votes are taken, which makes the choice more stable where samples
+        are few. A number means so many shuffled folds. A round may then choose fewer features than
+        ``n_features_per_round``.
+
     max_rounds : int, default=None
         Limit of rounds.
 
@@ -88,7 +94,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         not depend on it.
 
     random_state : int, RandomState instance or None, default=None
-        Nothing is random in this estimator yet; for the family's common signature.
+        Seed of the folds of ``cv``; nothing else is random.
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
@@ -145,6 +151,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
         Groups of two and more in feature-engine's form.
+
+    votes_ : ndarray of int of shape (n_features,)
+        How often each feature was proposed by a fold; only with ``cv``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -206,6 +215,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: Any = None,
+        cv: Any = None,
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -225,6 +235,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
+        self.cv = cv
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs

@@ -61,6 +61,12 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     standardize : bool, default=False
         Judge features by their values divided by their standard deviation; X is not copied.
 
+    cv : int, cross-validation generator or None, default=None
+        Embedded cross-validation: in each round every fold proposes support features from its training
+        part, and those with the most votes are taken, which makes the choice more stable where samples
+        are few. A number means so many shuffled folds. A round may then choose fewer features than
+        ``n_features_per_round``.
+
     max_rounds : int, default=None
         Limit of rounds.
 
@@ -71,7 +77,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Number of threads; the result does not depend on it.
 
     random_state : int, RandomState instance or None, default=None
-        Nothing is random in this estimator yet; for the family's common signature.
+        Seed of the folds of ``cv``; nothing else is random.
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
@@ -104,6 +110,9 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
 
     scores_ : ndarray of shape (n_features,)
         Scores of all features for the final dual variables.
+
+    votes_ : ndarray of int of shape (n_features,)
+        How often each feature was proposed by a fold; only with ``cv``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -143,6 +152,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         keep: str = "support",
         C: float = 1.0,
         standardize: bool = False,
+        cv: Any = None,
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -160,6 +170,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         self.keep = keep
         self.C = C
         self.standardize = standardize
+        self.cv = cv
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs

@@ -18,7 +18,7 @@ import numpy as np
 from coterie.data.source import Exemplar
 from coterie.discovery.correlation import Correlation
 from coterie.discovery.pearson import ROUNDING
-from coterie.discovery.ranking import Ranking, Reach, by_content, residual_norm
+from coterie.discovery.ranking import TIE, Ranking, Reach, in_order, residual_norm
 
 
 class CandidateGroup(NamedTuple):
@@ -155,9 +155,14 @@ class Oracle:
     def find_block(self, residual: np.ndarray, n_new: int) -> Block:
         """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs)."""
         ranking = self._rank(residual)
-        features, scores, met = self._walk(ranking, n_new) if self.constrained else self._top(ranking, n_new)
+        block = self.choose(ranking, n_new)
         # The next round's walk will need scores down to a similar norm.
         self._first_floor = 0.7 * ranking.needed
+        return block
+
+    def choose(self, ranking: Ranking, n_new: int) -> Block:
+        """The next block of a ranking."""
+        features, scores, met = self._walk(ranking, n_new) if self.constrained else self._top(ranking, n_new)
         return Block(features, scores, met)
 
     def adopt(self, block: Block) -> None:
@@ -274,7 +279,7 @@ class Oracle:
             return feature
         members, value = np.append(feature, members), np.append(1.0, value)
         if self.representative == "medoid":
-            return self._medoid(members)
+            return self._medoid(members, ranking)
         assert callable(self.representative)
         names = self.source.feature_names
         labels = None if names is None else [str(names[j]) for j in members]
@@ -284,11 +289,14 @@ class Oracle:
             raise ValueError(f"representative returned {answer}, which is not one of group.features {members.tolist()}.")
         return answer
 
-    def _medoid(self, members: np.ndarray) -> int:
-        """The member with the largest mean \\|correlation\\| to the others; ties by content."""
+    def _medoid(self, members: np.ndarray, ranking: Ranking) -> int:
+        """The member with the largest mean \\|correlation\\| to the others; of equal ones (as in any pair) the strongest."""
         total = np.abs(self.correlation.between(members, members)).sum(axis=1)
         best = members[total >= total.max() - ROUNDING * len(members)]
-        return int(best[0] if len(best) == 1 else by_content(best, self.source)[0])
+        if len(best) == 1:
+            return int(best[0])
+        strength = ranking.strengths(best)
+        return int(in_order(best, strength, TIE * float(strength.max()), self.source)[0][0])
 
 
 class _Matches:

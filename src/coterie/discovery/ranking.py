@@ -159,6 +159,32 @@ class Ranking:
         return features, strength
 
 
+class ScoredRanking(Ranking):
+    """A ranking by scores that are known already.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        The features.
+    strength : ndarray of shape (n_features,)
+        Their scores.
+    """
+
+    def __init__(self, source: FeatureSource, strength: np.ndarray) -> None:
+        self.source = source
+        self.floor = self.needed = 0.0
+        self.n_scored = 0
+        self._length = 0.0
+        self._strength = strength
+
+    def strengths(self, features: np.ndarray | None, products: np.ndarray | None = None) -> np.ndarray:
+        """Scores of some (None: all) features."""
+        return self._strength.copy() if features is None else self._strength[features]
+
+    def _next_floor(self, floor: float) -> float:
+        return 0.0
+
+
 def residual_norm(residual: np.ndarray, sample_weight: np.ndarray | None) -> float:
     r"""The norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, which goes with weighted norms of features."""
     if sample_weight is None:

@@ -64,6 +64,12 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     standardize : bool, default=False
         Judge features by their values divided by their standard deviation; X is not copied.
 
+    cv : int, cross-validation generator or None, default=None
+        Embedded cross-validation: in each round every fold proposes support features from its training
+        part, and those with the most votes are taken, which makes the choice more stable where samples
+        are few. A number means so many shuffled folds. A round may then choose fewer features than
+        ``n_features_per_round``.
+
     max_rounds : int, default=None
         Limit of rounds.
 
@@ -74,7 +80,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         Number of threads; the result does not depend on it.
 
     random_state : int, RandomState instance or None, default=None
-        Nothing is random in this estimator yet; for the family's common signature.
+        Seed of the folds of ``cv``; nothing else is random.
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
@@ -113,6 +119,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     n_correlations_evaluated_, n_correlations_possible_ : int
         Pairs of features whose correlation was computed, and all pairs.
+
+    votes_ : ndarray of int of shape (n_features,)
+        How often each feature was proposed by a fold; only with ``cv``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -155,6 +164,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         C: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool = False,
+        cv: Any = None,
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -173,6 +183,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self.C = C
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.cv = cv
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs
