@@ -66,9 +66,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     cv : int, cross-validation generator or None, default=None
         Embedded cross-validation: in each round every fold proposes support features from its training
-        part, and those with the most votes are taken, which makes the choice more stable where samples
-        are few. A number means so many shuffled folds. A round may then choose fewer features than
-        ``n_features_per_round``.
+        part, and those with the most votes are taken. A number means so many shuffled folds. A round
+        may then choose fewer features than ``n_features_per_round``.
 
     max_rounds : int, default=None
         Limit of rounds.
