@@ -82,7 +82,7 @@ def _add_scaled(sums, row, weight, width):
 
 
 @kernel()
-def _record(found, count, feature, position, product):
+def record_pair(found, count, feature, position, product):
     """Write a row if there is room; returns the new number of rows."""
     if count < found.shape[0]:
         found[count, 0] = feature
@@ -207,7 +207,7 @@ def csc_strong_products(
             for k in range(n_supports):
                 product = sums[k] - shift * support_mean[k]
                 if abs(product) >= limit * limits[k]:
-                    count = _record(found, count, j, k, product)
+                    count = record_pair(found, count, j, k, product)
                 sums[k] = 0.0
             continue
         n_touched = 0
@@ -233,7 +233,7 @@ def csc_strong_products(
             k = touched[t]
             product = sums[k] - shift * support_mean[k]
             if abs(product) >= limit * limits[k]:
-                count = _record(found, count, j, k, product)
+                count = record_pair(found, count, j, k, product)
             sums[k] = 0.0
             seen[k] = False
     return count, n_evaluated
@@ -276,7 +276,7 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
                 _add_products(matrix[j], vectors, centre[j], begin, min(begin + STRIP, n_samples), sums)
         for k in range(n_vectors):
             if abs(sums[k]) >= limit:
-                count = _record(found, count, j, k, sums[k])
+                count = record_pair(found, count, j, k, sums[k])
     return count
 
 
@@ -323,7 +323,7 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
                         sums[k, f] += value * vectors[k, i]
             for k in range(n_vectors):
                 if abs(sums[k, f]) >= limit:
-                    count = _record(found, count, j, k, sums[k, f])
+                    count = record_pair(found, count, j, k, sums[k, f])
     return count
 
 

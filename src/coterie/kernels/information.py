@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie._numba import kernel
+from coterie.kernels.columns import record_pair
 
 # A pair is only excluded when its bound is below the threshold by this much: far above rounding.
 SAFETY = 1e-9
@@ -144,11 +145,7 @@ def dense_uncertainties(
                 joint[own_bins[i] * n_bins + bins[k, i]] += weight[i]
             value = _uncertainty(own, bins_entropy[k], _entropy(joint, total))
             if value >= threshold:
-                if count < found.shape[0]:
-                    found[count, 0] = first + f
-                    found[count, 1] = k
-                    found[count, 2] = value
-                count += 1
+                count = record_pair(found, count, first + f, k, value)
     return count, n_evaluated
 
 
@@ -188,9 +185,5 @@ def csc_uncertainties(
                     joint[zero * n_bins + b] = 0.0
             value = _uncertainty(own, bins_entropy[k], _entropy(joint, total))
             if value >= threshold:
-                if count < found.shape[0]:
-                    found[count, 0] = first + f
-                    found[count, 1] = k
-                    found[count, 2] = value
-                count += 1
+                count = record_pair(found, count, first + f, k, value)
     return count, n_evaluated
