@@ -23,7 +23,7 @@ try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # older: no callbacks, everything else works
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two is defined
         """Stands in for scikit-learn's mixin where it does not exist."""
 
     M = TypeVar("M", bound=Callable[..., Any])

@@ -95,7 +95,7 @@ def test_other_estimators_take_folds(rng):
     number = GroupDiscoveryRegressor(6, cv=KFold(3), n_features_per_round=3).fit(X, X[:, 3], sample_weight=weight)
     assert number.support_features_[0] == 3
     assert GroupDiscoveryOneClass(6, cv=3, random_state=0).fit(X).votes_.sum() > 0
-    assert not hasattr(GroupDiscoveryOneClass(6).fit(X), "votes_")
+    assert not hasattr(several.set_params(cv=None).fit(X, y), "votes_")
 
 
 @pytest.mark.parametrize(("cv", "message"), [(1, "cv=1"), (1000, "cv=1000"), ("five", "cv='five'"), (0.5, "cv=0.5")])

@@ -94,6 +94,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             loop.run(fixed)
             state = self._fitted_state(loop)
         self._warn_if_short(loop, n_features)
+        self.__dict__.pop("votes_", None)  # of an earlier fit with folds
         for name, value in {**known, **state}.items():
             setattr(self, name, value)
         report.done()
