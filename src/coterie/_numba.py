@@ -7,7 +7,7 @@ columns among ordinary Python threads.
 
 Why not ``njit(parallel=True)``? Its threading layers are the trouble: ``workqueue`` kills the
 interpreter when two threads enter a kernel at once, GNU OpenMP kills a forked child, and either
-doubles the compile time. GIL-free kernels on a thread pool of each process are safe under threads,
+at least doubles the compile time. GIL-free kernels on a thread pool of each process are safe under threads,
 after a fork and inside worker processes, and every column is computed by exactly one call in a
 fixed order of summation, so the result does not depend on the number of threads or chunks.
 """
