@@ -14,6 +14,7 @@ LAYERS = [
     ["coterie.kernels"],
     ["coterie.data"],
     ["coterie._validation", "coterie.progress"],
+    ["coterie.selection"],
     ["coterie.discovery.correlation"],
     ["coterie.discovery.pearson", "coterie.discovery.uncertainty", "coterie.discovery.ranking"],
     ["coterie.discovery.oracle"],
