@@ -16,8 +16,6 @@ from scipy import linalg
 
 from coterie.kernels.blocks import block_descent
 
-# Unknowns up to which a dense factorisation beats further sweeps.
-_MAX_NEWTON = 2500
 _TOLERANCE = 1e-13
 
 
@@ -44,8 +42,7 @@ def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.nd
         done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
         if done < sweeps:
             break
-        if coef.size <= _MAX_NEWTON:
-            coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
+        coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
     return coef
 
 
@@ -74,35 +71,20 @@ def _model_value(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, bloc
 
 def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """A few damped Newton steps with the zero blocks held at zero; never worse than ``coef``."""
-    n_outputs = coef.shape[1]
     norms = _block_norms(coef, blocks)
     if not norms.any():
         return coef
     rows = np.repeat(norms > 0, np.diff(blocks))
-    owner = np.repeat(np.arange(len(norms)), np.diff(blocks))[rows]
+    owner = np.repeat(np.cumsum(norms > 0) - 1, np.diff(blocks))[rows]
+    active = np.ascontiguousarray(hessian[:, rows][:, :, rows])
     value = _model_value(hessian, linear, coef, blocks)
     for _ in range(10):
-        norms = _block_norms(coef, blocks)
-        total = norms.sum()
-        unit = coef[rows] / norms[owner][:, None]
-        slope = (linear + np.einsum("cij,jc->ic", hessian, coef))[rows] + total * unit
-        # Second derivative of half the squared sum of norms: u u' + S (I - u_t u_t') / |w_t| by blocks.
-        flat = unit.T.ravel()
-        flat_owner = np.tile(owner, n_outputs)
-        same = flat_owner[:, None] == flat_owner[None, :]
-        system = np.outer(flat, flat) * (1.0 - same * (total / norms[flat_owner])[:, None])
-        system[np.diag_indices_from(system)] += total / norms[flat_owner]
-        size = int(rows.sum())
-        for c in range(n_outputs):
-            part = slice(c * size, (c + 1) * size)
-            system[part, part] += hessian[c][np.ix_(rows, rows)]
-        try:
-            factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
+        slope = (linear + np.einsum("cij,jc->ic", hessian, coef))[rows]
+        solved = _newton_direction(active, slope, coef[rows], owner)
+        if solved is None:
             return coef
-        solved = linalg.cho_solve(factor, -slope.T.ravel(), check_finite=False)
         direction = np.zeros_like(coef)
-        direction[rows] = solved.reshape(n_outputs, size).T
+        direction[rows] = solved
         step = 1.0
         while step > 1e-4:
             trial = coef + step * direction
@@ -116,3 +98,38 @@ def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.n
         if improvement <= 1e-15 * abs(value):
             break
     return coef
+
+
+def _newton_direction(hessian: np.ndarray, slope: np.ndarray, coef: np.ndarray, owner: np.ndarray) -> np.ndarray | None:
+    r"""Newton direction where no block is zero; None when the model is not positive definite to rounding.
+
+    With the unit vectors :math:`u_t = W_t/\|W_t\|`, their sum of norms S and :math:`\lambda_t = S/\|W_t\|`, the second
+    derivative of :math:`\frac12 S^2` is :math:`\Lambda + U(11' - \mathrm{diag}\,\lambda)U'`: diagonal plus one
+    rank for each block. So the outputs are factorised one by one and the few ranks that couple them are
+    added by Woodbury's identity.
+    """
+    n_blocks = int(owner[-1]) + 1
+    norms = np.sqrt(np.bincount(owner, weights=(coef * coef).sum(axis=1)))
+    curvature = norms.sum() / norms
+    unit = coef / norms[owner][:, None]
+    slope = slope + norms.sum() * unit
+    spread = np.zeros((len(owner), n_blocks + 1))  # block vectors of one output, then the right side
+    solved = np.empty((coef.shape[1], len(owner), n_blocks + 1))
+    coupling = np.zeros((n_blocks, n_blocks + 1))
+    for c, part in enumerate(hessian):
+        spread[np.arange(len(owner)), owner] = unit[:, c]
+        spread[:, -1] = -slope[:, c]
+        system = part.copy()
+        system[np.diag_indices_from(system)] += curvature[owner]
+        try:
+            factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return None
+        solved[c] = linalg.cho_solve(factor, spread, check_finite=False)
+        coupling += spread[:, :-1].T @ solved[c]
+    middle = np.ones((n_blocks, n_blocks)) - np.diag(curvature)
+    try:
+        ranks = np.linalg.solve(np.eye(n_blocks) + middle @ coupling[:, :-1], middle @ coupling[:, -1])
+    except np.linalg.LinAlgError:
+        return None
+    return (solved[:, :, -1] - solved[:, :, :-1] @ ranks).T
