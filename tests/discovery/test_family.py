@@ -22,10 +22,13 @@ from tests.conftest import grouped_matrix, sparse_counts
     [
         GroupDiscoveryRegressor("auto"),
         GroupDiscoveryRegressor("auto", standardize=True, fit_intercept=False, keep="groups"),
+        GroupDiscoveryRegressor("auto", predict_with="groups"),
         GroupDiscoveryOneClass(),
+        GroupDiscoveryOneClass(predict_with="groups", keep="groups"),
         GroupDiscoveryOneClass(standardize=True, correlation=None),
         GroupDiscoveryClassifier("auto", correlation=None),
         GroupDiscoveryClassifier("auto", correlation="su"),
+        GroupDiscoveryClassifier("auto", predict_with="groups", class_weight="balanced"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

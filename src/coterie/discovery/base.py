@@ -32,6 +32,7 @@ from coterie.discovery.losses import Loss
 from coterie.discovery.master import Master
 from coterie.discovery.oracle import Oracle
 from coterie.discovery.pearson import PearsonCorrelation
+from coterie.discovery.prediction import group_model, support_model
 from coterie.discovery.selector import GroupSelectorMixin
 from coterie.discovery.uncertainty import SymmetricalUncertainty
 from coterie.progress import RoundProgress
@@ -55,6 +56,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             raise ValueError(f"n_bins={self.n_bins} must be at most 255.")
         require_choice("affiliates", self.affiliates, ("complete", "ranked"))
         require_choice("keep", self.keep, ("support", "groups"))
+        require_choice("predict_with", self.predict_with, ("support", "groups"))
         if not callable(self.representative):
             require_choice("representative", self.representative, ("score", "medoid"))
         require_real("C", self.C)
@@ -94,6 +96,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             loop.run(fixed)
             state = self._fitted_state(loop)
         self._warn_if_short(loop, n_features)
+        self._warn_if_inexact(state["prediction_gap_"])
         self.__dict__.pop("votes_", None)  # of an earlier fit with folds
         for name, value in {**known, **state}.items():
             setattr(self, name, value)
@@ -147,22 +150,23 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
     def _fitted_state(self, loop: CuttingPlane) -> dict[str, Any]:
         """The fitted attributes as of the last round."""
         oracle, solution, history = loop.oracle, loop.solution, list(loop.history)
-        supports = oracle.supports
-        scale = np.ones(len(supports)) if oracle.scale is None else oracle.scale[supports]
-        coef = (solution.coef / scale[:, None]).T
-        intercept = solution.state.intercept.copy()
-        if oracle.centred and not oracle.source.is_sparse:  # the design was centred
-            intercept -= coef @ oracle.correlation.moments.mean[supports]
+        discovered = support_model(loop)
+        coef = discovered.coef
         weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
         scores = oracle.final_scores(solution.residual)
+        groups = assemble_groups(oracle, history, weights, oracle.source.feature_names, scores)
+        model = discovered if self.predict_with == "support" else group_model(loop, groups.members)
         n_features = oracle.source.shape[1]
         return {
-            "groups_": assemble_groups(oracle, history, weights, oracle.source.feature_names, scores),
+            "groups_": groups,
             "scores_": scores,
-            "support_features_": supports,
+            "support_features_": discovered.features,
             "support_coef_": coef,
-            "intercept_": intercept,
-            "margin_": solution.state.margin,
+            "prediction_features_": model.features,
+            "prediction_coef_": model.coef,
+            "prediction_gap_": model.gap,
+            "intercept_": model.intercept,
+            "margin_": model.margin,
             "history_": history,
             "n_rounds_": history[-1].round,
             "converged_at_": loop.converged_at,
@@ -186,18 +190,27 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             reason = f"max_rounds={self.max_rounds} or a callback ended the search"
         warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=4)
 
+    def _warn_if_inexact(self, gap: float) -> None:
+        if self.predict_with == "groups" and gap > self.tol:
+            warnings.warn(
+                f"The model on support and affiliated features stopped at a relative gap of {gap:.1e}, over tol={self.tol:g}. "
+                "Scale the features (standardize=True) or choose a smaller C.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
     def _outputs(self, X: Any) -> np.ndarray:
-        """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading the support columns only."""
+        """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
         check_is_fitted(self)
-        columns = take_columns(check_features(self, X), self.support_features_)
-        return np.asarray(columns @ self.support_coef_.T) + self.intercept_
+        columns = take_columns(check_features(self, X), self.prediction_features_)
+        return np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of all features, of shape (n_outputs, n_features); built on demand."""
+        """Weights of all features in the prediction, of shape (n_outputs, n_features); built on demand."""
         check_is_fitted(self)
-        coef = np.zeros((len(self.support_coef_), self.n_features_in_))
-        coef[:, self.support_features_] = self.support_coef_
+        coef = np.zeros((len(self.prediction_coef_), self.n_features_in_))
+        coef[:, self.prediction_features_] = self.prediction_coef_
         return coef
 
 

@@ -64,6 +64,11 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     keep : {"support", "groups"}, default="support"
         What :meth:`transform` keeps: the support features, or these and the affiliated ones.
 
+    predict_with : {"support", "groups"}, default="support"
+        What the prediction rests on: the support features with the weights of the discovery, or support and
+        affiliated features together, in a linear support vector machine with the same loss, ``C`` and weights.
+        The groups do not depend on it. ``"groups"`` holds all their columns in memory, dense ones as float64.
+
     C : float, default=1.0
         Weight of the classification errors.
 
@@ -110,7 +115,14 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Their weights. There is one output for two classes, else one for each class.
 
     coef_ : ndarray of shape (n_outputs, n_features)
-        Weights of all features.
+        Weights of all features in the prediction.
+
+    prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (n_outputs, n_used)
+        The features that the prediction reads, and their weights: those of the support features unless
+        ``predict_with="groups"``.
+
+    prediction_gap_ : float
+        Certified relative optimality gap of the model that predicts.
 
     intercept_ : ndarray of shape (n_outputs,)
         Intercept.
@@ -210,6 +222,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         representative: Representative = "score",
         fixed_features: Any = None,
         keep: str = "support",
+        predict_with: str = "support",
         C: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool = False,
@@ -230,6 +243,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.representative = representative
         self.fixed_features = fixed_features
         self.keep = keep
+        self.predict_with = predict_with
         self.C = C
         self.fit_intercept = fit_intercept
         self.standardize = standardize

@@ -163,10 +163,7 @@ class CuttingPlane:
         """Adopt a block, solve the master problem over all of them, and write the round down."""
         oracle, features = self.oracle, block.features
         oracle.adopt(block)
-        moments = oracle.correlation.moments
-        centre = moments.mean[features] if oracle.centred and not oracle.source.is_sparse else np.zeros(len(features))
-        scale = np.ones(len(features)) if oracle.scale is None else oracle.scale[features]
-        self.master.add_block(oracle.source.columns(features), centre, scale)
+        self.master.add_block(oracle.source.columns(features), oracle.centre(features), oracle.scales(features))
         self.solution = solution = self.master.solve()
         if solution.gap > self.rule.tol:
             warnings.warn(

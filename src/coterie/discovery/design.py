@@ -42,6 +42,10 @@ class DenseDesign:
         rows = self._array[active] * np.sqrt(weight[active])[:, None]
         return rows.T @ rows
 
+    def sample_products(self) -> np.ndarray:
+        """``X X'``."""
+        return self._array @ self._array.T
+
 
 class SparseDesign:
     """Selected columns as scaled CSR: every operation is linear in the nonzeros of active samples."""
@@ -77,6 +81,10 @@ class SparseDesign:
         out = np.empty((self.n_features, self.n_features))
         kernels.csr_gram(self._rows.indptr, self._rows.indices, self._rows.data, weight, out)
         return out
+
+    def sample_products(self) -> np.ndarray:
+        """``X X'``."""
+        return np.asarray((self._rows @ self._rows.T).toarray())
 
 
 Design = DenseDesign | SparseDesign

@@ -16,12 +16,13 @@ and :math:`\kappa_e = \sum_{i\in e} h_i`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from coterie.kernels.blocks import hinge_offset
+from coterie.kernels.blocks import hinge_offset, unit_hinge_offset
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,10 @@ class SquaredHinge:
         used = self.weight > 0
         return float((residual[used, 0] ** 2 / self.dual_weight[used, 0]).sum()) / 2
 
+    def plain(self) -> list[Loss]:
+        """The usual squared hinge loss of the same samples; see :func:`plain_losses`."""
+        return [UnitHinge(self.labels, self.weight, self.C, self.centred)]
+
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """The loss at these outputs, with gamma and b eliminated."""
         margin = self.labels * outputs[:, 0]
@@ -156,6 +161,57 @@ class SquaredHinge:
             offsets=offsets,
             intercept=np.array([0.5 * (offsets[0, 1] - offsets[0, 0]) if self.centred else 0.0]),
             margin=np.array([gamma]),
+        )
+
+
+class UnitHinge:
+    r"""Squared hinge loss with a margin of 1: the linear support vector machine as it is mostly written.
+
+    .. math:: F(z) = \min_b \frac C2 \sum_i \omega_i (1 - y_i(z_i + b))_+^2
+
+    With a plain squared norm as the penalty, weights :math:`\gamma W` of :class:`SquaredHinge` and W of this loss are
+    the same classifier. The residual :math:`\tilde\alpha_i = C\omega_i y_i(1 - y_i(z_i+b))_+` sums to zero with an
+    intercept, and :math:`F^*(-\tilde\alpha) = \sum_i \alpha_i^2/(2C\omega_i) - \alpha_i`. Parameters as there.
+    """
+
+    n_outputs = 1
+
+    def __init__(self, labels: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
+        self.labels = np.ascontiguousarray(labels, dtype=np.float64)
+        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
+        self.C = float(C)
+        self.centred = fit_intercept
+        self.n_strata = 1 if fit_intercept else 0
+        self.strata = np.zeros((len(self.labels), 1), dtype=np.int8)
+        self.signs = np.ones((len(self.labels), 1))
+
+    def scaled(self, factor: float) -> UnitHinge:
+        """The same loss with another C."""
+        return UnitHinge(self.labels, self.weight, factor * self.C, self.centred)
+
+    def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
+        """The loss at these outputs, with b eliminated."""
+        z = outputs[:, 0]
+        offset = 0.0
+        if self.centred:
+            guess = 0.0 if previous is None else float(previous.offsets[0, 0])
+            offset = unit_hinge_offset(z, self.labels, self.weight, guess)
+        slack = np.maximum(1.0 - self.labels * (z + offset), 0.0)
+        alpha = self.C * self.weight * slack
+        if self.centred:  # rounding in the offset must not spoil the sums of the two classes
+            positive = self.labels > 0
+            sums = alpha[positive].sum(), alpha[~positive].sum()
+            if min(sums) > 0.0:
+                alpha *= np.where(positive, np.sqrt(sums[1] / sums[0]), np.sqrt(sums[0] / sums[1]))
+        used = self.weight > 0.0
+        return LossState(
+            value=0.5 * self.C * float(self.weight @ slack**2),
+            conjugate=0.5 * float((alpha[used] ** 2 / self.weight[used]).sum()) / self.C - float(alpha.sum()),
+            residual=(alpha * self.labels)[:, None],
+            curvature=np.where(slack > 0.0, self.C * self.weight, 0.0)[:, None],
+            offsets=np.array([[offset]]) if self.centred else np.empty((1, 0)),
+            intercept=np.array([offset]),
+            margin=np.ones(1),
         )
 
 
@@ -191,6 +247,10 @@ class OneVsRestHinge:
     def conjugate(self, residual: np.ndarray) -> float:
         """Sum of the conjugates of the classes."""
         return sum(part.conjugate(residual[:, [c]]) for c, part in enumerate(self._parts))
+
+    def plain(self) -> list[Loss]:
+        """The usual squared hinge losses, one for each class."""
+        return [loss for part in self._parts for loss in part.plain()]
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """The losses at these outputs, with the offsets of every class eliminated."""
@@ -261,3 +321,13 @@ class SquaredLoss:
             intercept=np.array([self._mean + offset]),
             margin=np.zeros(1),
         )
+
+
+def plain_losses(loss: Loss) -> list[Loss]:
+    """The losses of the usual linear models, one for each output, for a model with a plain squared norm.
+
+    There the outputs have nothing in common, and a free margin is one unknown too many. A loss of one output
+    that has no ``plain`` method stands for itself.
+    """
+    plain: Callable[[], list[Loss]] | None = getattr(loss, "plain", None)
+    return [loss] if plain is None else plain()

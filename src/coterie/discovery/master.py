@@ -132,7 +132,7 @@ class Master:
                 best = current
             if current.gap <= self.precision or stalled >= 3 or iteration == max_steps:
                 break
-            target = minimise_block_model(self._hessian(state), gradient, coef, self.blocks)
+            target = minimise_block_model(loss_hessian(self.loss, self.design, state), gradient, coef, self.blocks)
             step = self._line_search(coef, outputs, -current.bound, gradient, target, state)
             if step is None:
                 break
@@ -159,21 +159,6 @@ class Master:
             gap = np.inf
         return MasterSolution(dual, -primal, max(gap, 0.0), n_iter, coef, residual, state)
 
-    def _hessian(self, state: LossState) -> np.ndarray:
-        """Hessian of the loss in the weights of each output, eliminated offsets projected out."""
-        p = self.design.n_features
-        hessian = np.empty((self.loss.n_outputs, p, p))
-        for c in range(self.loss.n_outputs):
-            weight = state.curvature[:, c]
-            strata = np.zeros((len(weight), self.loss.n_strata))
-            for e in range(self.loss.n_strata):
-                strata[:, e] = np.where(self.loss.strata[:, c] == e, weight * self.loss.signs[:, c], 0.0)
-            mixed = self.design.scores(strata)
-            total = np.abs(strata).sum(axis=0)
-            mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
-            hessian[c] = self.design.gram(weight) - mixed @ mixed.T
-        return hessian
-
     def _line_search(
         self,
         coef: np.ndarray,
@@ -198,3 +183,19 @@ class Master:
                 return trial, trial_outputs, trial_state
             step *= 0.5
         return None
+
+
+def loss_hessian(loss: Loss, design: Design, state: LossState) -> np.ndarray:
+    """Hessian of the loss in the weights, of shape (n_outputs, p, p), eliminated offsets projected out."""
+    p = design.n_features
+    hessian = np.empty((loss.n_outputs, p, p))
+    for c in range(loss.n_outputs):
+        weight = state.curvature[:, c]
+        strata = np.zeros((len(weight), loss.n_strata))
+        for e in range(loss.n_strata):
+            strata[:, e] = np.where(loss.strata[:, c] == e, weight * loss.signs[:, c], 0.0)
+        mixed = design.scores(strata)
+        total = np.abs(strata).sum(axis=0)
+        mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
+        hessian[c] = design.gram(weight) - mixed @ mixed.T
+    return hessian

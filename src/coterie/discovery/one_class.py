@@ -54,6 +54,11 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     keep : {"support", "groups"}, default="support"
         What :meth:`transform` keeps: the support features, or these and the affiliated ones.
 
+    predict_with : {"support", "groups"}, default="support"
+        What the prediction rests on: the support features with the weights of the discovery, or support and
+        affiliated features together, in a one-class machine with the same loss, ``C`` and weights.
+        The groups do not depend on it. ``"groups"`` holds all their columns in memory, dense ones as float64.
+
     C : float, default=1.0
         Plays the part of 1 / (nu n) in the one-class SVM: the smaller it is, the more training
         samples lie below the margin.
@@ -93,7 +98,14 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Their weights.
 
     coef_ : ndarray of shape (1, n_features)
-        Weights of all features.
+        Weights of all features in the prediction.
+
+    prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (1, n_used)
+        The features that the prediction reads, and their weights: those of the support features unless
+        ``predict_with="groups"``.
+
+    prediction_gap_ : float
+        Certified relative optimality gap of the model that predicts.
 
     offset_ : float
         The margin: ``decision_function = score_samples - offset_``.
@@ -149,6 +161,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         representative: Representative = "score",
         fixed_features: Any = None,
         keep: str = "support",
+        predict_with: str = "support",
         C: float = 1.0,
         standardize: bool = False,
         cv: Any = None,
@@ -167,6 +180,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         self.representative = representative
         self.fixed_features = fixed_features
         self.keep = keep
+        self.predict_with = predict_with
         self.C = C
         self.standardize = standardize
         self.cv = cv

@@ -152,6 +152,16 @@ class Oracle:
         """A block of given features, whatever their scores and correlations."""
         return Block(np.asarray(features, dtype=np.int64), np.full(len(features), np.nan))
 
+    def centre(self, features: np.ndarray) -> np.ndarray:
+        """What the model subtracts from these features: their means, or nothing where that would fill sparse columns."""
+        if self.centred and not self.source.is_sparse:
+            return self.correlation.moments.mean[features]
+        return np.zeros(len(features))
+
+    def scales(self, features: np.ndarray) -> np.ndarray:
+        """What the model divides these features by."""
+        return np.ones(len(features)) if self.scale is None else self.scale[features]
+
     def find_block(self, residual: np.ndarray, n_new: int) -> Block:
         """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs)."""
         ranking = self._rank(residual)

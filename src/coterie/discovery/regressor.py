@@ -54,6 +54,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     keep : {"support", "groups"}, default="support"
         What :meth:`transform` keeps: the support features, or these and the affiliated ones.
 
+    predict_with : {"support", "groups"}, default="support"
+        What the prediction rests on: the support features with the weights of the discovery, or support and
+        affiliated features together, in ridge regression with the same ``C`` and weights.
+        The groups do not depend on it. ``"groups"`` holds all their columns in memory, dense ones as float64.
+
     C : float, default=1.0
         Weight of the squared errors. The regulariser grows with the square of the targets' scale
         over the features' scale.
@@ -96,7 +101,14 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         Their weights.
 
     coef_ : ndarray of shape (n_features,)
-        Weights of all features.
+        Weights of all features in the prediction.
+
+    prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (1, n_used)
+        The features that the prediction reads, and their weights: those of the support features unless
+        ``predict_with="groups"``.
+
+    prediction_gap_ : float
+        Certified relative optimality gap of the model that predicts.
 
     intercept_ : float
         Intercept.
@@ -160,6 +172,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         representative: Representative = "score",
         fixed_features: Any = None,
         keep: str = "support",
+        predict_with: str = "support",
         C: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool = False,
@@ -179,6 +192,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self.representative = representative
         self.fixed_features = fixed_features
         self.keep = keep
+        self.predict_with = predict_with
         self.C = C
         self.fit_intercept = fit_intercept
         self.standardize = standardize

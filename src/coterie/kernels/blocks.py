@@ -41,6 +41,43 @@ def hinge_offset(margin, weight, stratum, which, target, guess):
 
 
 @kernel()
+def unit_hinge_offset(output, label, weight, guess):
+    r"""The b that minimises :math:`\sum_i \omega_i (1 - y_i(z_i + b))_+^2`.
+
+    The derivative is increasing and piecewise linear: Newton's method, kept between a point where it is
+    negative and one where it is positive, ends exactly when the active set stays the same.
+    """
+    low = -np.inf
+    high = np.inf
+    offset = guess
+    for _ in range(200):
+        total = 0.0
+        moment = 0.0
+        for i in range(output.shape[0]):
+            if weight[i] > 0.0 and label[i] * (output[i] + offset) < 1.0:
+                total += weight[i]
+                moment += weight[i] * (label[i] - output[i])
+        if total == 0.0:  # no loss at all: as good as any
+            break
+        slope = offset * total - moment
+        if slope < 0.0:
+            low = offset
+        elif slope > 0.0:
+            high = offset
+        else:
+            break
+        updated = moment / total
+        if not low < updated < high:
+            if low == -np.inf or high == np.inf:
+                break
+            updated = 0.5 * (low + high)
+        if abs(updated - offset) <= 1e-15 * max(abs(updated), abs(offset)):
+            break
+        offset = updated
+    return offset
+
+
+@kernel()
 def csr_output(indptr, indices, values, coef, out):
     """``out = X coef`` for a sparse design by rows."""
     n_outputs = coef.shape[1]
