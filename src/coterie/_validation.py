@@ -50,6 +50,7 @@ __all__ = [
     "require_real",
     "stays_frame",
     "take_columns",
+    "take_samples",
     "with_callbacks",
 ]
 
@@ -314,3 +315,10 @@ def take_columns(X: Any, features: np.ndarray) -> Any:
     if sparse.issparse(X) and X.format not in ("csc", "csr"):
         return X.tocsc()[:, features].asformat(X.format)
     return _safe_indexing(X, features, axis=1) if hasattr(X, "columns") else X[:, features]
+
+
+def take_samples(X: Any, samples: np.ndarray) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame, in the format they came in."""
+    if sparse.issparse(X):
+        return X.tocsr()[samples].asformat(X.format)
+    return _safe_indexing(X, samples, axis=0)

@@ -2,5 +2,24 @@
 
 from coterie.metrics.recovery import group_recovery
 from coterie.metrics.redundancy import redundancy_rate
+from coterie.metrics.resampling import selection_stability
+from coterie.metrics.stability import (
+    group_hamming_stability,
+    group_tanimoto_stability,
+    group_weighted_consistency,
+    hamming_stability,
+    tanimoto_stability,
+    weighted_consistency,
+)
 
-__all__ = ["group_recovery", "redundancy_rate"]
+__all__ = [
+    "group_hamming_stability",
+    "group_recovery",
+    "group_tanimoto_stability",
+    "group_weighted_consistency",
+    "hamming_stability",
+    "redundancy_rate",
+    "selection_stability",
+    "tanimoto_stability",
+    "weighted_consistency",
+]
