@@ -9,7 +9,7 @@ from typing import Any
 
 
 class RoundProgress:
-    """Shows how many support features have been found.
+    """Shows how far work has come that goes on in rounds.
 
     Parameters
     ----------
@@ -19,11 +19,14 @@ class RoundProgress:
         0 shows nothing; otherwise a bar on a terminal, or a line for each step elsewhere.
     title : str
         What is going on.
+    unit : str
+        What is counted.
     """
 
-    def __init__(self, total: int | None, verbose: int, title: str) -> None:
+    def __init__(self, total: int | None, verbose: int, title: str, unit: str = "support features") -> None:
         self.total = total
         self.title = title
+        self.unit = unit
         self.verbose = verbose
         self._bar: Any = None
         self._task: Any = None
@@ -65,7 +68,7 @@ class RoundProgress:
         seconds = time.perf_counter() - self._began
         of = f"/{self.total}" if self.total is not None else ""
         left = f", about {seconds * (self.total - done) / done:.1f} s left" if self.total and done else ""
-        print(f"[{self.title}] {done}{of} support features, {note}, {seconds:.1f} s{left}", file=sys.stderr)
+        print(f"[{self.title}] {done}{of} {self.unit}, {note}, {seconds:.1f} s{left}", file=sys.stderr)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._bar is not None:
