@@ -27,6 +27,11 @@ LAYERS = [
     ["coterie.discovery.assembly", "coterie.discovery.prediction", "coterie.discovery.selector"],
     ["coterie.discovery.base"],
     ["coterie.discovery.classifier", "coterie.discovery.one_class", "coterie.discovery.regressor"],
+    ["coterie.ranking.probes", "coterie.ranking.criteria"],
+    ["coterie.ranking.scores", "coterie.ranking.checkpoint", "coterie.ranking.evaluation"],
+    ["coterie.ranking.base"],
+    ["coterie.ranking"],
+    ["coterie.baselines"],
     ["coterie.datasets", "coterie.metrics"],
     ["coterie.cli", "coterie.__main__"],
 ]
@@ -84,7 +89,7 @@ def test_files_hold_one_idea(path):
 def test_public_names_are_documented_with_examples():
     for name in [name for name in coterie.__all__ if name[0].isupper()]:
         assert ">>> " in getattr(coterie, name).__doc__
-    for module in (coterie.datasets, coterie.metrics):
+    for module in (coterie.baselines, coterie.datasets, coterie.metrics, coterie.ranking):
         for name in module.__all__:
             assert ">>> " in getattr(module, name).__doc__, name
 

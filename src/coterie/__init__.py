@@ -11,32 +11,45 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "DependencyAwareSelector": "coterie.ranking.estimator",
+    "EstimatorCriterion": "coterie.ranking.criteria",
     "FeatureGroup": "coterie.discovery.groups",
     "FeatureGroups": "coterie.discovery.groups",
     "GroupDiscoveryClassifier": "coterie.discovery.classifier",
     "GroupDiscoveryOneClass": "coterie.discovery.one_class",
     "GroupDiscoveryRegressor": "coterie.discovery.regressor",
+    "KNNCriterion": "coterie.ranking.criteria",
+    "LinearSVMCriterion": "coterie.ranking.criteria",
+    "RidgeCriterion": "coterie.ranking.criteria",
 }
-_MODULES = ("data", "datasets", "metrics")
+_MODULES = ("baselines", "data", "datasets", "metrics", "ranking")
 
 __all__ = [
+    "DependencyAwareSelector",
+    "EstimatorCriterion",
     "FeatureGroup",
     "FeatureGroups",
     "GroupDiscoveryClassifier",
     "GroupDiscoveryOneClass",
     "GroupDiscoveryRegressor",
+    "KNNCriterion",
+    "LinearSVMCriterion",
+    "RidgeCriterion",
     "__version__",
+    "baselines",
     "data",
     "datasets",
     "metrics",
+    "ranking",
 ]
 
 if TYPE_CHECKING:
-    from coterie import data, datasets, metrics
+    from coterie import baselines, data, datasets, metrics, ranking
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.groups import FeatureGroup, FeatureGroups
     from coterie.discovery.one_class import GroupDiscoveryOneClass
     from coterie.discovery.regressor import GroupDiscoveryRegressor
+    from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,185 @@
+"""Votes of the k nearest neighbours, from products of samples.
+
+The rank of a training sample j for a test sample i is that of ``|z_j|^2 - 2 z_i.z_j``, the squared distance less a constant of
+the row, so BLAS does nearly all the work. Single precision is enough to *find* the neighbours. Whether the k found are
+surely those of scikit-learn is decided by the gap behind the k-th one; rows without a sure gap (ties, mostly) are done again,
+with scikit-learn's own arithmetic and its own way to break ties.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie._numba import kernel
+
+# Classes of positions modulo this number, whose minima are compared before the products themselves.
+_GROUPS = 32
+# Test samples whose products are held at a time: with a thousand training samples they stay in the second-level cache.
+_ROWS = 128
+# Samples on each side of a product in scikit-learn (its pairwise_dist_chunk_size): rounding depends on it.
+_CHUNK = 256
+
+
+@kernel()
+def insert(values, places, value, place):
+    """Put a value that is smaller than the last one in its place of a sorted list."""
+    level = len(values) - 1
+    while level > 0 and values[level - 1] > value:
+        values[level], places[level] = values[level - 1], places[level - 1]
+        level -= 1
+    values[level], places[level] = value, place
+
+
+@kernel()
+def smallest(row, minima, groups, values, places):
+    """The smallest values of a row, sorted, and their places; which of equal ones is left open.
+
+    The smallest q values lie in the q groups with the smallest minima, so nearly all of the row is read once, by vector
+    instructions, and not compared any further.
+    """
+    n_groups = len(minima)
+    n_whole = len(row) // n_groups * n_groups
+    minima[:] = row[:n_groups]
+    for start in range(n_groups, n_whole, n_groups):
+        part = row[start : start + n_groups]
+        for g in range(len(part)):
+            minima[g] = part[g] if part[g] < minima[g] else minima[g]
+    rest = row[n_whole:]
+    for g in range(len(rest)):
+        minima[g] = rest[g] if rest[g] < minima[g] else minima[g]
+    values[:] = np.inf
+    for g in range(n_groups):
+        if minima[g] < values[-1]:
+            insert(values, groups, minima[g], g)
+    limit = values[-1]
+    values[:] = np.inf
+    for group in groups:
+        for j in range(group, len(row), n_groups):
+            if row[j] <= limit and row[j] < values[-1]:
+                insert(values, places, row[j], j)
+
+
+@kernel()
+def push(values, places, value, place):
+    """Replace the root of a max-heap and let the new value sink, as scikit-learn does."""
+    size = len(values)
+    at = 0
+    while True:
+        left, right = 2 * at + 1, 2 * at + 2
+        if left >= size:
+            break
+        larger = left if right >= size or values[left] >= values[right] else right
+        if values[larger] <= value:
+            break
+        values[at], places[at] = values[larger], places[larger]
+        at = larger
+    values[at], places[at] = value, place
+
+
+@kernel()
+def smallest_in_turn(row, values, places):
+    """What is left in a heap through which a row goes: of equal values those that scikit-learn (on one thread) keeps."""
+    values[:] = np.inf
+    for j in range(len(row)):
+        if row[j] < values[0]:
+            push(values, places, row[j], j)
+
+
+@kernel()
+def vote(places, codes, votes):
+    """The class of most samples; the first one of several."""
+    votes[:] = 0
+    for place in places:
+        votes[codes[place]] += 1
+    return np.argmax(votes)
+
+
+@kernel()
+def product(first, second, buffer):
+    """``first @ second.T`` in a part of a buffer."""
+    out = buffer[: first.shape[0] * second.shape[0]].reshape(first.shape[0], second.shape[0])
+    np.dot(first, second.T, out)
+    return out
+
+
+def workspace_size(n_train: int, width: int) -> int:
+    """Numbers that :func:`count_right` needs room for."""
+    return n_train * width + _ROWS * width + _ROWS * n_train
+
+
+@kernel()
+def gather(matrix, rows, room):
+    """Some rows of a matrix, one after the other, in a part of the room."""
+    out = room[: len(rows) * matrix.shape[1]].reshape(len(rows), matrix.shape[1])
+    for i in range(len(rows)):
+        out[i] = matrix[rows[i]]
+    return out
+
+
+@kernel()
+def count_right(queries, others, slack, codes, n_classes, k, exact, train, test, unsure, room):
+    """Number of test samples whose neighbours vote for their own class; marks those in ``unsure`` and leaves them out.
+
+    ``queries @ others.T`` are the values to rank (``queries`` holds -2 z_i and a one, ``others`` z_j and its squared norm),
+    ``slack`` the gap to the next sample that makes the first k sure. Where products are free of rounding (``exact``), rows
+    with ties are settled here, by the products themselves.
+    """
+    n_train, width = len(train), others.shape[1]
+    trained = gather(others, train, room)
+    room = room[n_train * width :]
+    trained_codes = codes[train]
+    wide = min(k + 1, n_train)
+    n_groups = min(n_train, max(_GROUPS, 2 * wide))
+    minima, groups = np.empty(n_groups, dtype=others.dtype), np.empty(wide, dtype=np.int64)
+    values, places = np.empty(wide, dtype=others.dtype), np.empty(wide, dtype=np.int64)
+    votes = np.empty(n_classes, dtype=np.int64)
+    n_right = 0
+    for start in range(0, len(test), _ROWS):
+        rows = test[start : start + _ROWS]
+        tested = gather(queries, rows, room)
+        products = product(tested, trained, room[_ROWS * width :])
+        for i in range(len(rows)):
+            row = products[i]
+            smallest(row, minima, groups, values, places)
+            if wide > k and values[k] - values[k - 1] <= slack[rows[i]]:
+                if not exact:
+                    unsure[start + i] = True
+                    continue
+                smallest_in_turn(row, values[:k], places[:k])
+            n_right += vote(places[:k], trained_codes, votes) == codes[rows[i]]
+    return n_right
+
+
+@kernel()
+def count_right_again(queries, others, codes, other_codes, n_classes, k, unsure):
+    """The same for the ``unsure`` samples, as scikit-learn computes it.
+
+    Squared distances are ``max(0, |x_i|^2 - 2 x_i.x_j + |x_j|^2)`` in this order, the products in double precision and in
+    blocks of 256 by 256, which fixes their rounding.
+    """
+    norms = np.empty(len(others))
+    for j in range(len(others)):
+        norms[j] = np.dot(others[j], others[j])
+    values, places = np.empty(k), np.empty(k, dtype=np.int64)
+    votes = np.empty(n_classes, dtype=np.int64)
+    distances = np.empty((min(_CHUNK, len(queries)), len(others)))
+    buffer = np.empty(_CHUNK * _CHUNK)
+    n_right = 0
+    for start in range(0, len(queries), _CHUNK):
+        rows = queries[start : start + _CHUNK]
+        marked = unsure[start : start + _CHUNK]
+        if not marked.any():
+            continue
+        for first in range(0, len(others), _CHUNK):
+            products = product(rows, others[first : first + _CHUNK], buffer)
+            distances[: len(rows), first : first + products.shape[1]] = products
+        for i in range(len(rows)):
+            if not marked[i]:
+                continue
+            norm = np.dot(rows[i], rows[i])
+            row = distances[i]
+            for j in range(len(row)):
+                row[j] = max(0.0, norm + -2.0 * row[j] + norms[j])
+            smallest_in_turn(row, values, places)
+            n_right += vote(places, other_codes, votes) == codes[start + i]
+    return n_right
