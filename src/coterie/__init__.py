@@ -16,6 +16,7 @@ _HOMES = {
     "FeatureGroup": "coterie.discovery.groups",
     "FeatureGroups": "coterie.discovery.groups",
     "GroupDiscoveryClassifier": "coterie.discovery.classifier",
+    "GroupDiscoveryClassifierCV": "coterie.discovery.classifier_cv",
     "GroupDiscoveryOneClass": "coterie.discovery.one_class",
     "GroupDiscoveryRegressor": "coterie.discovery.regressor",
     "KNNCriterion": "coterie.ranking.criteria",
@@ -30,6 +31,7 @@ __all__ = [
     "FeatureGroup",
     "FeatureGroups",
     "GroupDiscoveryClassifier",
+    "GroupDiscoveryClassifierCV",
     "GroupDiscoveryOneClass",
     "GroupDiscoveryRegressor",
     "KNNCriterion",
@@ -46,6 +48,7 @@ __all__ = [
 if TYPE_CHECKING:
     from coterie import baselines, data, datasets, metrics, ranking
     from coterie.discovery.classifier import GroupDiscoveryClassifier
+    from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.groups import FeatureGroup, FeatureGroups
     from coterie.discovery.one_class import GroupDiscoveryOneClass
     from coterie.discovery.regressor import GroupDiscoveryRegressor

@@ -196,8 +196,8 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     return None if bool((weight == 1.0).all()) else weight
 
 
-def read_folds(estimator: BaseEstimator, cv: Any, y: np.ndarray, random_state: Any) -> list[np.ndarray]:
-    """Training samples of each fold; a number of folds means shuffled ones, stratified for classifiers."""
+def read_folds(estimator: BaseEstimator, cv: Any, y: np.ndarray, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training and test samples of each fold; a number of folds means shuffled ones, stratified for classifiers."""
     if is_classifier(estimator):
         y = np.unique(y.astype(str), return_inverse=True)[1]  # labels of any kind as numbers
     if isinstance(cv, Integral) and not isinstance(cv, bool):
@@ -210,7 +210,7 @@ def read_folds(estimator: BaseEstimator, cv: Any, y: np.ndarray, random_state: A
         splitter = check_cv(cv, y, classifier=is_classifier(estimator))
     except (TypeError, ValueError) as error:
         raise ValueError(f"cv={cv!r} must be None, a number of folds, or a splitter of scikit-learn's.") from error
-    return [np.asarray(train) for train, _ in splitter.split(np.zeros((len(y), 1)), y)]
+    return [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(np.zeros((len(y), 1)), y)]
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -190,6 +190,14 @@ def test_descent_is_the_sorted_order(rng, centred, standardize):
     assert (np.diff(strength) <= 1e-9 * strength[0]).all()
 
 
+def test_samples_of_weight_zero_do_not_break_ties(rng):
+    X = rng.integers(0, 2, (40, 30)).astype(float)
+    X[:15] = X[:15, :1]  # equal on the first samples
+    weight = np.repeat([1.0, 0.0], [15, 25])
+    absent = by_content(np.arange(30), as_source(X[:15]))
+    np.testing.assert_array_equal(by_content(np.arange(30), as_source(X), weight), absent)
+
+
 def test_order_by_content_does_not_depend_on_position(rng):
     X = rng.standard_normal((20, 6))
     X[:, 4] = X[:, 1]

@@ -69,13 +69,44 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             require_integer("verbose", self.verbose, minimum=0)
 
     def _discover(
-        self, source: FeatureSource, loss: Loss, sample_weight: np.ndarray | None, y: np.ndarray, **known: Any
+        self,
+        source: FeatureSource,
+        loss: Loss,
+        sample_weight: np.ndarray | None,
+        y: np.ndarray,
+        *,
+        n_features: int | None = None,
+        **known: Any,
     ) -> None:
         """Run the cutting-plane loop and set the fitted attributes, those already ``known`` among them.
 
         Nothing is set before everything has gone well.
         """
-        n_features = n_features_wanted(self.n_features_to_select, source.shape[1])
+        if n_features is None:
+            n_features = n_features_wanted(self.n_features_to_select, source.shape[1])
+        loop, fixed = self._loop(source, loss, sample_weight, y, n_features)
+        # Folds may agree on fewer features a round, so the number of rounds is not known with them.
+        report = _RoundReport(self, loop.rule.most_rounds(len(fixed)) if self._voting_cv is None else self.max_rounds, y)
+        loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
+        self._run(loop, fixed, type(self).__name__)
+        with one_blas_thread():
+            state = self._fitted_state(loop)
+        self._warn_if_short(loop, n_features)
+        self._warn_if_inexact(state["prediction_gap_"])
+        self.__dict__.pop("votes_", None)  # of an earlier fit with folds
+        for name, value in {**known, **state}.items():
+            setattr(self, name, value)
+        report.done()
+
+    def _loop(
+        self,
+        source: FeatureSource,
+        loss: Loss,
+        sample_weight: np.ndarray | None,
+        y: np.ndarray,
+        n_features: int | None,
+    ) -> tuple[CuttingPlane, np.ndarray]:
+        """The loop over these data, ready to run, and the features to start it with."""
         n_threads = thread_count(self.n_jobs)
         moments = source.moments(sample_weight, n_threads=n_threads)
         fixed = self._fixed_features(source, moments.norm, n_features)
@@ -84,23 +115,24 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         oracle = self._oracle(source, moments, sample_weight, y, loss.centred, n_threads)
         master = Master(loss, SparseDesign(source.shape[0]) if source.is_sparse else DenseDesign(source.shape[0]))
         rule = StoppingRule(n_features, int(self.n_features_per_round), self.max_rounds, float(self.tol))
-        # Folds may agree on fewer features a round, so the number of rounds is not known with them.
-        report = _RoundReport(self, rule.most_rounds(len(fixed)) if self.cv is None else self.max_rounds, y)
+        return CuttingPlane(oracle, master, rule), fixed
+
+    def _run(self, loop: CuttingPlane, fixed: np.ndarray, title: str) -> None:
+        """Run a loop with its progress shown under a title."""
+        then = loop.on_round
 
         def on_round(entry: Round) -> bool:
             bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
-            return report.round_done(lambda: {**known, **self._fitted_state(loop)})
+            return then is not None and then(entry)
 
-        loop = CuttingPlane(oracle, master, rule, on_round)
-        with one_blas_thread(), RoundProgress(n_features, int(self.verbose), type(self).__name__) as bar:
+        loop.on_round = on_round
+        with one_blas_thread(), RoundProgress(loop.rule.n_features, int(self.verbose), title) as bar:
             loop.run(fixed)
-            state = self._fitted_state(loop)
-        self._warn_if_short(loop, n_features)
-        self._warn_if_inexact(state["prediction_gap_"])
-        self.__dict__.pop("votes_", None)  # of an earlier fit with folds
-        for name, value in {**known, **state}.items():
-            setattr(self, name, value)
-        report.done()
+
+    @property
+    def _voting_cv(self) -> Any:
+        """The folds of embedded cross-validation, or None."""
+        return self.cv
 
     def _oracle(
         self,
@@ -119,10 +151,10 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             "representative": self.representative,
         }
         measure = self._measure(source, moments, sample_weight, n_threads)
-        if self.cv is None:
+        if self._voting_cv is None:
             return Oracle(measure, **options)
         folds = []
-        for train in read_folds(self, self.cv, y, self.random_state):
+        for train, _ in read_folds(self, self._voting_cv, y, self.random_state):
             weight = np.zeros(source.shape[0])
             weight[train] = 1.0 if sample_weight is None else sample_weight[train]
             folds.append(self._measure(source, source.moments(weight, n_threads=n_threads), weight, n_threads))
@@ -155,7 +187,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
         scores = oracle.final_scores(solution.residual)
         groups = assemble_groups(oracle, history, weights, oracle.source.feature_names, scores)
-        model = discovered if self.predict_with == "support" else group_model(loop, groups.members)
+        model = discovered if self.predict_with == "support" else group_model(loop)
         n_features = oracle.source.shape[1]
         return {
             "groups_": groups,

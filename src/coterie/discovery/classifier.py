@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from coterie._validation import class_weights, read_features, read_labels, read_sample_weight, with_callbacks
+from coterie.data.source import FeatureSource
 from coterie.discovery.base import GroupDiscovery
 from coterie.discovery.groups import FeatureGroups
 from coterie.discovery.losses import Loss, OneVsRestHinge, SquaredHinge
 from coterie.discovery.oracle import Representative
+from coterie.discovery.prediction import classes_of
 
 
 class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
@@ -276,17 +278,24 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             The fitted estimator.
         """
         self._check_parameters()
+        source, y, weight, classes, codes = self._read(X, y, sample_weight)
+        self._discover(source, self._loss(classes, codes, weight), weight, y, classes_=classes)
+        return self
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[FeatureSource, np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
+        """Checked data: source, labels, weights, classes, and the number of each sample's class."""
         source, y = read_features(self, X, y)
         weight = read_sample_weight(sample_weight, y)
-        classes, codes = read_labels(y, weight)
+        return source, y, weight, *read_labels(y, weight)
+
+    def _loss(self, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> Loss:
+        """The loss of samples with these weights."""
         loss_weight = class_weights(self.class_weight, classes, codes, weight)
-        loss: Loss
         if len(classes) == 2:
-            loss = SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))
-        else:
-            loss = OneVsRestHinge(codes, len(classes), loss_weight, self.C, bool(self.fit_intercept))
-        self._discover(source, loss, weight, y, classes_=classes)
-        return self
+            return SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))
+        return OneVsRestHinge(codes, len(classes), loss_weight, self.C, bool(self.fit_intercept))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed score of each sample: positive for ``classes_[1]``, or the largest for the predicted class.
@@ -314,5 +323,4 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         labels : ndarray of shape (n_samples,)
         """
         scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else np.argmax(scores, axis=1)
-        return self.classes_[codes]
+        return classes_of(self.classes_, scores)

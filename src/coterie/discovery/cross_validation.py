@@ -55,7 +55,7 @@ class VotingOracle(Oracle):
     def find_block(self, residual: np.ndarray, n_new: int) -> Block:
         """The features with the most votes of the folds that are not correlated with each other on all data."""
         proposals = [
-            fold.choose(ScoredRanking(self.source, strength), n_new)
+            fold.choose(ScoredRanking(self.source, strength, fold.correlation.sample_weight), n_new)
             for fold, strength in zip(self.folds, self._fold_strengths(residual), strict=True)
         ]
         candidates, votes = np.unique(np.concatenate([block.features for block in proposals]), return_counts=True)

@@ -306,7 +306,8 @@ class Oracle:
         if len(best) == 1:
             return int(best[0])
         strength = ranking.strengths(best)
-        return int(in_order(best, strength, TIE * float(strength.max()), self.source)[0][0])
+        tie = TIE * float(strength.max())
+        return int(in_order(best, strength, tie, self.source, self.correlation.sample_weight)[0][0])
 
 
 class _Matches:

@@ -43,9 +43,10 @@ def support_model(loop: CuttingPlane) -> LinearModel:
     return _unscaled(loop.oracle, supports, solution.coef, state.intercept, state.margin, solution.gap)
 
 
-def group_model(loop: CuttingPlane, members: np.ndarray) -> LinearModel:
+def group_model(loop: CuttingPlane) -> LinearModel:
     """A model with the same loss on all members of the groups, with a plain squared norm (ICML 2012, section 4)."""
     oracle = loop.oracle
+    members = np.union1d(oracle.supports, oracle.collect().feature)
     n_samples = oracle.source.shape[0]
     design: Design = SparseDesign(n_samples) if oracle.source.is_sparse else DenseDesign(n_samples)
     design.append(oracle.source.columns(members), oracle.centre(members), oracle.scales(members))
@@ -66,3 +67,8 @@ def _unscaled(
     """Weights of centred and scaled columns as those of the features themselves."""
     original = (coef / oracle.scales(features)[:, None]).T
     return LinearModel(features, original, intercept - original @ oracle.centre(features), margin.copy(), gap)
+
+
+def classes_of(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """The classes that decision values stand for."""
+    return classes[(scores > 0).astype(np.int64) if scores.ndim == 1 else np.argmax(scores, axis=1)]

@@ -79,6 +79,7 @@ class Ranking:
         self.source = source
         self.moments = moments
         self.residual = residual
+        self.sample_weight = sample_weight
         self.centred = centred
         self.scale = scale
         self.reach = reach
@@ -112,7 +113,9 @@ class Ranking:
             low = max(low - tie, 0.0)
             self.needed = low / self._length if self._length > 0.0 else 0.0
             where = positions_between(strength, low, below)
-            yield in_order(where if features is None else features[where], strength[where], tie, self.source)
+            yield in_order(
+                where if features is None else features[where], strength[where], tie, self.source, self.sample_weight
+            )
             below, size = low, min(2 * size, _LARGEST_CHUNK)
 
     def products(self, features: np.ndarray | None) -> np.ndarray:
@@ -168,10 +171,13 @@ class ScoredRanking(Ranking):
         The features.
     strength : ndarray of shape (n_features,)
         Their scores.
+    sample_weight : ndarray of shape (n_samples,) or None
+        The weights that the scores were computed with.
     """
 
-    def __init__(self, source: FeatureSource, strength: np.ndarray) -> None:
+    def __init__(self, source: FeatureSource, strength: np.ndarray, sample_weight: np.ndarray | None) -> None:
         self.source = source
+        self.sample_weight = sample_weight
         self.floor = self.needed = 0.0
         self.n_scored = 0
         self._length = 0.0
@@ -216,7 +222,9 @@ class Reach:
         self.lowest = float(reach.min(initial=np.inf, where=reach > 0.0))
 
 
-def in_order(features: np.ndarray, strength: np.ndarray, tie: float, source: FeatureSource) -> tuple[np.ndarray, np.ndarray]:
+def in_order(
+    features: np.ndarray, strength: np.ndarray, tie: float, source: FeatureSource, sample_weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Sort by strength; the tied ones by content, then by name (or position) where that is equal too."""
     order = np.argsort(-strength, kind="stable")
     features, strength = features[order], strength[order]
@@ -226,17 +234,20 @@ def in_order(features: np.ndarray, strength: np.ndarray, tie: float, source: Fea
             starts.append(i)
     for first, last in zip(starts, [*starts[1:], len(features)], strict=True):
         if last - first > 1:
-            features[first:last] = by_content(features[first:last], source)
+            features[first:last] = by_content(features[first:last], source, sample_weight)
     return features, strength
 
 
-def by_content(features: np.ndarray, source: FeatureSource) -> np.ndarray:
+def by_content(features: np.ndarray, source: FeatureSource, sample_weight: np.ndarray | None = None) -> np.ndarray:
     """Order features by a fingerprint of their values, identical ones by name or position.
 
     The fingerprint is the product with one fixed random vector: different columns differ in it
-    (with probability one), and no accident of storage enters it.
+    (with probability one), and no accident of storage enters it. Samples of weight zero do not enter it either:
+    they are as good as absent.
     """
-    probe = np.random.default_rng(20120626).standard_normal((source.shape[0], 1))
+    used = slice(None) if sample_weight is None else np.flatnonzero(sample_weight)
+    probe = np.zeros((source.shape[0], 1))
+    probe[used] = np.random.default_rng(20120626).standard_normal(probe[used].shape)
     prints = source.products(probe, features=features)[:, 0]
     order = np.argsort(-prints, kind="stable")
     features, prints = features[order], prints[order]
