@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -36,6 +36,7 @@ except ImportError:  # older: no callbacks, everything else works
 __all__ = [
     "CallbackSupportMixin",
     "check_features",
+    "class_codes",
     "class_weights",
     "feature_positions",
     "n_features_wanted",
@@ -48,6 +49,7 @@ __all__ = [
     "require_choice",
     "require_integer",
     "require_real",
+    "source_of",
     "stays_frame",
     "take_columns",
     "take_samples",
@@ -97,6 +99,36 @@ def read_source(estimator: BaseEstimator, X: Any) -> FeatureSource:
     except ValueError as error:
         raise _with_remedy(error) from error
     return as_source(X, getattr(estimator, "feature_names_in_", None))
+
+
+def source_of(X: Any) -> FeatureSource:
+    """Source over the data that a function (not an estimator) was given, checked like those of :func:`read_source`."""
+    if isinstance(X, FeatureSource):
+        return X
+    columns = getattr(X, "columns", None)
+    names = [str(name) for name in columns] if columns is not None else None
+    try:
+        X = check_array(
+            X,
+            dtype=_VALUE_TYPES,
+            accept_sparse=True,
+            accept_large_sparse=True,
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+        )
+    except ValueError as error:
+        raise _with_remedy(error) from error
+    return as_source(X, names)
+
+
+def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of checked labels, and the number of each sample's class, for a function or estimator ``reader``."""
+    if y is None:
+        raise ValueError(f"requires y to be passed, but the target y is None: {reader} learns from labels.")
+    _refuse_missing_labels(y)
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(_Rows(n_samples), labels)
+    return _codes(labels)
 
 
 class _Rows:
@@ -153,6 +185,18 @@ def _with_remedy(error: ValueError) -> ValueError:
 
 def read_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """The classes, and the number of each sample's class."""
+    classes, codes = _codes(y)
+    weight = np.ones(len(y)) if weight is None else weight
+    for code, label in enumerate(classes):
+        mine = weight[codes == code]
+        count = int(np.count_nonzero(mine))
+        if count < 2 and mine.sum() < 2:  # a sample of weight 2 counts as two
+            raise ValueError(f"class {label!r} has {count} sample(s) of positive weight; at least 2 of each class are needed.")
+    return classes, codes
+
+
+def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, at least two, and the number of each sample's class."""
     if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
         check_classification_targets(y)
     try:
@@ -164,12 +208,6 @@ def read_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, n
         codes = np.array([known.index(label) for label in y])
     if len(classes) == 1:
         raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs samples of 2 classes.")
-    weight = np.ones(len(y)) if weight is None else weight
-    for code, label in enumerate(classes):
-        mine = weight[codes == code]
-        count = int(np.count_nonzero(mine))
-        if count < 2 and mine.sum() < 2:  # a sample of weight 2 counts as two
-            raise ValueError(f"class {label!r} has {count} sample(s) of positive weight; at least 2 of each class are needed.")
     return classes, codes
 
 

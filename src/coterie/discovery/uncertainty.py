@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie._numba import read_only, run_chunks
+from coterie._numba import read_only
+from coterie.data.blocks import for_blocks
 from coterie.data.source import Columns, Exemplar, FeatureSource, Moments
 from coterie.discovery.pearson import ROUNDING
 from coterie.kernels import information as kernels
 
-# Columns of a block, about 16 MB of float64 for 2,000 samples; and entries of one, which bounds long columns.
-_BLOCK_FEATURES = 1024
-_BLOCK_ENTRIES = 1 << 24
 # Strong pairs for which a block has room at first; with more it is done again.
 _ROOM = 1 << 14
 
@@ -175,13 +173,7 @@ class SymmetricalUncertainty:
             )  # fmt: skip
 
     def _for_blocks(self, task: Callable[[int, Columns], None]) -> None:
-        """Run a task on all blocks of columns, on threads."""
-        n_samples, n_features = self.source.shape
-        size = max(1, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // max(n_samples, 1)))
-        if self.source.is_sparse:
-            size = max(size, n_features // (16 * self.n_threads) + 1)  # views cost nothing
-        bounds = [*range(0, n_features, size), n_features]
-        run_chunks(lambda start, stop: task(start, self.source.block(start, stop)), bounds, self.n_threads)
+        for_blocks(self.source, task, self.n_threads)
 
 
 class _Features(NamedTuple):
