@@ -17,6 +17,7 @@ LAYERS = [
     ["coterie.selection"],
     ["coterie.discovery.correlation"],
     ["coterie.discovery.pearson", "coterie.discovery.uncertainty", "coterie.discovery.ranking"],
+    ["coterie.filters"],
     ["coterie.discovery.oracle"],
     ["coterie.discovery.cross_validation"],
     ["coterie.discovery.losses", "coterie.discovery.design"],
@@ -33,6 +34,11 @@ LAYERS = [
     ["coterie.ranking.base"],
     ["coterie.ranking"],
     ["coterie.baselines"],
+    ["coterie.redundancy.measures"],
+    ["coterie.redundancy.objective"],
+    ["coterie.redundancy.solver"],
+    ["coterie.redundancy.alm"],
+    ["coterie.redundancy.estimator"],
     ["coterie.datasets", "coterie.metrics"],
     ["coterie.cli", "coterie.__main__"],
 ]
@@ -62,7 +68,7 @@ def imports_of(path):
 
 def test_every_module_has_a_layer():
     homeless = [name_of(p) for p in MODULES if layer_of(name_of(p)) is None]
-    assert homeless == ["coterie", "coterie.discovery"]
+    assert homeless == ["coterie", "coterie.discovery", "coterie.redundancy"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -90,7 +96,7 @@ def test_files_hold_one_idea(path):
 def test_public_names_are_documented_with_examples():
     for name in [name for name in coterie.__all__ if name[0].isupper()]:
         assert ">>> " in getattr(coterie, name).__doc__
-    for module in (coterie.baselines, coterie.datasets, coterie.metrics, coterie.ranking):
+    for module in (coterie.baselines, coterie.datasets, coterie.filters, coterie.metrics, coterie.ranking):
         for name in module.__all__:
             assert ">>> " in getattr(module, name).__doc__, name
 

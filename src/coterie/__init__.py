@@ -15,6 +15,7 @@ _HOMES = {
     "EstimatorCriterion": "coterie.ranking.criteria",
     "FeatureGroup": "coterie.discovery.groups",
     "FeatureGroups": "coterie.discovery.groups",
+    "GlobalRedundancySelector": "coterie.redundancy.estimator",
     "GroupDiscoveryClassifier": "coterie.discovery.classifier",
     "GroupDiscoveryClassifierCV": "coterie.discovery.classifier_cv",
     "GroupDiscoveryOneClass": "coterie.discovery.one_class",
@@ -23,13 +24,14 @@ _HOMES = {
     "LinearSVMCriterion": "coterie.ranking.criteria",
     "RidgeCriterion": "coterie.ranking.criteria",
 }
-_MODULES = ("baselines", "data", "datasets", "metrics", "ranking")
+_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking")
 
 __all__ = [
     "DependencyAwareSelector",
     "EstimatorCriterion",
     "FeatureGroup",
     "FeatureGroups",
+    "GlobalRedundancySelector",
     "GroupDiscoveryClassifier",
     "GroupDiscoveryClassifierCV",
     "GroupDiscoveryOneClass",
@@ -41,18 +43,20 @@ __all__ = [
     "baselines",
     "data",
     "datasets",
+    "filters",
     "metrics",
     "ranking",
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, data, datasets, metrics, ranking
+    from coterie import baselines, data, datasets, filters, metrics, ranking
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.groups import FeatureGroup, FeatureGroups
     from coterie.discovery.one_class import GroupDiscoveryOneClass
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
+    from coterie.redundancy.estimator import GlobalRedundancySelector
 
 
 def __getattr__(name: str) -> Any:

@@ -268,20 +268,21 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     return result * factors[codes]
 
 
-def n_features_wanted(value: Any, n_features: int) -> int | None:
-    """The number of support features asked for; None for ``"auto"``."""
-    if isinstance(value, str):
+def n_features_wanted(value: Any, n_features: int, *, auto: bool = True) -> int | None:
+    """The number of features asked for; None for ``"auto"``, where that has a meaning."""
+    if isinstance(value, str) and auto:
         require_choice("n_features_to_select", value, ("auto",))
         return None
     if isinstance(value, Real) and not isinstance(value, Integral) and not isinstance(value, bool):
         if not 0.0 < float(value) < 1.0:
-            raise ValueError(f"n_features_to_select={value} must be a whole number, a fraction in (0, 1), or 'auto'.")
+            choices = "a whole number, a fraction in (0, 1), or 'auto'" if auto else "a whole number or a fraction in (0, 1)"
+            raise ValueError(f"n_features_to_select={value} must be {choices}.")
         return max(1, int(float(value) * n_features))
     require_integer("n_features_to_select", value, minimum=1)
     if value > n_features:
         raise ValueError(
-            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; choose at most {n_features}, "
-            "or 'auto' to stop at convergence."
+            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; choose at most {n_features}"
+            + (", or 'auto' to stop at convergence." if auto else ".")
         )
     return int(value)
 

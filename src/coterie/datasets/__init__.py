@@ -1,5 +1,6 @@
 """Synthetic data with known groups of features."""
 
+from coterie.datasets.gaussian import make_block_gaussian
 from coterie.datasets.synthetic import make_feature_groups, make_support_affiliated
 
-__all__ = ["make_feature_groups", "make_support_affiliated"]
+__all__ = ["make_block_gaussian", "make_feature_groups", "make_support_affiliated"]

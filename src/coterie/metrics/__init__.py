@@ -1,7 +1,8 @@
 """How good a selection is, apart from its accuracy."""
 
+from coterie.metrics.moves import correct_move_rate
 from coterie.metrics.recovery import group_recovery
-from coterie.metrics.redundancy import redundancy_rate
+from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
 from coterie.metrics.resampling import selection_stability
 from coterie.metrics.stability import (
     group_hamming_stability,
@@ -13,6 +14,7 @@ from coterie.metrics.stability import (
 )
 
 __all__ = [
+    "correct_move_rate",
     "group_hamming_stability",
     "group_recovery",
     "group_tanimoto_stability",
@@ -20,6 +22,7 @@ __all__ = [
     "hamming_stability",
     "redundancy_rate",
     "selection_stability",
+    "squared_redundancy",
     "tanimoto_stability",
     "weighted_consistency",
 ]

@@ -1,0 +1,19 @@
+"""Scores of single features: ``score_func(X, y)`` for ``SelectKBest`` and :class:`coterie.GlobalRedundancySelector`."""
+
+from coterie.filters.fisher import fisher_score
+from coterie.filters.information_gain import information_gain_score
+from coterie.filters.laplacian import laplacian_score
+from coterie.filters.lgd import lgd_score
+from coterie.filters.mcfs import mcfs_score
+from coterie.filters.relieff import relieff_score
+from coterie.filters.variance import variance_score
+
+__all__ = [
+    "fisher_score",
+    "information_gain_score",
+    "laplacian_score",
+    "lgd_score",
+    "mcfs_score",
+    "relieff_score",
+    "variance_score",
+]

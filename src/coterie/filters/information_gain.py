@@ -1,0 +1,73 @@
+"""Information gain: how much a binned feature tells about the class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coterie._numba import read_only, thread_count
+from coterie._validation import class_codes, require_integer, source_of
+from coterie.data.blocks import for_blocks
+from coterie.data.source import Columns
+from coterie.filters.ranges import feature_ranges
+from coterie.kernels import filters as kernels
+
+
+def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | None = None) -> np.ndarray:
+    """Information gain of each feature: the entropy of y minus its entropy given the feature's bin.
+
+    Features are cut into ``n_bins`` bins of equal width over their range, as in ``correlation="su"`` of
+    the group-discovery estimators. In nats.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+        Data; sparse input is not densified.
+    y : array-like of shape (n_samples,)
+        Labels of two or more classes.
+    n_bins : int, default=10
+        Number of bins.
+    n_jobs : int or None, default=None
+        Number of threads; None for all cores the process may use.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_features,)
+        Between 0 (also for constant features) and the entropy of y; higher is better.
+
+    See Also
+    --------
+    sklearn.feature_selection.mutual_info_classif : The same quantity from nearest neighbours, without bins.
+
+    Examples
+    --------
+    >>> from coterie.filters import information_gain_score
+    >>> information_gain_score([[0, 1], [0, 2], [1, 1], [1, 2]], [0, 0, 1, 1]).round(4)
+    array([0.6931, 0.    ])
+    """
+    require_integer("n_bins", n_bins, minimum=2)
+    source = source_of(X)
+    _, codes = class_codes(y, source.shape[0], "information_gain_score")
+    n_threads = thread_count(n_jobs)
+    norm = source.moments(n_threads=n_threads).norm
+    low, high = feature_ranges(source, n_threads)
+    counts = np.bincount(codes)
+    shares = counts / len(codes)
+    entropy = -float(shares @ np.log(shares))
+    gain = np.empty(source.shape[1])
+
+    def look(first: int, columns: Columns) -> None:
+        if isinstance(columns, np.ndarray):
+            kernels.dense_information_gain(
+                read_only(columns.T), read_only(codes), len(counts), low, high, n_bins, entropy, gain, first
+            )
+        else:
+            kernels.csc_information_gain(
+                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
+                read_only(codes), read_only(counts), low, high, n_bins, entropy, gain, first,
+            )  # fmt: skip
+
+    for_blocks(source, look, n_threads)
+    gain[norm == 0.0] = 0.0
+    return gain

@@ -1,0 +1,185 @@
+"""Distances between samples, found block by block of features, and the graph of nearest neighbours.
+
+scikit-learn's nearest neighbours want one float array of all the data; these read a source as it is stored
+(bytes, sparse columns, memory maps) and keep a few hundred rows of distances at a time. Distances closer than
+rounding are equal, and of equally near samples the first comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from coterie._numba import one_blas_thread, read_only, run_chunks
+from coterie.data.blocks import for_blocks
+from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.kernels import graph as kernels
+
+# Samples whose distances to all others are held at a time; fixed, so that threads do not change a sum.
+_PROBES = 128
+_BLOCK_FEATURES = 1024
+# Distances that differ by less than this part of the largest are equal.
+_TIE = 1e-12
+
+Rows = Callable[[np.ndarray, np.ndarray], object]
+
+
+def squared_distances(source: FeatureSource, moments: Moments, task: Rows, n_threads: int) -> None:
+    """Call ``task(samples, distances to all samples)`` with squared Euclidean distances, a few samples at a time."""
+    # Whole numbers are subtracted, so that the distances between samples of whole numbers are exact.
+    shift = np.zeros(source.shape[1]) if source.is_sparse else np.rint(moments.mean)
+
+    def rows(probes: np.ndarray) -> None:
+        products = np.zeros((len(probes), source.shape[0]))
+        norms = np.zeros(source.shape[0])
+        for first, columns in source.blocks(_BLOCK_FEATURES):
+            if isinstance(columns, np.ndarray):
+                block = columns.astype(np.float64) - shift[first : first + columns.shape[1]]
+                products += block[probes] @ block.T
+                norms += np.einsum("ij,ij->i", block, block)
+            else:
+                block = sparse.csr_array(columns).astype(np.float64)
+                products += (block[probes] @ block.T).toarray()
+                norms += np.asarray(block.multiply(block).sum(axis=1)).ravel()
+        distances = norms[probes][:, None] + norms - 2.0 * products
+        np.maximum(distances, 0.0, out=distances)
+        distances[distances < _TIE * norms.max(initial=0.0)] = 0.0
+        task(probes, distances)
+
+    with one_blas_thread():
+        _in_probes(rows, np.arange(source.shape[0]), n_threads)
+
+
+def manhattan_distances(source: FeatureSource, factor: np.ndarray, probes: np.ndarray, task: Rows, n_threads: int) -> None:
+    """Call ``task(samples, distances to all samples)`` with sums of ``factor`` times absolute differences, for some probes."""
+
+    def rows(mine: np.ndarray) -> None:
+        distances, size = np.zeros((len(mine), source.shape[0])), np.zeros(source.shape[0])
+        place = np.full(source.shape[0], -1)
+        place[mine] = np.arange(len(mine))
+        for first, columns in source.blocks(_BLOCK_FEATURES):
+            if isinstance(columns, np.ndarray):
+                kernels.dense_manhattan(read_only(columns.T), mine, factor, first, distances)
+            else:
+                indptr, indices, values = read_only(columns.indptr), read_only(columns.indices), read_only(columns.data)
+                kernels.csc_manhattan(indptr, indices, values, place, factor, first, size, distances)
+        if source.is_sparse:
+            distances += size[mine][:, None] + size
+            np.maximum(distances, 0.0, out=distances)
+        task(mine, distances)
+
+    _in_probes(rows, probes, n_threads)
+
+
+def _in_probes(rows: Callable[[np.ndarray], None], probes: np.ndarray, n_threads: int) -> None:
+    bounds = [*range(0, len(probes), _PROBES), len(probes)]
+    run_chunks(lambda start, stop: rows(probes[start:stop]), bounds, n_threads)
+
+
+def nearest(distances: np.ndarray, candidates: np.ndarray, k: int) -> np.ndarray:
+    """The k nearest of some candidates (sorted indices), nearest first, ties in order of the samples."""
+    mine = distances[candidates]
+    k = min(k, len(mine))
+    if k == 0:
+        return candidates[:0]
+    tie = _TIE * mine.max()
+    farthest = np.partition(mine, k - 1)[k - 1] + tie
+    close = np.flatnonzero(mine <= farthest)
+    steps = mine[close] if tie == 0.0 else np.rint(mine[close] / tie)
+    return candidates[close[np.argsort(steps, kind="stable")[:k]]]
+
+
+class Neighbors(NamedTuple):
+    """Samples next to each sample, one row each, and their squared distances."""
+
+    samples: np.ndarray
+    squared: np.ndarray
+
+
+def nearest_neighbors(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> Neighbors:
+    """The nearest other samples of each sample in the Euclidean distance over all features."""
+    n_samples = source.shape[0]
+    k = min(n_neighbors, n_samples - 1)
+    found = Neighbors(np.empty((n_samples, k), dtype=np.int64), np.empty((n_samples, k)))
+    everyone = np.arange(n_samples)
+
+    def look(probes: np.ndarray, distances: np.ndarray) -> None:
+        for i, row in zip(probes, distances, strict=True):
+            found.samples[i] = nearest(row, np.delete(everyone, i), k)
+            found.squared[i] = row[found.samples[i]]
+
+    squared_distances(source, moments, look, n_threads)
+    return found
+
+
+def heat_graph(neighbors: Neighbors) -> sparse.csr_array:
+    r"""Symmetric graph of neighbours with weights :math:`\exp(-\|x_i - x_h\|^2 / t)`, t the mean over all neighbours."""
+    n_samples, k = neighbors.samples.shape
+    width = float(neighbors.squared.mean()) or 1.0
+    rows = np.repeat(np.arange(n_samples), k)
+    # A weight never vanishes: an edge is an edge.
+    weights = np.maximum(np.exp(-neighbors.squared.ravel() / width), 1e-12)
+    one_way = sparse.csr_array((weights, (rows, neighbors.samples.ravel())), shape=(n_samples, n_samples))
+    return _int32(one_way.maximum(one_way.T))
+
+
+def connect(graph: sparse.csr_array, source: FeatureSource, moments: Moments, n_threads: int) -> sparse.csr_array:
+    """Link the parts of a graph by their nearest samples (with its smallest weight) until it is connected.
+
+    The eigenvectors of a graph in several parts are any mixture of the parts; of a connected one they are
+    well defined.
+    """
+    weight = float(graph.data.min())
+    while True:
+        n_parts, part = connected_components(graph, directed=False)
+        if n_parts == 1:
+            return graph
+        closest, distance = _nearest_outside(part, source, moments, n_threads)
+        links = [min(np.flatnonzero(part == p), key=lambda i: (distance[i], i)) for p in range(n_parts)]
+        link = sparse.csr_array((np.full(n_parts, weight), (links, closest[links])), shape=graph.shape)
+        graph = _int32(graph.maximum(link.maximum(link.T)))
+
+
+def _nearest_outside(
+    part: np.ndarray, source: FeatureSource, moments: Moments, n_threads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each sample the nearest one in another part, and its squared distance."""
+    closest, distance = np.empty(len(part), dtype=np.int64), np.empty(len(part))
+
+    def look(probes: np.ndarray, distances: np.ndarray) -> None:
+        for i, row in zip(probes, distances, strict=True):
+            closest[i] = nearest(row, np.flatnonzero(part != part[i]), 1)[0]
+            distance[i] = row[closest[i]]
+
+    squared_distances(source, moments, look, n_threads)
+    return closest, distance
+
+
+def _int32(graph: sparse.sparray) -> sparse.csr_array:
+    """CSR with the 32-bit indices that scikit-learn asks for."""
+    graph = sparse.csr_array(graph)
+    graph.indices, graph.indptr = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)
+    return graph
+
+
+def variation(source: FeatureSource, graph: sparse.csr_array, squared: bool, n_threads: int) -> np.ndarray:
+    """Variation of all features on a symmetric graph; see :mod:`coterie.kernels.graph`."""
+    result = np.empty(source.shape[1])
+    edges = sparse.csr_array(graph if source.is_sparse else sparse.triu(graph, k=1))
+    indptr, indices, weights = read_only(edges.indptr), read_only(edges.indices), read_only(edges.data)
+
+    def look(first: int, columns: Columns) -> None:
+        if isinstance(columns, np.ndarray):
+            kernels.dense_variation(read_only(columns.T), indptr, indices, weights, squared, result, first)
+        else:
+            kernels.csc_variation(
+                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data), source.shape[0],
+                indptr, indices, weights, squared, result, first,
+            )  # fmt: skip
+
+    for_blocks(source, look, n_threads)
+    return result

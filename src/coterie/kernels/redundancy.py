@@ -1,0 +1,109 @@
+r"""Coordinate descent for global redundancy minimisation.
+
+Minimising :math:`q(z)/s'z`, :math:`q(z) = z'Az`, over the simplex is, up to the length of x, the same as minimising the convex
+
+.. math:: \varphi(x) = \tfrac12 x'Ax - 2\sqrt{(s'x)(1'x)}, \qquad x \ge 0,
+
+whose gradient is :math:`Ax - (s + \tau 1)/\sqrt\tau` with :math:`\tau = s'x/1'x`. One coordinate at a time takes a
+Newton step, cut off at zero; the second derivative of the root is
+:math:`(s_i\,1'x - s'x)^2 / (2 ((s'x)(1'x))^{3/2}) \ge 0`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie._numba import kernel
+
+
+@kernel()
+def _step(value, own, curvature, score, relevance, total):
+    """New value of a coordinate, and how far its optimality condition was from holding (relative)."""
+    root = np.sqrt(relevance * total)
+    pull = (score * total + relevance) / root
+    bend = (score * total - relevance) ** 2 / (2.0 * root * root * root)
+    new = max(0.0, value - (own - pull) / (curvature + bend))
+    if relevance + score * (new - value) < 1e-12 * relevance or total + new - value < 1e-12 * total:
+        new = 0.5 * value  # the last feature that counts must not vanish
+    return new, abs(new - value) * (curvature + bend) / pull
+
+
+@kernel()
+def _add_scaled(target, row, factor):
+    for k in range(target.shape[0]):
+        target[k] += factor * row[k]
+
+
+@kernel()
+def descend(matrix, scores, x, product, tol, max_sweeps):
+    """Sweeps over all coordinates until none moves by more than ``tol``; ``x`` and ``product`` (= matrix x) change.
+
+    Returns the number of sweeps.
+    """
+    relevance, total = 0.0, 0.0
+    for i in range(x.shape[0]):
+        relevance += scores[i] * x[i]
+        total += x[i]
+    for sweep in range(max_sweeps):
+        largest = 0.0
+        for i in range(x.shape[0]):
+            new, violation = _step(x[i], product[i], matrix[i, i], scores[i], relevance, total)
+            change = new - x[i]
+            if change != 0.0:
+                largest = max(largest, violation)
+                relevance += scores[i] * change
+                total += change
+                x[i] = new
+                _add_scaled(product, matrix[i], change)
+        if largest <= tol:
+            return sweep + 1
+    return max_sweeps
+
+
+@kernel(reorder=True)
+def _dot(a, b):
+    total = 0.0
+    for k in range(a.shape[0]):
+        total += a[k] * b[k]
+    return total
+
+
+@kernel()
+def descend_implicit(rows, scores, scatter, x, degree, indptr, indices, strength, sums, tol, max_sweeps):
+    r"""The same without the matrix, for features of unit length in ``rows``.
+
+    There :math:`(Ax)_i = f_i'Mf_i` with :math:`M = \sum_i x_i f_i f_i'`. ``scatter`` (M) and ``x`` change. Prior groups
+    come as the ``indptr`` and ``indices`` of each feature's groups, the sum of the sizes of these (``degree``), and the
+    sum of x over each group (``sums``, which changes).
+    """
+    n_samples = rows.shape[1]
+    relevance, total = 0.0, 0.0
+    for i in range(x.shape[0]):
+        relevance += scores[i] * x[i]
+        total += x[i]
+    for sweep in range(max_sweeps):
+        largest = 0.0
+        for i in range(x.shape[0]):
+            feature = rows[i]
+            own = 0.0
+            for k in range(n_samples):
+                own += feature[k] * _dot(scatter[k], feature)
+            curvature = 1.0 + strength * degree[i]
+            own += strength * degree[i] * x[i]
+            for p in range(indptr[i], indptr[i + 1]):
+                own -= strength * sums[indices[p]]
+                curvature -= strength
+            new, violation = _step(x[i], own, curvature, scores[i], relevance, total)
+            change = new - x[i]
+            if change != 0.0:
+                largest = max(largest, violation)
+                relevance += scores[i] * change
+                total += change
+                x[i] = new
+                for k in range(n_samples):
+                    _add_scaled(scatter[k], feature, change * feature[k])
+                for p in range(indptr[i], indptr[i + 1]):
+                    sums[indices[p]] += change
+        if largest <= tol:
+            return sweep + 1
+    return max_sweeps

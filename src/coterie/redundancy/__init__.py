@@ -1,0 +1,1 @@
+"""Global redundancy minimisation (GRM)."""

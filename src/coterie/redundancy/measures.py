@@ -1,0 +1,228 @@
+r"""Redundancy between the candidates: the matrix A of the problem, as its products and small parts of it.
+
+:class:`SquaredCosine` never holds more of A than is asked for. With unit-length centred features F and weights z on
+a support S, :math:`(Az)_i = \sum_{j \in S} (f_i'f_j)^2 z_j = f_i' M f_i` with
+:math:`M = F_S\,\mathrm{diag}(z_S)\,F_S'`: the second form is cheaper when S is larger than the number of samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from coterie._numba import run_chunks
+from coterie.data.source import FeatureSource, Moments
+from coterie.discovery.uncertainty import SymmetricalUncertainty
+
+# Candidates of a block of a pass; and the entries of one, which bounds long columns.
+_BLOCK_FEATURES = 1024
+_BLOCK_ENTRIES = 1 << 22
+# Largest number of candidates for measures that need the matrix of all pairs (800 MB).
+LARGEST_MATRIX = 10_000
+# A matrix is positive semidefinite when no eigenvalue is below minus this part of the largest.
+_ROUNDING = 1e-9
+
+
+class Redundancy(Protocol):
+    """What the solver asks of a positive semidefinite matrix A of the candidates."""
+
+    @property
+    def size(self) -> int:
+        """Number of candidates."""
+        ...
+
+    def within(self, candidates: np.ndarray) -> np.ndarray:
+        """The matrix between a few candidates."""
+        ...
+
+    def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``A z`` for all candidates, z being ``weights`` on ``support`` and zero elsewhere."""
+        ...
+
+
+class SquaredCosine:
+    """Squared cosine of the centred features (eq. 2 of the paper), that is, the squared Pearson correlation.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        The features.
+    moments : Moments
+        Their moments.
+    features : ndarray of shape (n_candidates,)
+        The candidates, none of them constant.
+    n_threads : int, default=1
+        Number of threads.
+    """
+
+    def __init__(self, source: FeatureSource, moments: Moments, features: np.ndarray, n_threads: int = 1) -> None:
+        self.source = source
+        self.moments = moments
+        self.features = features
+        self.n_threads = n_threads
+        self.n_samples = source.shape[0]
+        self._by_place = np.argsort(features, kind="stable")  # passes go in order of storage
+
+    @property
+    def size(self) -> int:
+        """Number of candidates."""
+        return len(self.features)
+
+    def unit_columns(self, candidates: np.ndarray) -> np.ndarray:
+        """Centred columns of unit length, in F order."""
+        chosen = self.features[candidates]
+        columns = self.source.columns(chosen)
+        dense = columns if isinstance(columns, np.ndarray) else columns.toarray(order="F")
+        return self._unit(dense, chosen)
+
+    def within(self, candidates: np.ndarray) -> np.ndarray:
+        """The matrix between a few candidates."""
+        if self.source.is_sparse:
+            chosen = self.features[candidates]
+            columns = sparse.csc_array(self.source.columns(chosen), dtype=np.float64)
+            means = self.moments.mean[chosen]
+            products = (columns.T @ columns).toarray() - self.n_samples * np.outer(means, means)
+            products /= self.moments.norm[chosen]
+            products /= self.moments.norm[chosen][:, None]
+        else:
+            unit = self.unit_columns(candidates)
+            products = unit.T @ unit
+        np.clip(products, -1.0, 1.0, out=products)
+        products *= products
+        np.fill_diagonal(products, 1.0)
+        return products
+
+    def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``A z`` for all candidates, block by block."""
+        result = np.empty(self.size)
+        part = self._sparse_part(support, weights) if self.source.is_sparse else self._dense_part(support, weights)
+        size = max(16, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // self.n_samples))
+
+        def block(start: int, stop: int) -> None:
+            places = self._by_place[start:stop]
+            chosen = self.features[places]
+            first, last = int(chosen[0]), int(chosen[-1]) + 1
+            whole = last - first == len(chosen)
+            result[places] = part(self.source.block(first, last) if whole else self.source.columns(chosen), chosen)
+
+        run_chunks(block, [*range(0, self.size, size), self.size], self.n_threads)
+        return result
+
+    def _unit(self, columns: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        unit = columns.astype(np.float64, order="F")
+        unit -= self.moments.mean[chosen]
+        unit /= self.moments.norm[chosen]
+        return unit
+
+    def _dense_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Any, np.ndarray], np.ndarray]:
+        few = self.unit_columns(support)
+        if len(support) < self.n_samples:
+
+            def from_support(columns: Any, chosen: np.ndarray) -> np.ndarray:
+                products = few.T @ self._unit(columns, chosen)
+                products *= products
+                return weights @ products
+
+            return from_support
+        scatter = (few * weights) @ few.T
+
+        def from_scatter(columns: Any, chosen: np.ndarray) -> np.ndarray:
+            unit = self._unit(columns, chosen)
+            products = scatter @ unit
+            products *= unit
+            return products.sum(axis=0)
+
+        return from_scatter
+
+    def _sparse_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Any, np.ndarray], np.ndarray]:
+        r"""Centring by hand: :math:`\sum_j z_j (g_{ij} - n\mu_i\mu_j)^2 / \|f_j\|^2` from the sparse products g."""
+        mine = self.features[support]
+        few = sparse.csr_array(self.source.columns(mine), dtype=np.float64)
+        means, scaled = self.moments.mean[mine], weights / self.moments.norm[mine] ** 2
+
+        def from_products(columns: Any, chosen: np.ndarray) -> np.ndarray:
+            products = sparse.csr_array(columns.T.astype(np.float64) @ few)
+            centre = self.n_samples * self.moments.mean[chosen]
+            linear = products @ (scaled * means)
+            products.data *= products.data
+            total = products @ scaled - 2.0 * centre * linear + centre**2 * (scaled @ means**2)
+            return np.maximum(total, 0.0) / self.moments.norm[chosen] ** 2
+
+        return from_products
+
+
+class MatrixRedundancy:
+    """A given positive semidefinite matrix.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_candidates, n_candidates)
+        The matrix, already checked.
+    """
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    @property
+    def size(self) -> int:
+        """Number of candidates."""
+        return len(self.matrix)
+
+    def within(self, candidates: np.ndarray) -> np.ndarray:
+        """The matrix between a few candidates."""
+        return self.matrix[np.ix_(candidates, candidates)]
+
+    def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """``A z`` for all candidates."""
+        return np.asarray(self.matrix[:, support] @ weights)
+
+
+def mutual_information(source: FeatureSource, moments: Moments, features: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    r"""Matrix of :math:`I(f_i; f_j) / \sqrt{H(f_i) H(f_j)}` on ten bins of equal width; its diagonal is 1.
+
+    Divided by the entropies, since a feature of low entropy would otherwise be redundant with nothing, itself
+    included. Matrices of mutual information are not positive semidefinite as a rule, though nearly so: the
+    diagonal is raised by what the smallest eigenvalue lacks.
+    """
+    measure = SymmetricalUncertainty(source, moments, n_threads=n_threads)
+    matrix = measure.between(features, features)
+    entropy = measure.entropy[features]
+    safe = np.where(entropy > 0, entropy, 1.0)
+    matrix *= 0.5 * (entropy[:, None] + entropy) / np.sqrt(np.outer(safe, safe))
+    matrix = 0.5 * (matrix + matrix.T)
+    np.fill_diagonal(matrix, 1.0)
+    lowest = float(np.linalg.eigvalsh(matrix)[0])
+    if lowest < 0.0:
+        matrix[np.diag_indices_from(matrix)] += (1.0 + _ROUNDING) * -lowest
+    return matrix
+
+
+def checked_matrix(matrix: Any, n_features: int, origin: str) -> np.ndarray:
+    """A float64 matrix that is square, finite, symmetric and positive semidefinite, or an error that says what it is not."""
+    try:
+        result = np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{origin} must be a matrix of numbers: {error}.") from error
+    if result.ndim != 2 or result.shape[0] != result.shape[1]:
+        raise ValueError(f"{origin} must be a square matrix of features by features, got shape {result.shape}.")
+    if len(result) != n_features:
+        raise ValueError(f"{origin} has shape {result.shape}, but there are {n_features} features.")
+    bad = np.argwhere(~np.isfinite(result))
+    if len(bad):
+        raise ValueError(f"{origin} contains NaN or infinity, first between features {bad[0][0]} and {bad[0][1]}.")
+    scale = float(np.abs(result).max(initial=0.0))
+    uneven = np.argwhere(np.abs(result - result.T) > 1e-8 * scale)
+    if len(uneven):
+        i, j = uneven[0]
+        raise ValueError(f"{origin} is not symmetric: {result[i, j]:g} and {result[j, i]:g} between features {i} and {j}.")
+    result = 0.5 * (result + result.T)
+    values = np.linalg.eigvalsh(result)
+    if values[0] < -_ROUNDING * max(values[-1], 0.0) or values[-1] <= 0.0:
+        raise ValueError(
+            f"{origin} is not positive semidefinite (smallest eigenvalue {values[0]:.3g}, largest {values[-1]:.3g}), so the "
+            "problem would not be convex. Square absolute correlations, or add the missing amount to the diagonal."
+        )
+    return result

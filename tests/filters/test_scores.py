@@ -1,0 +1,289 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from coterie.data import as_source
+from coterie.filters import (
+    SCORES,
+    fisher_score,
+    information_gain_score,
+    laplacian_score,
+    lgd_score,
+    mcfs_score,
+    relieff_score,
+    variance_score,
+)
+from tests.conftest import sparse_counts
+from tests.filters import naive_scores
+
+NAIVE = {
+    "variance": naive_scores.variance,
+    "lgd": naive_scores.lgd,
+    "laplacian": naive_scores.laplacian,
+    "fisher": naive_scores.fisher,
+    "relieff": naive_scores.relieff,
+    "information_gain": naive_scores.information_gain,
+}
+NAMES = list(SCORES)
+
+
+@pytest.fixture
+def data(rng):
+    y = np.array(["ant", "bee", "cow"])[rng.integers(0, 3, 70)]
+    X = rng.standard_normal((70, 12)) + 2.0
+    X[:, 3] += 2 * (y == "bee")
+    X[:, 5] -= y == "cow"
+    return X, y
+
+
+@pytest.mark.parametrize("name", NAIVE)
+def test_definition(name, data):
+    X, y = data
+    np.testing.assert_allclose(SCORES[name].function(X, y), NAIVE[name](X, y), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAIVE)
+def test_definition_on_sparse_data(name, rng):
+    """Negative values among the zeros; distances are distinct, so that no tie decides."""
+    X = rng.standard_normal((60, 20)) * (rng.random((60, 20)) < 0.3)
+    X[:, 0] = rng.standard_normal(60)
+    y = rng.integers(0, 3, 60)
+    X[:, 4] *= 1 + y
+    scores = SCORES[name].function(sparse.csc_array(X), y)
+    np.testing.assert_allclose(scores, NAIVE[name](X, y), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ["F", "float32", "csc", "csr", "list", "source", "threads", "frame"])
+def test_any_form_of_data(name, form, rng):
+    X, y = sparse_counts(rng, 60, 40, density=0.3)
+    X[:, 0] = rng.permutation(60)  # distances of whole numbers tie now and then: in all forms alike
+    expected = SCORES[name].function(X, y, n_jobs=1)
+    options = {}
+    if form == "frame":
+        X = pytest.importorskip("pandas").DataFrame(X)
+    elif form == "threads":
+        options = {"n_jobs": 3}
+    else:
+        X = {
+            "F": np.asfortranarray,
+            "float32": lambda X: X.astype(np.float32),
+            "csc": sparse.csc_array,
+            "csr": sparse.csr_matrix,
+            "list": lambda X: X.tolist(),
+            "source": as_source,
+        }[form](X)
+    np.testing.assert_allclose(SCORES[name].function(X, y, **options), expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bytes_are_used_as_they_are(name, rng):
+    X = rng.integers(-3, 4, (50, 15)).astype(np.int8)
+    y = rng.integers(0, 2, 50)
+    np.testing.assert_allclose(SCORES[name].function(X, y), SCORES[name].function(X.astype(float), y), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_order_of_columns_and_samples(name, data, rng):
+    X, y = data
+    X[:, 7] = X[:, 3]
+    expected = SCORES[name].function(X, y)
+    columns = rng.permutation(X.shape[1])
+    scores = SCORES[name].function(X[:, columns], y)
+    np.testing.assert_allclose(scores, expected[columns], rtol=1e-6)
+    assert scores[list(columns).index(3)] == pytest.approx(scores[list(columns).index(7)])
+    rows = rng.permutation(len(X))
+    scores = SCORES[name].function(X[rows], y[rows])
+    np.testing.assert_allclose(scores, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
+def test_constant_features(name, kind, data):
+    X, y = data
+    X[:, 2], X[:, 8] = 0.1, 0.0
+    scores = SCORES[name].function(kind(X), y)
+    assert scores[2] == scores[8] == 0.0
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_as_a_score_func_of_scikit_learn(name, data):
+    X, y = data
+    model = make_pipeline(SelectKBest(SCORES[name].function, k=4), LogisticRegression()).fit(X, y)
+    assert model[0].transform(X).shape == (70, 4)
+    np.testing.assert_allclose(model[0].scores_, SCORES[name].function(X, y))
+
+
+def test_fisher_is_the_f_statistic(data):
+    X, y = data
+    np.testing.assert_allclose(fisher_score(X, y), f_classif(X, y)[0] * 2 / 67)
+
+
+def test_fisher_of_perfect_features():
+    X = np.array([[0, 5.0, 0.1], [0, 5.0, 0.4], [1, 5.0, 0.2], [1, 5.0, 0.9]])
+    scores = fisher_score(X, [0, 0, 1, 1])
+    assert scores[0] == pytest.approx(1e10)
+    assert scores[1] == 0.0
+
+
+def test_fisher_with_many_classes(rng):
+    X, y = rng.standard_normal((120, 5)), np.repeat(np.arange(40), 3)
+    np.testing.assert_allclose(fisher_score(X, y), naive_scores.fisher(X, y))
+
+
+def test_lgd_of_few_values(rng):
+    """Bits have no local variance in value; the steps between ranks make the score that of the variance."""
+    X = (rng.random((100, 6)) < np.linspace(0.1, 0.6, 6)).astype(float)
+    ratio = lgd_score(X) / variance_score(X)
+    np.testing.assert_allclose(ratio, ratio[0])
+    np.testing.assert_allclose(lgd_score(sparse.csc_array(X)), lgd_score(X))
+
+
+def test_lgd_of_two_values_by_hand():
+    X = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]]).T
+    # Four windows of five hold j ones, j = 1..4: scatter j (5 - j) / 5; the whole scatter is 2.5.
+    assert lgd_score(X) == pytest.approx(2.5 / (0.8 + 1.2 + 1.2 + 0.8))
+
+
+def test_laplacian_by_hand():
+    """Two pairs of samples far apart: each sample's neighbour is its twin, and all weights are equal."""
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]])
+    # f1 is constant along edges; f2 changes along both: f'Lf = 2 w, f'Df = 4 w / 4.
+    np.testing.assert_allclose(laplacian_score(X, n_neighbors=1), [1.0, 1.0 - 2.0])
+
+
+def test_relieff_by_hand():
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]])
+    y = [0, 0, 1, 1]
+    # Hit: the other of the class, at distance 1 in the second feature; nearest miss: equal in the second.
+    np.testing.assert_allclose(relieff_score(X, y, n_neighbors=1), [1.0, -1.0])
+
+
+def test_relieff_probes(data):
+    X, y = data
+    some = relieff_score(X, y, n_probes=20, random_state=3)
+    np.testing.assert_array_equal(some, relieff_score(X, y, n_probes=20, random_state=3))
+    probes = np.sort(np.random.RandomState(3).choice(70, 20, replace=False))
+    np.testing.assert_allclose(some, naive_scores.relieff(X, y, probes=probes))
+
+
+def test_relieff_with_a_class_of_one(rng):
+    X, y = rng.standard_normal((20, 4)), np.array([0] * 10 + [1] * 9 + [2])
+    np.testing.assert_allclose(relieff_score(X, y), naive_scores.relieff(X, y))
+
+
+def test_mcfs_path_is_that_of_all_features(rng):
+    """The path on few features with checks equals scikit-learn's on all."""
+    from sklearn.linear_model import lars_path
+
+    from coterie.filters.mcfs import _path_end
+
+    X = rng.standard_normal((40, 300))
+    source = as_source(X)
+    moments = source.moments()
+    response = rng.standard_normal(40)
+    response -= response.mean()
+    features, coef = _path_end(source, moments, np.arange(300), response, 8, 1)
+    unit = (X - moments.mean) / moments.norm
+    expected = lars_path(unit, response, method="lar", max_iter=8)[2][:, -1]
+    full = np.zeros(300)
+    full[features] = coef
+    np.testing.assert_allclose(full, expected, atol=1e-10)
+    assert len(features) < 300
+
+
+def test_mcfs_of_a_graph_in_parts(rng):
+    """Three clusters far apart: the eigenvectors tell them apart, and so do the features that are chosen."""
+    X = rng.standard_normal((90, 10))
+    X[:30, 1] += 60
+    X[30:60, 2] += 60
+    scores = mcfs_score(X, n_clusters=2, n_neighbors=3, n_nonzero=2)
+    assert set(np.argsort(-scores)[:2]) == {1, 2}
+
+
+def test_mcfs_finds_late_features(rng):
+    """A feature that is weak alone enters once others are in: the first working set must not decide."""
+    hidden = rng.standard_normal((60, 1))
+    noise = rng.standard_normal((60, 400))
+    X = np.hstack([hidden + 0.5 * noise[:, :200], noise[:, 200:]])
+    from coterie.filters.mcfs import _path_end
+
+    source = as_source(X)
+    moments = source.moments()
+    response = (hidden[:, 0] - hidden.mean()) + 0.3 * (noise[:, 300] - noise[:, 300].mean())
+    features, coef = _path_end(source, moments, np.arange(400), response, 3, 1)
+    from sklearn.linear_model import lars_path
+
+    unit = (X - moments.mean) / moments.norm
+    expected = lars_path(unit, response, method="lar", max_iter=3)[2][:, -1]
+    np.testing.assert_array_equal(np.sort(features[coef != 0]), np.flatnonzero(expected))
+
+
+def test_information_gain_bins(data):
+    X, y = data
+    np.testing.assert_allclose(information_gain_score(X, y, n_bins=3), naive_scores.information_gain(X, y, 3))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_missing_values(name, data):
+    X, y = data
+    X[4, 6] = np.nan
+    for form in (X, sparse.csc_array(X)):
+        with pytest.raises(ValueError, match=r"1 NaN or infinite value\(s\).*sample 4 of feature 6"):
+            SCORES[name].function(form, y)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if SCORES[name].supervised])
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, "requires y to be passed"),
+        ([1] * 70, "one class only"),
+        ([0, 1], "inconsistent numbers of samples"),
+        ([None] + ["a", "b", "c"] * 23, "1 label.s. are missing"),
+        (np.linspace(0, 1, 70), "Unknown label type"),
+    ],
+)
+def test_bad_labels(name, labels, message, data):
+    with pytest.raises(ValueError, match=message):
+        SCORES[name].function(data[0], labels)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not SCORES[name].supervised])
+def test_labels_are_not_needed(name, data):
+    X, y = data
+    np.testing.assert_array_equal(SCORES[name].function(X), SCORES[name].function(X, y))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, y: lgd_score(X, n_neighbors=1),
+        lambda X, y: laplacian_score(X, n_neighbors=0),
+        lambda X, y: mcfs_score(X, n_clusters=0),
+        lambda X, y: mcfs_score(X, n_nonzero=1.5),
+        lambda X, y: relieff_score(X, y, n_neighbors=0),
+        lambda X, y: relieff_score(X, y, n_probes=71),
+        lambda X, y: information_gain_score(X, y, n_bins=1),
+    ],
+)
+def test_bad_parameters(call, data):
+    with pytest.raises(ValueError, match=r"n_\w+="):
+        call(*data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text(name, data):
+    with pytest.raises(ValueError, match="Features must be numbers"):
+        SCORES[name].function([["a", "b"], ["c", "d"]], [0, 1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_samples_and_one_feature(name):
+    scores = SCORES[name].function([[0.0], [1.0]], [0, 1])
+    assert scores.shape == (1,)
+    assert np.isfinite(scores).all()
