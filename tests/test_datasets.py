@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie.datasets import make_feature_groups, make_support_affiliated
+from coterie.datasets import make_block_gaussian, make_feature_groups, make_support_affiliated
 from tests import naive
 
 
@@ -40,9 +40,31 @@ def test_noise_flips_labels():
     assert 0.1 < (clean != (data.y > 0)).mean() < 0.5
 
 
+def test_block_gaussian():
+    data = make_block_gaussian(4000, 4, 5, correlation=0.6, random_state=2)
+    assert data.X.shape == (4000, 20)
+    assert np.bincount(data.y + 1).tolist() == [2000, 0, 2000]
+    np.testing.assert_allclose(data.X[data.y > 0].mean(axis=0) - data.X[data.y < 0].mean(axis=0), data.shift, atol=0.15)
+    C = naive.correlation(data.X - np.outer(data.y / 2, data.shift))
+    member = np.zeros(20, dtype=int)
+    for g, group in enumerate(data.groups):
+        assert len(group) == 5
+        assert (np.abs(data.shift[group.affiliated]) <= np.abs(data.shift[group.support])).all()
+        member[group.members] = g
+    same = member[:, None] == member
+    np.testing.assert_allclose(C, np.where(np.eye(20), 1.0, 0.6 * same), atol=0.08)
+    np.testing.assert_array_equal(
+        make_block_gaussian(50, 4, 5, random_state=2).X, make_block_gaussian(50, 4, 5, random_state=2).X
+    )
+    ordered = make_block_gaussian(50, 3, 2, shuffle=False, random_state=0)
+    assert sorted(tuple(sorted(group.members)) for group in ordered.groups) == [(0, 1), (2, 3), (4, 5)]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: make_block_gaussian(correlation=1.0), "correlation=1.0"),
+        (lambda: make_block_gaussian(1), "n_samples=1"),
         (lambda: make_support_affiliated(10, 100, n_true=11), "n_true=11"),
         (lambda: make_support_affiliated(10, 100, n_true=73), "n_true=73"),
         (lambda: make_support_affiliated(10, 20), "n_features=20"),

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from coterie import FeatureGroup
-from coterie.metrics import group_recovery, redundancy_rate
+from coterie.metrics import correct_move_rate, group_recovery, redundancy_rate, squared_redundancy
 
 TRUTH = [FeatureGroup(0, [1, 2]), FeatureGroup(3, [4]), FeatureGroup(5, [])]
 
@@ -39,3 +39,22 @@ def test_redundancy_rate(rng):
     assert redundancy_rate(X, [1, 3]) == pytest.approx(C[1, 3])
     assert redundancy_rate(sparse.csr_array(X), [1, 3]) == pytest.approx(C[1, 3])
     assert redundancy_rate(X, [2]) == 0.0
+    assert squared_redundancy(X[:, :4]) == pytest.approx((pairs**2).mean())
+    assert squared_redundancy(X) == pytest.approx((pairs**2).sum() / 10)
+    assert squared_redundancy(sparse.csr_array(X), [1, 3]) == pytest.approx(C[1, 3] ** 2)
+    assert squared_redundancy(X, [2]) == 0.0
+
+
+def test_correct_move_rate():
+    before = [1, 2, 3, 4, 5, 6]
+    after = [1, 5, 2, 6, 3, 4]
+    # Differences of the pairs: 0-2 from 2 to 1, 1-3 from 2 to 1, 4-5 from 1 to 1 (not smaller).
+    assert correct_move_rate(before, after, [[0, 2], [1, 3], [4, 5]]) == pytest.approx(2 / 3)
+    assert correct_move_rate(before, after, [FeatureGroup(0, [2]), FeatureGroup(4, [])]) == 1.0
+    assert correct_move_rate(before, after, [[0, 2, 4]]) == 1.0  # from 4 to 2
+    with pytest.raises(ValueError, match="nothing to move"):
+        correct_move_rate(before, after, [[3]])
+    with pytest.raises(ValueError, match=r"groups\[1\]"):
+        correct_move_rate(before, after, [[0, 1], [0, 6]])
+    with pytest.raises(ValueError, match="one length"):
+        correct_move_rate(before, after[:5], [[0, 1]])

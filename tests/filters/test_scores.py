@@ -7,7 +7,6 @@ from sklearn.pipeline import make_pipeline
 
 from coterie.data import as_source
 from coterie.filters import (
-    SCORES,
     fisher_score,
     information_gain_score,
     laplacian_score,
@@ -16,6 +15,7 @@ from coterie.filters import (
     relieff_score,
     variance_score,
 )
+from coterie.filters.registry import SCORES
 from tests.conftest import sparse_counts
 from tests.filters import naive_scores
 

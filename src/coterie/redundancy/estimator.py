@@ -335,7 +335,7 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
             if _is(self.redundancy, "precomputed"):  # its rows are in the order of its columns
                 parts.append(features[np.argsort(-scores[features], kind="stable")])
             elif len(features):
-                parts.append(in_order(features, scores[features], TIE * float(scores.max()), source)[0])
+                parts.append(in_order(features, scores[features], TIE * float(scores.max()), source, None)[0])
         return np.concatenate(parts)
 
     def _pool(self, order: np.ndarray, scores: np.ndarray, usable: np.ndarray, n_selected: int) -> np.ndarray:

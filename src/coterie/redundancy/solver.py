@@ -22,6 +22,8 @@ _FIRST = 512
 # unless there are too many samples for that.
 _LARGEST_MATRIX = 8192
 _MOST_SAMPLES = 4096
+# Two candidates are copies when their redundancy is less than this part below that with themselves.
+_COPY = 1e-12
 # Sweeps of one call of coordinate descent.
 _SWEEPS = 500
 # Attempts to solve for the support exactly: each drops the candidates that leave it.
@@ -89,7 +91,7 @@ def _restricted(objective: Objective, working: np.ndarray, weights: np.ndarray, 
     length = 2.0 * np.sqrt(scores @ weights) / (weights @ product)
     x = length * weights
     kernels.descend(matrix, scores, x, length * product, precision, _SWEEPS)
-    return _polish(matrix, scores, x / x.sum())
+    return _polish(matrix, scores, _merge_copies(matrix, x / x.sum()))
 
 
 def _implicit(
@@ -112,6 +114,17 @@ def _implicit(
     x, scatter, sums = length * weights, length * scatter, length * sums
     kernels.descend_implicit(rows, scores, scatter, x, degree, indptr, indices, strength, sums, precision, _SWEEPS)
     return x / x.sum()
+
+
+def _merge_copies(matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Move the weight of copies (rows that are equal) to the first of them, which has the best score: no loss, and unique."""
+    support = np.flatnonzero(weights)
+    small = matrix[np.ix_(support, support)]
+    size = np.diag(small)
+    first = np.argmax(small >= (1.0 - _COPY) * np.maximum(size[:, None], size), axis=1)
+    result = np.zeros(len(weights))
+    np.add.at(result, support[first], weights[support])
+    return result
 
 
 def _polish(matrix: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -1,0 +1,136 @@
+"""One clear error for each wrong input."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from coterie import GlobalRedundancySelector
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((30, 6))
+y = np.arange(30) % 2
+A = np.corrcoef(X.T) ** 2
+
+
+def scores_with(value):
+    scores = np.ones(6)
+    scores[4] = value
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"score_func": scores_with(np.nan)}, "1 NaN score.*first to feature 4.*Give every feature a score"),
+        ({"score_func": scores_with(np.inf)}, "1 infinite score.*feature 4"),
+        ({"score_func": scores_with(-0.1)}, "1 negative score.*feature 4.*Clip the scores at 0"),
+        ({"score_func": lambda X, y: -X.var(axis=0)}, "6 negative score"),
+        ({"score_func": np.zeros(6)}, "All scores are 0"),
+        ({"score_func": np.ones(5)}, r"scores of shape \(5,\), but X has 6 features"),
+        ({"score_func": lambda X, y: 1.0}, r"scores of shape \(\)"),
+        ({"score_func": ["a"] * 6}, "must give numbers"),
+        ({"score_func": "fischer"}, "score_func='fischer' must be one of 'fisher'"),
+        ({"n_features_to_select": 7}, r"n_features_to_select=7 is more than the 6 feature\(s\) of X; choose at most 6\.$"),
+        ({"n_features_to_select": 0}, "n_features_to_select=0"),
+        ({"n_features_to_select": 1.5}, "whole number or a fraction"),
+        ({"n_features_to_select": "auto"}, "n_features_to_select='auto' must be a whole number"),
+        ({"n_candidates": 1}, "n_candidates=1 is less than the 2 features to select"),
+        ({"n_candidates": 0}, "n_candidates=0"),
+        ({"n_candidates": "all"}, "n_candidates='all'"),
+        ({"redundancy": "cosine"}, "redundancy='cosine' must be one of"),
+        ({"redundancy": None}, "redundancy=None must be one of"),
+        ({"redundancy": A[:5]}, "must be a square matrix"),
+        ({"redundancy": A[:5, :5]}, r"redundancy has shape \(5, 5\), but there are 6 features"),
+        ({"redundancy": A + np.triu(np.ones((6, 6)))}, "is not symmetric"),
+        ({"redundancy": A - 0.9 * np.eye(6)}, "is not positive semidefinite.*smallest eigenvalue -0"),
+        ({"redundancy": np.where(np.eye(6), 1, np.nan)}, "contains NaN or infinity, first between features 0 and 1"),
+        ({"redundancy": lambda X: np.ones((3, 4))}, "must be a square matrix"),
+        ({"redundancy": lambda X: -np.eye(6)}, "The matrix that redundancy returned is not positive semidefinite"),
+        ({"redundancy": lambda X: np.diag([1.0, 1, 0, 1, 1, 1])}, "redundancy of 0 with itself"),
+        ({"redundancy": "precomputed"}, "pass an array of scores"),
+        ({"groups": [[0, 6]]}, r"groups\[0\] has index 6, but X has 6 features"),
+        ({"groups": [[0, 1], ["a", "b"]]}, r"groups\[1\] has names, but X has none"),
+        ({"groups": [[1, 1]]}, r"groups\[0\] names a feature twice"),
+        ({"groups": 3}, "groups must be"),
+        ({"group_strength": 0}, "group_strength=0"),
+        ({"method": "newton"}, "method='newton'"),
+        ({"tol": 0}, "tol=0"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"n_jobs": 1.5}, "n_jobs=1.5"),
+    ],
+)
+def test_wrong_parameters(options, message):
+    model = GlobalRedundancySelector(**{"n_features_to_select": 2, **options})
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "scores_")
+
+
+def test_groups_with_unknown_names():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"groups\[0\] names 'z', which is not a feature of X"):
+        GlobalRedundancySelector("variance", 2, groups=[["a", "z"]]).fit(pd.DataFrame(X, columns=list("abcdef")))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (A[:5], "must be a square matrix"),
+        (A - 0.9 * np.eye(6), "X, the redundancy matrix, is not positive semidefinite"),
+        (-np.eye(6), "not positive semidefinite"),
+    ],
+)
+def test_wrong_precomputed_matrix(data, message):
+    with pytest.raises(ValueError, match=message):
+        GlobalRedundancySelector(np.ones(6), 2, redundancy="precomputed").fit(data)
+
+
+def test_precomputed_features_without_redundancy_are_last():
+    matrix = A.copy()
+    matrix[2], matrix[:, 2] = 0, 0
+    model = GlobalRedundancySelector(np.ones(6), 2, redundancy="precomputed", n_candidates=None).fit(matrix)
+    assert model.ranking_[2] == 6
+    assert model.scores_[2] == 0
+
+
+def test_labels():
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        GlobalRedundancySelector("fisher", 2).fit(X)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        GlobalRedundancySelector(lambda X, y: np.ones(6), 2).fit(X, y[:5])
+    with pytest.raises(ValueError, match="one class only"):
+        GlobalRedundancySelector("relieff", 2).fit(X, np.zeros(30))
+
+
+def test_data():
+    with pytest.raises(ValueError, match="All features of X are constant"):
+        GlobalRedundancySelector("variance", 1).fit(np.ones((5, 3)))
+    bad = X.copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(ValueError, match="sample 3 of feature 2"):
+        GlobalRedundancySelector(np.ones(6), 2).fit(bad)
+    with pytest.raises(ValueError, match="expecting 6"):
+        GlobalRedundancySelector("variance", 2).fit(X).transform(X[:, :5])
+    with pytest.raises(NotFittedError):
+        GlobalRedundancySelector("variance", 2).transform(X)
+
+
+def test_too_many_pairs(monkeypatch):
+    from coterie.redundancy import estimator
+
+    monkeypatch.setattr(estimator, "LARGEST_MATRIX", 4)
+    for options in ({"redundancy": "mutual_info"}, {"method": "alm"}):
+        with pytest.raises(
+            ValueError, match="matrix of all pairs of 6 candidates is too large; set n_candidates to at most 4"
+        ):
+            GlobalRedundancySelector("variance", 2, **options).fit(X)
+    GlobalRedundancySelector("variance", 2).fit(X)
+
+
+def test_a_failed_fit_keeps_the_old_one():
+    model = GlobalRedundancySelector("variance", 2).fit(X)
+    kept, ranking = model._kept(), model.ranking_
+    with pytest.raises(ValueError, match="negative"):
+        model.set_params(score_func=-np.ones(6)).fit(X)
+    np.testing.assert_array_equal(model._kept(), kept)
+    np.testing.assert_array_equal(model.ranking_, ranking)
