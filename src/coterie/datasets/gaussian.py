@@ -16,7 +16,7 @@ def make_block_gaussian(
     group_size: int = 10,
     *,
     correlation: float = 0.8,
-    separation: float = 1.0,
+    separation: float = 1.5,
     shuffle: bool = True,
     random_state: Any = None,
 ) -> Bunch:
@@ -36,7 +36,7 @@ def make_block_gaussian(
         Number of groups, and of the features of each.
     correlation : float, default=0.8
         Correlation between features of one group, in [0, 1).
-    separation : float, default=1.0
+    separation : float, default=1.5
         Scale of the difference between the classes, in standard deviations of a feature.
     shuffle : bool, default=True
         Whether to shuffle the columns.
