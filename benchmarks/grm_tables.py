@@ -103,6 +103,12 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         return data["X"].astype(np.float64), data["y"]
 
 
+def scores_of(score: str, X: np.ndarray, y: np.ndarray, threads: int | None = None) -> np.ndarray:
+    """Scores as GRM takes them; MCFS is told the number of clusters, as its authors do."""
+    options = {"n_clusters": len(np.unique(y))} if score == "mcfs" else {}
+    return np.maximum(SCORES[score].function(X, y, n_jobs=threads, **options), 0.0)
+
+
 def select(X: np.ndarray, scores: np.ndarray, factor: int | None) -> np.ndarray:
     """The top features by score alone (factor 1), or with GRM."""
     if factor == 1:
@@ -129,7 +135,7 @@ def evaluate(name: str, options: Any) -> dict[str, dict[str, list[float]]]:
     for train, test in RepeatedStratifiedKFold(n_splits=5, n_repeats=repeats, random_state=options.seed).split(X, y):
         for score in NAMES:
             with warnings_counted():
-                scores = np.maximum(SCORES[score].function(X[train], y[train], n_jobs=options.threads), 0.0)
+                scores = scores_of(score, X[train], y[train], options.threads)
                 for factor in FACTORS:
                     if factor is None or factor * N_FEATURES <= X.shape[1] or factor == 1:
                         features = select(X[train], scores, factor)
@@ -143,7 +149,7 @@ def evaluate(name: str, options: Any) -> dict[str, dict[str, list[float]]]:
 def moves(name: str, score: str, strength: float, n_draws: int, seed: int) -> float:
     """Table 8: fifty random pairs among the best 200 features, with and without the groups' term."""
     X, y = load(name)
-    scores = np.maximum(SCORES[score].function(X, y), 0.0)
+    scores = scores_of(score, X, y)
     top = np.argsort(-scores, kind="stable")[:200]
     X, scores = X[:, top], scores[top]
     free = GlobalRedundancySelector(scores, N_FEATURES, n_candidates=None).fit(X)

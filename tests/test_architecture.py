@@ -34,7 +34,7 @@ LAYERS = [
     ["coterie.ranking.base"],
     ["coterie.ranking"],
     ["coterie.baselines"],
-    ["coterie.redundancy.measures"],
+    ["coterie.redundancy.measures", "coterie.redundancy.order"],
     ["coterie.redundancy.objective"],
     ["coterie.redundancy.solver"],
     ["coterie.redundancy.alm"],

@@ -30,7 +30,7 @@ def mcfs_score(
     *,
     n_clusters: int = 5,
     n_neighbors: int = 5,
-    n_nonzero: int = 50,
+    n_nonzero: int = 20,
     n_jobs: int | None = None,
 ) -> np.ndarray:
     r"""Multi-cluster feature selection: the largest coefficient of each feature in explaining the clusters.
@@ -46,11 +46,12 @@ def mcfs_score(
     y : ignored
         Not used; present for scikit-learn's ``score_func``.
     n_clusters : int, default=5
-        Number of eigenvectors.
+        Number of eigenvectors; best the number of clusters, where it is known.
     n_neighbors : int, default=5
         Neighbours of each sample, by Euclidean distance over all features.
-    n_nonzero : int, default=50
-        Features in each regression (fewer where there are not so many, or not so many samples).
+    n_nonzero : int, default=20
+        Features in each regression (fewer where there are not so many, or not so many samples). The authors use the
+        number of features that are wanted in the end; more make the scores worse.
     n_jobs : int or None, default=None
         Number of threads; None for all cores the process may use.
 

@@ -23,7 +23,6 @@ from coterie._validation import (
 )
 from coterie.data.source import FeatureSource, Moments
 from coterie.discovery.groups import FeatureGroup
-from coterie.discovery.ranking import TIE, in_order
 from coterie.filters.registry import SCORES
 from coterie.redundancy.alm import solve_alm
 from coterie.redundancy.measures import (
@@ -35,11 +34,12 @@ from coterie.redundancy.measures import (
     mutual_information,
 )
 from coterie.redundancy.objective import GroupPenalty, Objective
+from coterie.redundancy.order import by_score
 from coterie.redundancy.solver import Solution, solve
 from coterie.selection import ColumnSelectorMixin
 
 # Candidates for each feature asked for, with n_candidates="auto".
-AUTO_FACTOR = 10
+AUTO_FACTOR = 5
 # Weights closer than this part of the largest are tied.
 _WEIGHT_TIE = 1e-9
 
@@ -68,7 +68,7 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
 
     n_candidates : "auto", int or None, default="auto"
         How many features, those with the best scores above 0, enter the problem; the others follow in the ranking by
-        their own scores. ``"auto"`` is 10 for each feature to select; None lets all features in, those with a score of 0 too.
+        their own scores. ``"auto"`` is 5 for each feature to select; None lets all features in, those with a score of 0 too.
         The certificate holds for the problem of the candidates. See Notes.
 
     redundancy : {"cosine2", "mutual_info", "precomputed"}, callable or array-like, default="cosine2"
@@ -229,7 +229,7 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
                 "All features of X are constant, so there is nothing to select. Check that X holds the right columns."
             )
         scores = self._scores(source, X, y, usable, n_threads)
-        order = self._order(source, scores, usable)
+        order = self._order(source, scores, usable, n_threads)
         pool = self._pool(order, scores, usable, n_selected)
         solution = self._solve(source, moments, matrix, scores, pool, n_threads)
 
@@ -328,14 +328,14 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
         if not scores.any():
             raise ValueError("All scores are 0, so no feature is better than another. Use another score_func, or check y.")
 
-    def _order(self, source: FeatureSource, scores: np.ndarray, usable: np.ndarray) -> np.ndarray:
+    def _order(self, source: FeatureSource, scores: np.ndarray, usable: np.ndarray, n_threads: int) -> np.ndarray:
         """All features, best score first, unusable ones last; ties in a way that does not depend on the columns' order."""
         parts = []
         for features in (np.flatnonzero(usable), np.flatnonzero(~usable)):
             if _is(self.redundancy, "precomputed"):  # its rows are in the order of its columns
                 parts.append(features[np.argsort(-scores[features], kind="stable")])
-            elif len(features):
-                parts.append(in_order(features, scores[features], TIE * float(scores.max()), source, None)[0])
+            else:
+                parts.append(by_score(source, scores, features, n_threads))
         return np.concatenate(parts)
 
     def _pool(self, order: np.ndarray, scores: np.ndarray, usable: np.ndarray, n_selected: int) -> np.ndarray:
