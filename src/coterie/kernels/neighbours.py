@@ -12,10 +12,14 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# Classes of positions modulo this number, whose minima are compared before the products themselves.
+# Classes of positions modulo this number, whose minima are compared before the values themselves.
 _GROUPS = 32
+# Positions that are compared at a time to find these minima; a multiple of _GROUPS.
+_STRIDE = 128
 # Test samples whose products are held at a time: with a thousand training samples they stay in the second-level cache.
 _ROWS = 128
+# Samples whose features are gathered at a time.
+_GATHERED = 32
 # Samples on each side of a product in scikit-learn (its pairwise_dist_chunk_size): rounding depends on it.
 _CHUNK = 256
 
@@ -31,22 +35,36 @@ def insert(values, places, value, place):
 
 
 @kernel()
-def smallest(row, minima, groups, values, places):
+def take_smaller(values, others):
+    """Replace values by others that are smaller; ``others`` may be shorter."""
+    for g in range(len(others)):
+        values[g] = others[g] if others[g] < values[g] else values[g]
+
+
+@kernel()
+def group_minima(row, stride, minima):
+    """Smallest value of each class of positions modulo the number of groups, by vector instructions."""
+    n_groups, n_stride = len(minima), len(stride)
+    n_whole = len(row) // n_stride * n_stride
+    stride[:] = np.inf
+    for start in range(0, n_whole, n_stride):
+        take_smaller(stride, row[start : start + n_stride])
+    minima[:] = np.inf
+    for start in range(0, n_stride, n_groups):
+        take_smaller(minima, stride[start : start + n_groups])
+    for start in range(n_whole, len(row), n_groups):
+        take_smaller(minima, row[start : start + n_groups])
+
+
+@kernel()
+def smallest(row, stride, minima, groups, values, places):
     """The smallest values of a row, sorted, and their places; which of equal ones is left open.
 
-    The smallest q values lie in the q groups with the smallest minima, so nearly all of the row is read once, by vector
-    instructions, and not compared any further.
+    The smallest q values lie in the q groups with the smallest minima, so nearly all of the row is read once and
+    not compared any further.
     """
     n_groups = len(minima)
-    n_whole = len(row) // n_groups * n_groups
-    minima[:] = row[:n_groups]
-    for start in range(n_groups, n_whole, n_groups):
-        part = row[start : start + n_groups]
-        for g in range(len(part)):
-            minima[g] = part[g] if part[g] < minima[g] else minima[g]
-    rest = row[n_whole:]
-    for g in range(len(rest)):
-        minima[g] = rest[g] if rest[g] < minima[g] else minima[g]
+    group_minima(row, stride, minima)
     values[:] = np.inf
     for g in range(n_groups):
         if minima[g] < values[-1]:
@@ -77,10 +95,10 @@ def push(values, places, value, place):
 
 
 @kernel()
-def smallest_in_turn(row, values, places):
-    """What is left in a heap through which a row goes: of equal values those that scikit-learn (on one thread) keeps."""
+def smallest_in_turn(row, turn, values, places):
+    """What is left in a heap through which a row goes in turn: of equal values those that scikit-learn keeps."""
     values[:] = np.inf
-    for j in range(len(row)):
+    for j in turn:
         if row[j] < values[0]:
             push(values, places, row[j], j)
 
@@ -102,51 +120,65 @@ def product(first, second, buffer):
     return out
 
 
-def workspace_size(n_train: int, width: int) -> int:
-    """Numbers that :func:`count_right` needs room for."""
-    return n_train * width + _ROWS * width + _ROWS * n_train
+@kernel()
+def squared_norms(columns, centre, norms):
+    """Squared norm of each sample, less the centre; ``columns`` holds a feature in each row."""
+    norms[:] = 0.0
+    for f in range(len(columns)):
+        column, middle = columns[f], centre[f]
+        for i in range(len(column)):
+            difference = column[i] - middle
+            norms[i] += difference * difference
 
 
 @kernel()
-def gather(matrix, rows, room):
-    """Some rows of a matrix, one after the other, in a part of the room."""
-    out = room[: len(rows) * matrix.shape[1]].reshape(len(rows), matrix.shape[1])
-    for i in range(len(rows)):
-        out[i] = matrix[rows[i]]
-    return out
+def gather_factors(columns, centre, scale, norms, samples, queries, others):
+    """Rows of the two factors for some samples: -2 z_i and a one, and z_j and its squared norm, all scaled."""
+    n_features = len(columns)
+    for start in range(0, len(samples), _GATHERED):
+        some = samples[start : start + _GATHERED]
+        rows = others[start : start + _GATHERED]
+        for f in range(n_features):
+            column, middle = columns[f], centre[f]
+            for i in range(len(some)):
+                rows[i, f] = (column[some[i]] - middle) * scale
+        for i in range(len(some)):
+            rows[i, n_features] = norms[some[i]] * scale * scale
+    minus_two = np.float32(-2.0)
+    for i in range(len(samples)):
+        query, other = queries[i], others[i]
+        for f in range(len(query)):
+            query[f] = minus_two * other[f]
+        query[n_features] = 1.0
 
 
 @kernel()
-def count_right(queries, others, slack, codes, n_classes, k, exact, train, test, unsure, room):
+def count_right(queries, others, slack, codes, other_codes, turn, n_classes, k, exact, unsure, room):
     """Number of test samples whose neighbours vote for their own class; marks those in ``unsure`` and leaves them out.
 
-    ``queries @ others.T`` are the values to rank (``queries`` holds -2 z_i and a one, ``others`` z_j and its squared norm),
-    ``slack`` the gap to the next sample that makes the first k sure. Where products are free of rounding (``exact``), rows
-    with ties are settled here, by the products themselves.
+    ``queries @ others.T`` are the values to rank, ``slack`` the gap to the next sample that makes the first k sure. Where
+    products are free of rounding (``exact``), rows with ties are settled here, by the products themselves, with the training
+    samples in ``turn``. ``room`` holds the products of 128 test samples.
     """
-    n_train, width = len(train), others.shape[1]
-    trained = gather(others, train, room)
-    room = room[n_train * width :]
-    trained_codes = codes[train]
+    n_train = len(others)
     wide = min(k + 1, n_train)
     n_groups = min(n_train, max(_GROUPS, 2 * wide))
+    stride = np.empty(max(_STRIDE // n_groups, 1) * n_groups, dtype=others.dtype)
     minima, groups = np.empty(n_groups, dtype=others.dtype), np.empty(wide, dtype=np.int64)
     values, places = np.empty(wide, dtype=others.dtype), np.empty(wide, dtype=np.int64)
     votes = np.empty(n_classes, dtype=np.int64)
     n_right = 0
-    for start in range(0, len(test), _ROWS):
-        rows = test[start : start + _ROWS]
-        tested = gather(queries, rows, room)
-        products = product(tested, trained, room[_ROWS * width :])
-        for i in range(len(rows)):
+    for start in range(0, len(queries), _ROWS):
+        products = product(queries[start : start + _ROWS], others, room)
+        for i in range(len(products)):
             row = products[i]
-            smallest(row, minima, groups, values, places)
-            if wide > k and values[k] - values[k - 1] <= slack[rows[i]]:
+            smallest(row, stride, minima, groups, values, places)
+            if wide > k and values[k] - values[k - 1] <= slack[start + i]:
                 if not exact:
                     unsure[start + i] = True
                     continue
-                smallest_in_turn(row, values[:k], places[:k])
-            n_right += vote(places[:k], trained_codes, votes) == codes[rows[i]]
+                smallest_in_turn(row, turn, values[:k], places[:k])
+            n_right += vote(places[:k], other_codes, votes) == codes[start + i]
     return n_right
 
 
@@ -162,6 +194,7 @@ def count_right_again(queries, others, codes, other_codes, n_classes, k, unsure)
         norms[j] = np.dot(others[j], others[j])
     values, places = np.empty(k), np.empty(k, dtype=np.int64)
     votes = np.empty(n_classes, dtype=np.int64)
+    turn = np.arange(len(others))
     distances = np.empty((min(_CHUNK, len(queries)), len(others)))
     buffer = np.empty(_CHUNK * _CHUNK)
     n_right = 0
@@ -180,6 +213,11 @@ def count_right_again(queries, others, codes, other_codes, n_classes, k, unsure)
             row = distances[i]
             for j in range(len(row)):
                 row[j] = max(0.0, norm + -2.0 * row[j] + norms[j])
-            smallest_in_turn(row, values, places)
+            smallest_in_turn(row, turn, values, places)
             n_right += vote(places, other_codes, votes) == codes[start + i]
     return n_right
+
+
+def room_for(n_train: int) -> int:
+    """Numbers that :func:`count_right` needs room for."""
+    return _ROWS * n_train

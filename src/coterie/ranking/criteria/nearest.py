@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from coterie._numba import read_only
 from coterie._validation import read_labels, require_integer
 from coterie.data.source import FeatureSource
-from coterie.kernels.neighbours import count_right, count_right_again, workspace_size
-from coterie.ranking.criteria.base import Criterion, Fold, dense_columns, mean_over_folds, read_cv
+from coterie.kernels.neighbours import count_right, count_right_again, gather_factors, room_for, squared_norms
+from coterie.ranking.criteria.base import Criterion, Fold, mean_over_folds, read_cv
 
 # Whole numbers with squared norms up to here have products free of rounding in single precision.
 _EXACT = 2.0**22
@@ -75,6 +76,54 @@ class KNNCriterion(Criterion):
         return NeighbourAccuracy(source, codes, len(classes), int(self.n_neighbors), folds)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One fold in a batch: where its test and training samples stand, and in which turn scikit-learn sees the latter."""
+
+    fold: int
+    rows: slice
+    columns: slice
+    turn: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Samples whose factors are gathered once, for one fold or for all.
+
+    Folds that test every sample once share a batch: the samples stand in the order of the folds, twice over (``twice``), so
+    that the training samples of a fold are those from its end to its next beginning.
+    """
+
+    samples: np.ndarray
+    twice: bool
+    parts: list[_Part]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the second factor."""
+        return len(self.samples) * (1 + self.twice)
+
+
+def _batches(folds: list[Fold], n_samples: int) -> list[_Batch]:
+    order = np.concatenate([test for _, test in folds])
+    ends = np.cumsum([len(test) for _, test in folds])
+    place = np.full(n_samples, -1)
+    place[order] = np.arange(len(order))
+    partition = len(order) == n_samples and (place >= 0).all()
+    if partition and all(len(train) + len(test) == n_samples for train, test in folds):
+        turns = [(place[train] - end) % n_samples for (train, _), end in zip(folds, ends, strict=True)]
+        if all(turn.max() < n_samples - len(test) for turn, (_, test) in zip(turns, folds, strict=True)):
+            parts = [
+                _Part(number, slice(end - len(test), end), slice(end, end - len(test) + n_samples), turn)
+                for number, ((_, test), end, turn) in enumerate(zip(folds, ends.tolist(), turns, strict=True))
+            ]
+            return [_Batch(order, True, parts)]
+    return [
+        _Batch(np.append(test, train), False, [_Part(number, slice(len(test)), slice(len(test), None), np.arange(len(train)))])
+        for number, (train, test) in enumerate(folds)
+    ]
+
+
 class NeighbourAccuracy:
     """Cross-validated accuracy of the nearest neighbours on some features."""
 
@@ -84,6 +133,7 @@ class NeighbourAccuracy:
         self.n_classes = n_classes
         self.k = k
         self.folds: list[Fold] | None = folds
+        self.batches = _batches(folds, len(codes))
         mean = source.moments().mean
         self.whole = _whole_numbers(source)
         # Distances do not depend on the centre; a whole one keeps whole numbers whole.
@@ -99,70 +149,70 @@ class NeighbourAccuracy:
 
     def __call__(self, features: np.ndarray) -> float:
         """Mean accuracy over the folds."""
-        raw = dense_columns(self.source, features)
-        n_samples, n_features = raw.shape
-        matrix = raw - self.centre[features]
-        norms = np.einsum("ij,ij->i", matrix, matrix)
-        raw_norms = np.einsum("ij,ij->i", raw, raw)
-        largest = float(norms.max())
-        exact = bool(self.whole[features].all()) and largest <= _EXACT and float(raw_norms.max()) <= _EXACT_DOUBLE
-        if exact:
-            slack = np.zeros(n_samples)
-        else:
-            scale = 2.0 ** -np.round(np.log2(max(largest, 1e-300)) / 2)  # no overflow, no underflow
-            matrix *= scale
-            norms *= scale**2
-            slack = _slack(np.sqrt(norms), np.sqrt(raw_norms) * scale, n_features)
-        queries, others, space = self._arrays(n_samples, n_features + 1)
-        np.multiply(matrix, -2.0, out=queries[:, :-1], casting="same_kind")
-        queries[:, -1] = 1.0
-        others[:, :-1] = matrix
-        others[:, -1] = norms
+        columns = self.source.columns(features)
+        table = (columns if isinstance(columns, np.ndarray) else columns.toarray(order="F")).T.astype(np.float64, copy=False)
+        centre = self.centre[features]
+        norms = np.empty(table.shape[1])
+        squared_norms(table, centre, norms)
+        largest, offset = float(norms.max()), float(centre @ centre)
+        exact = bool(self.whole[features].all()) and largest <= _EXACT and 2 * (largest + offset) <= _EXACT_DOUBLE
+        # A power of 2 against overflow and underflow.
+        scale = 1.0 if exact else 2.0 ** -np.round(np.log2(max(largest, 1e-300)) / 2)
+        slack = np.zeros(len(norms)) if exact else _slack(np.sqrt(norms) * scale, np.sqrt(offset) * scale, len(features))
         assert self.folds is not None
-        return mean_over_folds(
-            [self._right(raw, queries, others, slack, exact, fold, space) for fold in self.folds], self.folds
-        )
+        right = [0] * len(self.folds)
+        for batch in self.batches:
+            queries, others, room = self._arrays(batch, len(features) + 1)
+            gather_factors(table, centre, scale, norms, batch.samples, queries, others)
+            if batch.twice:
+                others[len(batch.samples) :] = others[: len(batch.samples)]
+            for part in batch.parts:
+                right[part.fold] = self._right(table, queries[part.rows], others[part.columns], slack, exact, part, room)
+        return mean_over_folds(right, self.folds)
 
     def _right(
         self,
-        raw: np.ndarray,
+        table: np.ndarray,
         queries: np.ndarray,
         others: np.ndarray,
         slack: np.ndarray,
         exact: bool,
-        fold: Fold,
-        space: np.ndarray,
+        part: _Part,
+        room: np.ndarray,
     ) -> int:
         """Test samples of a fold whose neighbours vote for their own class."""
-        train, test = fold
-        codes, n_classes, k = self.codes, self.n_classes, self.k
+        assert self.folds is not None
+        (train, test), codes, n_classes, k = self.folds[part.fold], self.codes, self.n_classes, self.k
+        placed = np.empty(len(train), dtype=np.int64)
+        placed[part.turn] = codes[train]
         unsure = np.zeros(len(test), dtype=np.bool_)
-        right = count_right(queries, others, slack, codes, n_classes, k, exact, train, test, unsure, space)
+        right = count_right(queries, others, slack[test], codes[test], placed, part.turn, n_classes, k, exact, unsure, room)
         if unsure.any():
+            raw = np.ascontiguousarray(table.T)
             right += count_right_again(raw[test], raw[train], codes[test], codes[train], n_classes, k, unsure)
         return int(right)
 
-    def _arrays(self, n_samples: int, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _arrays(self, batch: _Batch, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Room for the two factors and for the kernel, kept from call to call: fresh memory is slow."""
-        assert self.folds is not None
-        needed = 2 * n_samples * width + max(workspace_size(len(train), width) for train, _ in self.folds)
-        if len(getattr(self._local, "room", ())) < needed:
-            self._local.room = np.empty(needed, dtype=np.float32)
-        room = self._local.room
-        half = n_samples * width
-        return room[:half].reshape(n_samples, width), room[half : 2 * half].reshape(n_samples, width), room[2 * half :]
+        n_samples, n_rows = len(batch.samples), batch.n_rows
+        ends = np.cumsum([n_samples * width, n_rows * width, room_for(len(self.codes))])
+        if len(getattr(self._local, "room", ())) < ends[-1]:
+            self._local.room = np.empty(ends[-1], dtype=np.float32)
+        queries, others, room = np.split(self._local.room[: ends[-1]], ends[:-1])
+        return queries.reshape(n_samples, width), others.reshape(n_rows, width), room
 
 
-def _slack(norms: np.ndarray, raw_norms: np.ndarray, n_features: int) -> np.ndarray:
+def _slack(norms: np.ndarray, offset: float, n_features: int) -> np.ndarray:
     r"""Gap behind the k-th neighbour that rounding cannot close, for each sample.
 
-    With :math:`\gamma = (d + 5) u / (1 - (d + 5) u)`, the values ``|z_j|^2 - 2 z_i.z_j`` that single precision finds are
-    off by at most :math:`\gamma_{32} (N^2 + 2 |z_i| N)`, N the largest norm, and the squared distances of scikit-learn by
-    at most :math:`\gamma_{64} (|x_i| + N_x)^2`, from the data as they are. Two values are involved.
+    With :math:`\gamma = (d + 5) u / (1 - (d + 5) u)`, the values ``|z_j|^2 - 2 z_i.z_j`` that single precision finds are off
+    by at most :math:`\gamma_{32} (N^2 + 2 |z_i| N)`, N the largest norm, and the squared distances of scikit-learn, from the
+    data as they are, by at most :math:`\gamma_{64} (|x_i| + N_x)^2`; norms of x are at most those of z plus that of the centre
+    (``offset``). Two values are involved.
     """
     single, double = ((n_features + 5) * unit / (1 - (n_features + 5) * unit) for unit in (_SINGLE, _DOUBLE))
-    largest, raw_largest = norms.max(), raw_norms.max()
-    return 2.0 * (single * (largest**2 + 2 * norms * largest) + double * (raw_norms + raw_largest) ** 2)
+    largest = norms.max()
+    return 2.0 * (single * (largest**2 + 2 * norms * largest) + double * (norms + largest + 2 * offset) ** 2)
 
 
 def _whole_numbers(source: FeatureSource) -> np.ndarray:
