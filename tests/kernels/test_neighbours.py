@@ -67,16 +67,18 @@ def test_count_of_right_votes(k, rng):
     np.testing.assert_allclose(values, 0.25 * distances, atol=1e-4)
     turn, room = np.arange(len(train)), np.empty(room_for(len(train)), dtype=np.float32)
 
-    def count(slack, unsure):
-        slack = np.full(len(test), slack)
+    def count(slack, fine_slack, unsure):
+        slacks = np.full(n, slack), np.full(n, fine_slack)
         return count_right(
-            queries[:150], others[150:], slack, codes[test], codes[train], turn, n_classes, k, False, unsure, room
+            queries[:150], others[150:], *slacks, codes, test, train, turn, columns, n_classes, k, False, unsure, room
         )
 
     unsure = np.zeros(len(test), dtype=np.bool_)
-    assert count(1e-5, unsure) == right[~unsure].sum()
-    assert unsure.sum() < 10
-    sure = count(0.1, unsure)  # now most are unsure, and done again
+    assert count(1e-5, 1e-12, unsure) == right.sum()
+    assert not unsure.any()
+    assert count(0.1, 1e-12, unsure) == right.sum()  # most rows are settled in double precision
+    assert not unsure.any()
+    sure = count(0.1, 0.4, unsure)  # and now most of these are unsure, and done again
     assert unsure.sum() > 20
     again = count_right_again(X[test], X[train], codes[test], codes[train], n_classes, k, unsure)
     assert (sure, again) == (right[~unsure].sum(), right[unsure].sum())

@@ -153,13 +153,35 @@ def gather_factors(columns, centre, scale, norms, samples, queries, others):
 
 
 @kernel()
-def count_right(queries, others, slack, codes, other_codes, turn, n_classes, k, exact, unsure, room):
+def settle(row, limit, columns, sample, samples, values, places):
+    """Among the training samples whose value is at most ``limit``, the nearest by distances in double precision.
+
+    Fills ``values`` with the smallest squared distances, sorted. Only a few samples pass the limit.
+    """
+    values[:] = np.inf
+    for j in range(len(row)):
+        if row[j] > limit:
+            continue
+        total = 0.0
+        for f in range(len(columns)):
+            difference = columns[f, sample] - columns[f, samples[j]]
+            total += difference * difference
+        if total < values[-1]:
+            insert(values, places, total, j)
+
+
+@kernel()
+def count_right(queries, others, slack, fine_slack, codes, test, train, turn, columns, n_classes, k, exact, unsure, room):
     """Number of test samples whose neighbours vote for their own class; marks those in ``unsure`` and leaves them out.
 
     ``queries @ others.T`` are the values to rank, ``slack`` the gap to the next sample that makes the first k sure. Where
-    products are free of rounding (``exact``), rows with ties are settled here, by the products themselves, with the training
-    samples in ``turn``. ``room`` holds the products of 128 test samples.
+    products are free of rounding (``exact``), rows with ties are settled here, by the products themselves, with the
+    training samples in ``turn``. Elsewhere the few samples in question are compared in double precision, from the
+    ``columns`` themselves, for which ``fine_slack`` is enough. ``test`` and ``train`` tell the samples that the rows of the
+    factors stand for; ``room`` holds the products of 128 test samples.
     """
+    other_codes = codes[train]
+    fine = np.empty(min(k + 1, len(others)))
     n_train = len(others)
     wide = min(k + 1, n_train)
     n_groups = min(n_train, max(_GROUPS, 2 * wide))
@@ -173,12 +195,16 @@ def count_right(queries, others, slack, codes, other_codes, turn, n_classes, k, 
         for i in range(len(products)):
             row = products[i]
             smallest(row, stride, minima, groups, values, places)
-            if wide > k and values[k] - values[k - 1] <= slack[start + i]:
-                if not exact:
-                    unsure[start + i] = True
-                    continue
-                smallest_in_turn(row, turn, values[:k], places[:k])
-            n_right += vote(places[:k], other_codes, votes) == codes[start + i]
+            sample = test[start + i]
+            if wide > k and values[k] - values[k - 1] <= slack[sample]:
+                if exact:
+                    smallest_in_turn(row, turn, values[:k], places[:k])
+                else:
+                    settle(row, values[k - 1] + slack[sample], columns, sample, train, fine, places)
+                    if fine[k] - fine[k - 1] <= fine_slack[sample]:
+                        unsure[start + i] = True
+                        continue
+            n_right += vote(places[:k], other_codes, votes) == codes[sample]
     return n_right
 
 

@@ -78,11 +78,12 @@ class KNNCriterion(Criterion):
 
 @dataclass(frozen=True)
 class _Part:
-    """One fold in a batch: where its test and training samples stand, and in which turn scikit-learn sees the latter."""
+    """One fold in a batch: where its samples stand, the training samples there, and their turn in scikit-learn."""
 
     fold: int
     rows: slice
     columns: slice
+    placed: np.ndarray
     turn: np.ndarray
 
 
@@ -114,12 +115,18 @@ def _batches(folds: list[Fold], n_samples: int) -> list[_Batch]:
         turns = [(place[train] - end) % n_samples for (train, _), end in zip(folds, ends, strict=True)]
         if all(turn.max() < n_samples - len(test) for turn, (_, test) in zip(turns, folds, strict=True)):
             parts = [
-                _Part(number, slice(end - len(test), end), slice(end, end - len(test) + n_samples), turn)
-                for number, ((_, test), end, turn) in enumerate(zip(folds, ends.tolist(), turns, strict=True))
+                _Part(
+                    number, slice(end - len(test), end), slice(end, end - len(test) + n_samples), train[np.argsort(turn)], turn
+                )
+                for number, ((train, test), end, turn) in enumerate(zip(folds, ends.tolist(), turns, strict=True))
             ]
             return [_Batch(order, True, parts)]
     return [
-        _Batch(np.append(test, train), False, [_Part(number, slice(len(test)), slice(len(test), None), np.arange(len(train)))])
+        _Batch(
+            np.append(test, train),
+            False,
+            [_Part(number, slice(len(test)), slice(len(test), None), train, np.arange(len(train)))],
+        )
         for number, (train, test) in enumerate(folds)
     ]
 
@@ -158,7 +165,7 @@ class NeighbourAccuracy:
         exact = bool(self.whole[features].all()) and largest <= _EXACT and 2 * (largest + offset) <= _EXACT_DOUBLE
         # A power of 2 against overflow and underflow.
         scale = 1.0 if exact else 2.0 ** -np.round(np.log2(max(largest, 1e-300)) / 2)
-        slack = np.zeros(len(norms)) if exact else _slack(np.sqrt(norms) * scale, np.sqrt(offset) * scale, len(features))
+        slack = _slack(np.sqrt(norms), np.sqrt(offset), len(features), scale, exact)
         assert self.folds is not None
         right = [0] * len(self.folds)
         for batch in self.batches:
@@ -167,15 +174,15 @@ class NeighbourAccuracy:
             if batch.twice:
                 others[len(batch.samples) :] = others[: len(batch.samples)]
             for part in batch.parts:
-                right[part.fold] = self._right(table, queries[part.rows], others[part.columns], slack, exact, part, room)
+                factors = queries[part.rows], others[part.columns]
+                right[part.fold] = self._right(table, factors, slack, exact, part, room)
         return mean_over_folds(right, self.folds)
 
     def _right(
         self,
         table: np.ndarray,
-        queries: np.ndarray,
-        others: np.ndarray,
-        slack: np.ndarray,
+        factors: tuple[np.ndarray, np.ndarray],
+        slack: tuple[np.ndarray, np.ndarray],
         exact: bool,
         part: _Part,
         room: np.ndarray,
@@ -183,10 +190,8 @@ class NeighbourAccuracy:
         """Test samples of a fold whose neighbours vote for their own class."""
         assert self.folds is not None
         (train, test), codes, n_classes, k = self.folds[part.fold], self.codes, self.n_classes, self.k
-        placed = np.empty(len(train), dtype=np.int64)
-        placed[part.turn] = codes[train]
         unsure = np.zeros(len(test), dtype=np.bool_)
-        right = count_right(queries, others, slack[test], codes[test], placed, part.turn, n_classes, k, exact, unsure, room)
+        right = count_right(*factors, *slack, codes, test, part.placed, part.turn, table, n_classes, k, exact, unsure, room)
         if unsure.any():
             raw = np.ascontiguousarray(table.T)
             right += count_right_again(raw[test], raw[train], codes[test], codes[train], n_classes, k, unsure)
@@ -202,17 +207,21 @@ class NeighbourAccuracy:
         return queries.reshape(n_samples, width), others.reshape(n_rows, width), room
 
 
-def _slack(norms: np.ndarray, offset: float, n_features: int) -> np.ndarray:
-    r"""Gap behind the k-th neighbour that rounding cannot close, for each sample.
+def _slack(norms: np.ndarray, offset: float, n_features: int, scale: float, exact: bool) -> tuple[np.ndarray, np.ndarray]:
+    r"""Gaps behind the k-th neighbour that rounding cannot close, for each sample: in single and in double precision.
 
-    With :math:`\gamma = (d + 5) u / (1 - (d + 5) u)`, the values ``|z_j|^2 - 2 z_i.z_j`` that single precision finds are off
-    by at most :math:`\gamma_{32} (N^2 + 2 |z_i| N)`, N the largest norm, and the squared distances of scikit-learn, from the
-    data as they are, by at most :math:`\gamma_{64} (|x_i| + N_x)^2`; norms of x are at most those of z plus that of the centre
-    (``offset``). Two values are involved.
+    With :math:`\gamma = (d + 5) u / (1 - (d + 5) u)`, the values ``|z_j|^2 - 2 z_i.z_j`` that single precision finds are
+    off by at most :math:`\gamma_{32} (N^2 + 2 |z_i| N)`, N the largest norm. The squared distances of scikit-learn, from
+    products of the data as they are, are off by at most :math:`\gamma_{64} (|x_i| + N_x)^2`, and squared distances summed
+    feature by feature by at most as much; norms of x are at most those of z plus that of the centre (``offset``). Two
+    values are involved. Values in single precision are scaled, distances are not.
     """
+    if exact:
+        return np.zeros(len(norms)), np.zeros(len(norms))
     single, double = ((n_features + 5) * unit / (1 - (n_features + 5) * unit) for unit in (_SINGLE, _DOUBLE))
     largest = norms.max()
-    return 2.0 * (single * (largest**2 + 2 * norms * largest) + double * (norms + largest + 2 * offset) ** 2)
+    fine = 4.0 * double * (norms + largest + 2 * offset) ** 2
+    return 2.0 * single * scale**2 * (largest**2 + 2 * norms * largest) + fine * scale**2, fine
 
 
 def _whole_numbers(source: FeatureSource) -> np.ndarray:

@@ -1,0 +1,160 @@
+"""DAF against BIF (and SFFS) on Gisette, Spambase and BASEHOCK: accuracy and stability against the number of features.
+
+As in figures 2 to 5 of the paper: select on a random stratified half, test on the other half, with the criterion's own
+classifier and with another one. Fewer splits and minutes than there; the tables say how many.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from _common import print_table, read_arguments, write_results
+from _ranking import DOCS, Classifiers, Curves, Split, halves, load, load_average, markdown, order_of
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from coterie import DependencyAwareSelector
+from coterie.baselines import BestIndividualSelector, FloatingSelector
+
+
+def nearest(k: int) -> KNeighborsClassifier:
+    return KNeighborsClassifier(k, algorithm="brute")
+
+
+def rbf() -> Any:
+    return make_pipeline(StandardScaler(), SVC())
+
+
+class Experiment(NamedTuple):
+    """A data set, the criterion, and the classifiers that judge (the criterion's own first)."""
+
+    data: str
+    criterion: str
+    classifiers: Classifiers
+    sizes: tuple[int, ...]
+    max_probe_size: int
+    n_probes: int
+    standardise: bool = False
+    floating: int = 0
+
+
+EXPERIMENTS = (
+    Experiment(
+        "gisette_valid",
+        "knn",
+        {"3-NN": lambda: nearest(3), "SVM (rbf)": rbf},
+        (1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200),
+        200,
+        20_000,
+    ),
+    Experiment(
+        "spambase",
+        "knn",
+        {"3-NN": lambda: nearest(3), "SVM (rbf)": rbf},
+        (1, 2, 3, 5, 7, 10, 15, 20, 25, 30),
+        57,
+        2_000,
+        standardise=True,
+        floating=30,
+    ),
+    Experiment(
+        "basehock",
+        "linear_svm",
+        {"SVM (linear)": LinearSVC, "1-NN": lambda: nearest(1)},
+        (1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200),
+        200,
+        8_000,
+    ),
+)
+
+
+def run(experiment: Experiment, n_splits: int, share: float, seed: int, n_jobs: int) -> tuple[Curves, list[dict[str, Any]]]:
+    """Curves of all methods over the splits, and what selecting took."""
+    X, y = load(experiment.data)
+    curves = Curves(experiment.sizes, experiment.classifiers, X.shape[1])
+    costs: list[dict[str, Any]] = []
+    for number, split in enumerate(halves(X, y, n_splits, seed, standardise=experiment.standardise)):
+        one_split(experiment, split, share, seed, n_jobs, curves, costs)
+        print(f"{experiment.data}, split {number} done", flush=True)
+    return curves, costs
+
+
+def one_split(
+    experiment: Experiment, split: Split, share: float, seed: int, n_jobs: int, curves: Curves, costs: list[dict[str, Any]]
+) -> None:
+    common: dict[str, Any] = {"criterion": experiment.criterion, "n_features_to_select": 1, "cv": 3, "n_jobs": n_jobs}
+    ranked = DependencyAwareSelector(
+        **common,
+        n_probes=int(experiment.n_probes * share),
+        max_probe_size=experiment.max_probe_size,
+        random_state=seed,
+    )
+    start = time.perf_counter()
+    ranked.fit(split.X, split.y)
+    costs.append(cost("DAF", start, ranked.n_probes_, int(ranked.coverage_.min())))
+    for name, scores in ranked.scores_.items():
+        curves.add(name.upper(), split, order_of(scores))
+    start = time.perf_counter()
+    single = BestIndividualSelector(**common).fit(split.X, split.y)
+    costs.append(cost("BIF", start, split.X.shape[1]))
+    curves.add("BIF", split, order_of(single.scores_))
+    if experiment.floating:
+        start = time.perf_counter()
+        wanted = experiment.floating if share == 1 else 3
+        floating = FloatingSelector(**{**common, "n_features_to_select": wanted}, look_ahead=2).fit(split.X, split.y)
+        costs.append(cost("SFFS", start, floating.n_evaluations_))
+        curves.add("SFFS", split, lambda size: floating.subsets_[min(size, max(floating.subsets_))].features)
+
+
+def cost(method: str, start: float, n_subsets: int, coverage: int | None = None) -> dict[str, Any]:
+    seconds = time.perf_counter() - start
+    return {"method": method, "seconds": round(seconds, 1), "subsets": n_subsets, "coverage": coverage, "load": load_average()}
+
+
+def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_splits: int) -> str:
+    """A page for docs/."""
+    first, second = experiment.classifiers
+    name = experiment.data.split("_", maxsplit=1)[0].capitalize()
+    kind = "standardised features, " if experiment.standardise else ""
+    path = curves.draw(f"{name}, criterion: {first}, {n_splits} splits, {experiment.n_probes:,} probes", f"daf-{name.lower()}")
+    methods = dict.fromkeys(row["method"] for row in costs)
+    table = [["method", "subsets evaluated", "seconds a split", "smallest coverage"]]
+    for method in methods:
+        mine = [row for row in costs if row["method"] == method]
+        covered = "" if mine[0]["coverage"] is None else str(min(row["coverage"] for row in mine))
+        mean = sum(row["seconds"] for row in mine) / len(mine)
+        table.append([method, f"{sum(row['subsets'] for row in mine) // len(mine):,}", f"{mean:.1f}", covered])
+    text = [
+        f"# DAF on {name}",
+        f"Written by `benchmarks/daf_curves.py`. Criterion: accuracy of {first}, 3 folds, {kind}on a random stratified half;\n"
+        f"probes of 1 to {experiment.max_probe_size} features. Tested on the other half with {first} and with {second}.\n"
+        f"{n_splits} splits.",
+        markdown(table),
+        f"Two workers; load average during the run: {costs[-1]['load']}, these two included.",
+        f"![curves](figures/{path.name})",
+        *(f"## {title}\n\n{markdown(rows)}" for title, rows in curves.tables().items()),
+    ]
+    return "\n\n".join(text) + "\n"
+
+
+def main() -> None:
+    options = read_arguments(__doc__)
+    n_splits, share = (2, 0.02) if options.quick else (5, 1)
+    content = {}
+    for experiment in EXPERIMENTS:
+        curves, costs = run(experiment, n_splits, share, options.seed, options.threads)
+        for title, table in curves.tables().items():
+            print_table(f"{experiment.data}: {title}", [dict(zip(table[0], row, strict=True)) for row in table[1:]])
+        print_table(f"{experiment.data}: cost", costs)
+        content[experiment.data] = curves.results() | {"costs": costs}
+        if not options.quick:
+            name = experiment.data.split("_", maxsplit=1)[0]
+            (DOCS / f"daf-{name}.md").write_text(page(experiment, curves, costs, n_splits), encoding="utf-8")
+    write_results("daf_curves", options, **content)
+
+
+if __name__ == "__main__":
+    main()

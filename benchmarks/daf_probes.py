@@ -1,0 +1,123 @@
+"""Probes per second of the built-in criteria next to cross_val_score on the same subsets and folds of Madelon.
+
+Both get the machine: Coterie as many workers as there are cores, scikit-learn's neighbours as many OpenMP threads. A second
+comparison holds both to one thread. Every value is compared: they must be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from _common import measure_in_turn, print_table, read_arguments, verdict, write_results
+from _ranking import load, load_average
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import LeaveOneOut, cross_val_predict, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from coterie.data import as_source
+from coterie.ranking import KNNCriterion, LinearSVMCriterion, RidgeCriterion
+from coterie.ranking.criteria.base import Evaluator
+from coterie.ranking.evaluation import Workers, evaluate_subsets
+from coterie.ranking.probes import ProbePlan, read_key
+
+GOAL = 20.0
+
+
+def ours(evaluate: Evaluator, prefer: str, subsets: list[np.ndarray], n_jobs: int) -> np.ndarray:
+    workers = Workers(n_jobs, prefer)
+    with workers.parallel() as pool:
+        return evaluate_subsets(evaluate, subsets, workers, pool)
+
+
+def theirs(score: Callable[[np.ndarray], float], subsets: list[np.ndarray], n_threads: int | None) -> np.ndarray:
+    with threadpool_limits(n_threads):
+        return np.array([score(subset) for subset in subsets])
+
+
+def compare(
+    name: str, criterion: Any, X: np.ndarray, y: np.ndarray, score: Any, subsets: Any, options: Any
+) -> list[dict[str, Any]]:
+    """Rows of the table for one criterion: with all cores, and with one."""
+    evaluate = criterion.bind(as_source(X), y, 3)
+    rows = []
+    for n_threads in (options.threads, 1):
+        ours(evaluate, criterion.prefer, subsets[: 2 * n_threads], n_threads)  # compiles, starts workers
+        mine, other = measure_in_turn(
+            [
+                lambda n=n_threads: ours(evaluate, criterion.prefer, subsets, n),
+                lambda n=n_threads: theirs(score, subsets, None if n > 1 else 1),
+            ],
+            options.repeats,
+        )
+        ratio = other.best / mine.best
+        rows.append(
+            {
+                "criterion": name,
+                "cores": n_threads,
+                "probes": len(subsets),
+                "ours, probes/s": len(subsets) / mine.best,
+                "theirs, probes/s": len(subsets) / other.best,
+                "ratio": ratio,
+                "ratio of medians": other.median / mine.median,
+                "values differ": int((mine.result != other.result).sum()),
+                "goal": verdict(ratio >= GOAL) if name == "3-NN" else None,
+                "others' cores": other.others,
+                "load": load_average(),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    options = read_arguments(__doc__)
+    X, y = load("madelon")
+    rng = np.random.default_rng(options.seed)
+    rows = np.sort(rng.choice(len(y), len(y) // 2, replace=False))
+    X, y = X[rows], y[rows]
+    scaled = StandardScaler().fit_transform(X)
+    plan = ProbePlan(X.shape[1], 150, None, read_key(options.seed))
+    n_probes = 20 if options.quick else 120
+    subsets = [plan.draw(number) for number in range(n_probes)]
+    nearest = KNeighborsClassifier(3, algorithm="brute")
+    linear = LinearSVC(random_state=0)
+    table = compare(
+        "3-NN", KNNCriterion(3), X, y, lambda s: cross_val_score(nearest, X[:, s], y, cv=3).mean(), subsets, options
+    )
+    table += compare(
+        "3-NN, real values",
+        KNNCriterion(3),
+        scaled,
+        y,
+        lambda s: cross_val_score(nearest, scaled[:, s], y, cv=3).mean(),
+        subsets,
+        options,
+    )
+    table += compare(
+        "linear SVM",
+        LinearSVMCriterion(),
+        scaled,
+        y,
+        lambda s: cross_val_score(linear, scaled[:, s], y, cv=3).mean(),
+        subsets[: n_probes // 4],
+        options,
+    )
+    table += compare(
+        "ridge, leave-one-out",
+        RidgeCriterion(),
+        scaled,
+        y,
+        lambda s: np.mean(cross_val_predict(RidgeClassifier(), scaled[:, s], y, cv=LeaveOneOut()) == y),
+        subsets[: max(2, n_probes // 30)],
+        options,
+    )
+    print_table("Probes per second, ours and scikit-learn's cross-validation", table)
+    write_results("daf_probes", options, table=table)
+
+
+if __name__ == "__main__":
+    main()
