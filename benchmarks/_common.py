@@ -50,13 +50,17 @@ MEGABYTE = 1e6
 # Command line -----------------------------------------------------------------------------------
 
 
-def read_arguments(description: str | None, *, slow: str | None = None, repeats: int = 3) -> argparse.Namespace:
-    """The options that all benchmarks have; ``slow`` says what the flag ``--slow`` adds, if there is one."""
+def read_arguments(
+    description: str | None, *, slow: str | None = None, repeats: int = 3, parts: Sequence[str] = ()
+) -> argparse.Namespace:
+    """The options that all benchmarks have; ``slow`` says what the flag ``--slow`` adds, ``parts`` what ``--only`` names."""
     parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds; says little about speed")
     parser.add_argument("--repeats", type=int, default=None, help=f"runs of everything timed (default {repeats}; quick: 1)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of Coterie (default: all cores)")
     parser.add_argument("--seed", type=int, default=0, help="seed of data and splits (default 0)")
+    if parts:
+        parser.add_argument("--only", choices=parts, default=None, help="this part alone (default: all)")
     if slow is not None:
         parser.add_argument("--slow", action="store_true", help=slow)
         parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a slow one is ended (default 300)")

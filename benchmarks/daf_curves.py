@@ -37,6 +37,7 @@ class Experiment(NamedTuple):
     sizes: tuple[int, ...]
     max_probe_size: int
     n_probes: int
+    n_splits: int
     standardise: bool = False
     floating: int = 0
 
@@ -48,17 +49,19 @@ EXPERIMENTS = (
         {"3-NN": lambda: nearest(3), "SVM (rbf)": rbf},
         (1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200),
         200,
-        20_000,
+        8_000,
+        5,
     ),
     Experiment(
         "spambase",
         "knn",
         {"3-NN": lambda: nearest(3), "SVM (rbf)": rbf},
-        (1, 2, 3, 5, 7, 10, 15, 20, 25, 30),
+        (1, 2, 3, 5, 7, 10),
         57,
-        2_000,
+        1_000,
+        5,
         standardise=True,
-        floating=30,
+        floating=10,
     ),
     Experiment(
         "basehock",
@@ -66,7 +69,8 @@ EXPERIMENTS = (
         {"SVM (linear)": LinearSVC, "1-NN": lambda: nearest(1)},
         (1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200),
         200,
-        8_000,
+        1_500,
+        3,
     ),
 )
 
@@ -141,10 +145,12 @@ def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_
 
 
 def main() -> None:
-    options = read_arguments(__doc__)
-    n_splits, share = (2, 0.02) if options.quick else (5, 1)
+    options = read_arguments(__doc__, parts=[experiment.data for experiment in EXPERIMENTS])
     content = {}
     for experiment in EXPERIMENTS:
+        if options.only not in (None, experiment.data):
+            continue
+        n_splits, share = (2, 0.02) if options.quick else (experiment.n_splits, 1)
         curves, costs = run(experiment, n_splits, share, options.seed, options.threads)
         for title, table in curves.tables().items():
             print_table(f"{experiment.data}: {title}", [dict(zip(table[0], row, strict=True)) for row in table[1:]])
@@ -153,7 +159,7 @@ def main() -> None:
         if not options.quick:
             name = experiment.data.split("_", maxsplit=1)[0]
             (DOCS / f"daf-{name}.md").write_text(page(experiment, curves, costs, n_splits), encoding="utf-8")
-    write_results("daf_curves", options, **content)
+    write_results("daf_curves" if options.only is None else f"daf_curves-{options.only}", options, **content)
 
 
 if __name__ == "__main__":
