@@ -56,12 +56,12 @@ EXPERIMENTS = (
         "spambase",
         "knn",
         {"3-NN": lambda: nearest(3), "SVM (rbf)": rbf},
-        (1, 2, 3, 5, 7, 10),
+        (1, 2, 3, 5, 7),
         57,
-        1_000,
-        5,
+        300,
+        3,
         standardise=True,
-        floating=10,
+        floating=7,
     ),
     Experiment(
         "basehock",
@@ -108,7 +108,7 @@ def one_split(
     if experiment.floating:
         start = time.perf_counter()
         wanted = experiment.floating if share == 1 else 3
-        floating = FloatingSelector(**{**common, "n_features_to_select": wanted}, look_ahead=2).fit(split.X, split.y)
+        floating = FloatingSelector(**{**common, "n_features_to_select": wanted}, look_ahead=1).fit(split.X, split.y)
         costs.append(cost("SFFS", start, floating.n_evaluations_))
         curves.add("SFFS", split, lambda size: floating.subsets_[min(size, max(floating.subsets_))].features)
 
