@@ -166,6 +166,15 @@ class Interrupts:
         return X.shape[1] / (1 + self.calls % 7)
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own reaction to Ctrl-C; a shell that starts the tests in the background switches it off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interruption_keeps_the_result_so_far(rng):
     X, y = together(rng, n_samples=30)
     model = DependencyAwareSelector(Interrupts(200), n_features_to_select=2, n_probes=100_000, random_state=0)
