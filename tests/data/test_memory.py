@@ -130,10 +130,13 @@ def test_bad_values_are_counted_and_placed(kind):
         make(X, ["a", "b", "c", "d"]).moments()
 
 
-def test_values_that_overflow_are_refused():
-    X = np.array([[1e200, 1.0], [-1e200, 2.0]])
+@pytest.mark.parametrize("values", [[1e200, -1e200, 0.0], [0.0, 1e200, -1e200], [2.0, 1e200, 2.0], [1e200, 1e200, 0.0]])
+@pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray, sparse.csc_array])
+def test_values_that_overflow_are_refused(make, values):
+    """Whatever the layout; they must not pass for a constant feature."""
+    X = np.column_stack([values, [1.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match="feature 0 are too large"):
-        DenseSource(X).moments()
+        as_source(make(X)).moments()
 
 
 def test_unusable_arrays_are_refused():

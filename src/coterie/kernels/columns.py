@@ -352,7 +352,7 @@ def feature_major_moments(matrix, weight, first_sample, means, norms, finite, st
             value = (matrix[j, i] - shift) - offset
             squares += weight[i] * value * value
         mean = shift + offset
-        if squares <= total_weight * (1e-15 * mean) ** 2:
+        if squares < np.inf and squares <= total_weight * (1e-15 * mean) ** 2:
             squares = 0.0
         means[j] = mean
         norms[j] = np.sqrt(squares)
@@ -389,7 +389,7 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
             offset = total[f] / total_weight
             mean = shift[f] + offset
             rest = squares[f] - total[f] * offset
-            if rest <= total_weight * (1e-15 * mean) ** 2 or rest <= 1e-15 * squares[f]:
+            if rest < np.inf and (rest <= total_weight * (1e-15 * mean) ** 2 or rest <= 1e-15 * squares[f]):
                 rest = 0.0
             means[first + f] = mean
             norms[first + f] = np.sqrt(rest)
