@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -16,8 +17,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, validate_data
 
+from coterie.data.dataset import Dataset
 from coterie.data.memory import as_source
+from coterie.data.opening import open_features
 from coterie.data.source import FeatureSource
+from coterie.data.store import Store
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -40,6 +44,7 @@ __all__ = [
     "class_weights",
     "feature_positions",
     "n_features_wanted",
+    "opened",
     "read_features",
     "read_folds",
     "read_labels",
@@ -65,6 +70,7 @@ _VALUE_TYPES = [
 
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[FeatureSource, np.ndarray]:
     """Source over the training data, and the targets as a checked 1D array; see :func:`read_source`."""
+    X, y = opened(X, y)
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
@@ -76,11 +82,12 @@ def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[FeatureSour
 
 
 def read_source(estimator: BaseEstimator, X: Any) -> FeatureSource:
-    """Source over the training data.
+    """Source over the training data: arrays, sparse matrices, frames, AnnData, a path, an opened store or data set, a source.
 
     Sets ``n_features_in_`` and, where there are names, ``feature_names_in_``. Whether the values are
     finite is found out by the pass that computes the moments, not here.
     """
+    X, _ = opened(X)
     if isinstance(X, FeatureSource):
         estimator.n_features_in_ = X.shape[1]
         if X.feature_names is not None:
@@ -131,6 +138,15 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
     return _codes(labels)
 
 
+def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
+    """Open a path; take features (and labels, where y is None) out of a data set or a store; leave the rest alone."""
+    if isinstance(X, (str, os.PathLike)):
+        X = open_features(X)
+    if isinstance(X, (Dataset, Store)):
+        return X.source, X.y if y is None else y
+    return X, y
+
+
 class _Rows:
     """Something with a number of samples, for scikit-learn's check of lengths."""
 
@@ -163,6 +179,7 @@ def _is_missing(label: Any) -> bool:
 
 def check_features(estimator: BaseEstimator, X: Any) -> Any:
     """Data to predict or transform, checked against the fitted estimator, in their own format."""
+    X, _ = opened(X)
     if isinstance(X, FeatureSource):
         if X.shape[1] != estimator.n_features_in_:
             raise ValueError(

@@ -1,15 +1,30 @@
-"""Where features live: the :class:`FeatureSource` protocol and its implementations."""
+"""Where features live: files and stores, and the :class:`FeatureSource` protocol with its implementations."""
 
+from coterie.data.dataset import Dataset
+from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource, as_source
+from coterie.data.opening import convert, open_features
 from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
+from coterie.data.store import Store, check_store, open_store
+from coterie.data.store_writer import write_store
+from coterie.data.strings import PackedStrings
 
 __all__ = [
+    "DataFileError",
+    "Dataset",
     "DenseSource",
     "Exemplar",
     "FeatureSource",
     "Moments",
+    "PackedStrings",
     "SparseSource",
+    "Store",
     "StrongPairs",
     "StrongQuery",
     "as_source",
+    "check_store",
+    "convert",
+    "open_features",
+    "open_store",
+    "write_store",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -45,6 +45,7 @@ class DenseSource:
     """
 
     is_sparse = False
+    first_feature = 0  # what the first column is called in messages, for a source over a part of the data
 
     def __init__(self, array: np.ndarray, feature_names: Sequence[str] | None = None) -> None:
         if array.ndim != 2:
@@ -58,6 +59,11 @@ class DenseSource:
     @property
     def shape(self) -> tuple[int, int]:
         return self._array.shape[0], self._array.shape[1]
+
+    @property
+    def array(self) -> np.ndarray:
+        """The array; read-only."""
+        return self._array
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         n_samples, n_features = self.shape
@@ -208,6 +214,7 @@ class SparseSource:
     """
 
     is_sparse = True
+    first_feature = 0  # what the first column is called in messages, for a source over a part of the data
 
     def __init__(self, matrix: sparse.csc_array | sparse.csc_matrix, feature_names: Sequence[str] | None = None) -> None:
         self._n_samples, self._n_features = matrix.shape
@@ -216,9 +223,30 @@ class SparseSource:
         self._values = read_only(matrix.data)
         self.feature_names = feature_names
 
+    @classmethod
+    def from_arrays(
+        cls,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        values: np.ndarray,
+        shape: tuple[int, int],
+        feature_names: Sequence[str] | None = None,
+    ) -> Self:
+        """A source over the three arrays of a CSC matrix, which SciPy would copy if their types differ."""
+        source = cls.__new__(cls)
+        source._n_samples, source._n_features = shape
+        source._indptr, source._indices, source._values = read_only(indptr), read_only(indices), read_only(values)
+        source.feature_names = feature_names
+        return source
+
     @property
     def shape(self) -> tuple[int, int]:
         return self._n_samples, self._n_features
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Starts of the columns, rows and values of the entries; read-only."""
+        return self._indptr, self._indices, self._values
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         weight = _weights(sample_weight, self._n_samples)
@@ -407,5 +435,5 @@ def _refuse_bad_values(source: DenseSource | SparseSource, finite: np.ndarray, n
     huge = np.flatnonzero(~np.isfinite(norm))
     if len(huge):
         feature = int(huge[0])
-        label = f"{feature}" if names is None else f"{feature} ({names[feature]!r})"
+        label = f"{feature + source.first_feature}" if names is None else f"{feature} ({names[feature]!r})"
         raise ValueError(f"The values of feature {label} are too large to be squared (over about 1e150). Rescale the feature.")

@@ -260,15 +260,15 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     groups_: FeatureGroups
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GroupDiscoveryClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes.
+        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+            Training data; a path is opened with :func:`coterie.data.open_features`.
+        y : array-like of shape (n_samples,), default=None
+            Labels of two or more classes; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 

@@ -206,15 +206,15 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     groups_: FeatureGroups
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GroupDiscoveryRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryRegressor:
         """Find groups of features that predict a number.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Targets.
+        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+            Training data; a path is opened with :func:`coterie.data.open_features`.
+        y : array-like of shape (n_samples,), default=None
+            Targets; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 

@@ -1,0 +1,76 @@
+"""Features with what came along with them in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.data.source import FeatureSource
+from coterie.data.strings import PackedStrings
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What :func:`coterie.data.open_features` returns.
+
+    ``X, y = dataset`` gives the two things that ``fit`` needs, and ``fit(dataset)`` takes both at once.
+
+    Attributes
+    ----------
+    source : FeatureSource
+        The features; ``source.feature_names`` has their names, if there are any.
+    y : ndarray of shape (n_samples,) or None
+        Labels.
+    sample_names : sequence of str or None
+        Names of the samples.
+    format : str
+        Format of the file: ``"libsvm"``, ``"npz"``, ``"matrix-market"``, ``"csv"``, ``"tsv"``, ``"parquet"``, ``"h5ad"``,
+        ``"plink"`` or ``"store"``.
+    path : Path
+        The file, or the store's folder.
+    notes : dict
+        Counts worth knowing: missing genotypes imputed, samples dropped, …
+    feature_info : dict
+        More about each feature, such as the chromosome and position of a SNP: arrays or packed strings of length n_features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.data import Dataset, as_source
+    >>> X, y = Dataset(as_source(np.eye(2)), np.array([0, 1]))
+    >>> X.shape, y
+    ((2, 2), array([0, 1]))
+    """
+
+    source: FeatureSource
+    y: np.ndarray | None = None
+    sample_names: Sequence[str] | None = None
+    format: str = ""
+    path: Path = Path()
+    notes: dict[str, Any] = field(default_factory=dict)
+    feature_info: dict[str, np.ndarray | PackedStrings] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.source
+        yield self.y
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples, number of features."""
+        return self.source.shape
+
+    @property
+    def feature_names(self) -> Sequence[str] | None:
+        """Names of the features, or None."""
+        return self.source.feature_names
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        kind = "sparse" if self.source.is_sparse else "dense"
+        labels = "no labels" if self.y is None else "with labels"
+        notes = "".join(f", {key}={value}" for key, value in self.notes.items())
+        return f"<Dataset {str(self.path)!r} ({self.format}): {n:,} samples x {m:,} features, {kind}, {labels}{notes}>"

@@ -1,0 +1,198 @@
+"""The store's format, version 1: its header, its array files, their checksums. See docs/store.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.data.errors import DataFileError
+
+FORMAT = "coterie-store"
+VERSION = 1
+HEADER = "header.json"
+# Every array file begins with a .npy header of this length, which leaves the values aligned.
+NPY_HEADER_BYTES = 128
+# The types an array of a store can have: nothing that needs pickle.
+TYPES = frozenset(
+    ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"]
+)  # fmt: skip
+# Bytes that a checksum reads at a time.
+_PIECE = 1 << 24
+
+
+def npy_header(dtype: np.dtype, shape: tuple[int, ...], fortran: bool) -> bytes:
+    """The .npy header (format 1.0) of an array, padded to a fixed length."""
+    text = f"{{'descr': {dtype.str!r}, 'fortran_order': {fortran}, 'shape': {tuple(shape)!r}, }}"
+    length = NPY_HEADER_BYTES - 10
+    return b"\x93NUMPY\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode("ascii") + b"\n"
+
+
+class ArrayFile:
+    """A .npy file written piece by piece, with a checksum of its values.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which must not exist.
+    dtype : dtype
+        Type of the values, which are stored little-endian.
+    """
+
+    def __init__(self, path: Path, dtype: Any) -> None:
+        self.path = path
+        self.dtype = np.dtype(dtype).newbyteorder("<")
+        self.n_bytes = 0
+        self._crc = 0
+        self._file = open(path, "xb")  # noqa: SIM115  # closed by finish or close
+        self._file.write(bytes(NPY_HEADER_BYTES))
+
+    def append(self, values: np.ndarray) -> None:
+        """Add values: a vector, or whole columns in F order."""
+        flat = np.asarray(values, dtype=self.dtype).ravel(order="K")
+        view = np.ascontiguousarray(flat).view(np.uint8).data
+        try:
+            self._file.write(view)
+        except OSError as error:
+            raise full_disk(error, self.path) from error
+        self._crc = zlib.crc32(view, self._crc)
+        self.n_bytes += view.nbytes
+
+    def finish(self, shape: tuple[int, ...] | None = None, *, fortran: bool = False) -> dict[str, Any]:
+        """Write the header, bring everything to the disk, and return the entry for the store's header."""
+        shape = (self.n_bytes // self.dtype.itemsize,) if shape is None else shape
+        assert int(np.prod(shape, dtype=object)) * self.dtype.itemsize == self.n_bytes, (self.path.name, shape, self.n_bytes)
+        try:
+            self._file.seek(0)
+            self._file.write(npy_header(self.dtype, shape, fortran))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise full_disk(error, self.path) from error
+        self._file.close()
+        return {
+            "file": self.path.name,
+            "dtype": self.dtype.str,
+            "shape": list(shape),
+            "fortran_order": fortran,
+            "crc32": f"{self._crc:08x}",
+        }
+
+    def close(self) -> None:
+        """Give the file up."""
+        with suppress(OSError):  # the disk is full: what is buffered is lost, as it should be
+            self._file.close()
+
+
+def full_disk(error: OSError, path: Path) -> OSError:
+    """An error of the disk, with the file and the remedy."""
+    what = f"{error.strerror or error}; nothing was kept. Free some space or write to another folder"
+    return OSError(error.errno, what, str(path))
+
+
+def checksum(path: Path) -> str:
+    """CRC-32 of the values of an array file."""
+    crc = 0
+    with open(path, "rb") as file:
+        file.seek(NPY_HEADER_BYTES)
+        while piece := file.read(_PIECE):
+            crc = zlib.crc32(piece, crc)
+    return f"{crc:08x}"
+
+
+def write_header(folder: Path, content: dict[str, Any]) -> None:
+    """Write ``header.json``, with its own checksum, to the disk."""
+    full = {"format": FORMAT, "version": VERSION, **content}
+    full["header_crc32"] = _header_checksum(full)
+    path = folder / HEADER
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(full, file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise full_disk(error, path) from error
+
+
+def _header_checksum(content: dict[str, Any]) -> str:
+    """CRC-32 of the header without its checksum, as compact JSON with sorted keys."""
+    plain = {key: value for key, value in content.items() if key != "header_crc32"}
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode('ascii')):08x}"
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """The checked header of a store."""
+    path = folder / HEADER
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        what = "there is no such folder" if not folder.is_dir() else f"it has no {HEADER}, so it is not a Coterie store"
+        raise FileNotFoundError(
+            error.errno, f"{what}; make one with coterie.data.convert or `coterie convert`", str(folder)
+        ) from error
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise damaged(path, f"it is not JSON ({error})") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise DataFileError(f'it does not say "format": "{FORMAT}", so this is not a Coterie store.', path)
+    version = content.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise damaged(path, f"its version is {version!r}")
+    if version > VERSION:
+        raise DataFileError(
+            f"the store has format version {version}; this Coterie reads up to {VERSION}. Upgrade Coterie, or convert again.",
+            path,
+        )
+    if content.get("header_crc32") != _header_checksum(content):
+        raise damaged(path, "its checksum does not match")
+    return content
+
+
+def damaged(path: Path, what: str) -> DataFileError:
+    """The error of a damaged store."""
+    return DataFileError(f"the store is damaged: {what}. Convert the original data again.", path)
+
+
+def check_entry(folder: Path, name: str, entry: Any) -> Path:
+    """The file of an array, once its entry, its size and its .npy header agree."""
+    header = folder / HEADER
+    keys = {"file", "dtype", "shape", "fortran_order", "crc32"}
+    if not isinstance(entry, dict) or not keys <= entry.keys():
+        raise damaged(header, f"the entry of array {name!r} is incomplete")
+    file, shape = entry["file"], entry["shape"]
+    if not isinstance(file, str) or Path(file).name != file or not file.endswith(".npy"):
+        raise damaged(header, f"array {name!r} has the file name {file!r}")
+    if entry["dtype"] not in TYPES or not isinstance(entry["fortran_order"], bool):
+        raise damaged(header, f"array {name!r} has the type {entry['dtype']!r}")
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape) or len(shape) not in (1, 2):
+        raise damaged(header, f"array {name!r} has the shape {shape!r}")
+    path = folder / file
+    dtype = np.dtype(entry["dtype"])
+    expected = NPY_HEADER_BYTES + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    try:
+        with open(path, "rb") as opened:
+            start, size = opened.read(NPY_HEADER_BYTES), os.fstat(opened.fileno()).st_size
+    except FileNotFoundError as error:
+        raise damaged(path, "the file is missing") from error
+    if size != expected:
+        raise damaged(path, f"the file has {size} bytes instead of {expected}")
+    if start != npy_header(dtype, tuple(shape), entry["fortran_order"]):
+        raise damaged(path, "its .npy header is not the one that the store's header announces")
+    return path
+
+
+def map_array(folder: Path, name: str, entry: Any) -> np.ndarray:
+    """A read-only memory map of an array."""
+    path = check_entry(folder, name, entry)
+    shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
+    if 0 in shape:  # which cannot be mapped
+        return np.empty(shape, dtype=dtype)
+    if not entry["fortran_order"]:
+        return np.memmap(path, dtype=dtype, mode="r", offset=NPY_HEADER_BYTES, shape=shape)
+    return np.memmap(path, dtype=dtype, mode="r", offset=NPY_HEADER_BYTES, shape=shape[::-1]).T

@@ -1,0 +1,79 @@
+"""Millions of strings as two arrays, so that names cost what their letters cost."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+
+class PackedStrings(Sequence[str]):
+    """Strings held as UTF-8 bytes and offsets; each becomes a Python string when it is asked for.
+
+    Parameters
+    ----------
+    letters : ndarray of uint8
+        The UTF-8 bytes of all strings, one after the other.
+    offsets : ndarray of int64 of shape (n + 1,)
+        String ``i`` is ``letters[offsets[i]:offsets[i + 1]]``.
+
+    Examples
+    --------
+    >>> from coterie.data import PackedStrings
+    >>> names = PackedStrings.pack(["rs12", "rs7"])
+    >>> names[1], len(names), names.letters.nbytes
+    ('rs7', 2, 7)
+    """
+
+    def __init__(self, letters: np.ndarray, offsets: np.ndarray) -> None:
+        self.letters = letters
+        self.offsets = offsets
+
+    @classmethod
+    def pack(cls, strings: Iterable[Any]) -> PackedStrings:
+        """Pack strings (or what ``str`` makes of other things)."""
+        if isinstance(strings, PackedStrings):
+            return strings
+        encoded = [str(string).encode("utf-8", "surrogateescape") for string in strings]
+        offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(one) for one in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = int(index)
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"string {i} of {len(self)}")
+        i %= len(self)
+        return self.letters[self.offsets[i] : self.offsets[i + 1]].tobytes().decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str]:
+        letters, ends = self.letters.tobytes(), self.offsets.tolist()
+        return (letters[a:b].decode("utf-8", "surrogateescape") for a, b in itertools.pairwise(ends))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        result = np.empty(len(self), dtype=object)
+        result[:] = list(self)
+        return result if dtype is None else result.astype(dtype, copy=False)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PackedStrings):
+            return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.letters, other.letters)
+        return list(self) == list(other) if isinstance(other, Sequence) and not isinstance(other, str) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.letters.tobytes()))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(name) for name in self[:3])
+        return f"<{len(self)} strings: {shown}{', …' if len(self) > 3 else ''}>"
