@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, validate_data
 
 from coterie.data.dataset import Dataset
+from coterie.data.guests import from_guest
 from coterie.data.memory import as_source
 from coterie.data.opening import open_features
 from coterie.data.source import FeatureSource
@@ -139,12 +140,15 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
 
 
 def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
-    """Open a path; take features (and labels, where y is None) out of a data set or a store; leave the rest alone."""
+    """Open a path; take features (and labels, where y is None) out of a data set or a store; bring in guests.
+
+    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone.
+    """
     if isinstance(X, (str, os.PathLike)):
         X = open_features(X)
     if isinstance(X, (Dataset, Store)):
         return X.source, X.y if y is None else y
-    return X, y
+    return from_guest(X), y
 
 
 class _Rows:

@@ -103,6 +103,13 @@ class ByteStream:
         self._raw.close()
 
 
+def open_binary(path: Path) -> IO[bytes]:
+    """A file opened for reading its bytes, decompressed if need be."""
+    with open(path, "rb") as file:
+        kind = compression_of(file.read(6))
+    return open(path, "rb") if kind is None else _OPENERS[kind](path)
+
+
 def read_lines(path: Path) -> list[str]:
     """Lines of a small text file (names, labels), compressed or not, without their ends."""
     stream = ByteStream(path)

@@ -11,14 +11,11 @@ import numpy as np
 from coterie._numba import run_chunks, thread_count
 from coterie.data.byte_stream import ByteStream
 from coterie.data.errors import DataFileError
-from coterie.data.reader import Block, Progress, Reader, RowBlock, whole_numbers
+from coterie.data.reader import FREE_FEATURES, Block, Progress, Reader, RowBlock, whole_numbers
 from coterie.kernels import text as kernels
 
 # Bytes that one call of the kernel parses: large enough to keep threads busy, small enough for the cache of their results.
 _CHUNK = 1 << 22
-# Without n_features=, an index may be this large or as large as the file has bytes: the arrays
-# by feature must not outgrow the input because of one wrong index.
-_FREE_FEATURES = 1 << 25
 _SHOWN = 30
 
 _MESSAGES = {
@@ -100,7 +97,7 @@ class LibsvmReader(Reader):
         stated = self.shape[1]
         if stated is not None:
             return stated - (self._zero_based is True)
-        return max(_FREE_FEATURES, n_bytes)
+        return max(FREE_FEATURES, n_bytes)
 
     def _settle_indices(self) -> None:
         """Decide whether the first feature has index 0 or 1, once all indices are known."""
@@ -121,9 +118,7 @@ class LibsvmReader(Reader):
         content = text.tobytes()
         line_start = content.rfind(b"\n", 0, chunk.place) + 1
         line = self._n_lines + chunk.n_lines + 1
-        token = content[chunk.place : chunk.place + 200].split(b"#")[0].split()
-        shown = token[0].decode("utf-8", "replace") if token else ""
-        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+        shown = shown_token(content, chunk.place)
         if chunk.error == kernels.TOO_LARGE:
             message = self._too_large(shown, stream, limit)
         else:
@@ -209,7 +204,7 @@ class _Buffers:
     def _read_hard_numbers(self, text: np.ndarray, start: int, stop: int, state: np.ndarray) -> None:
         """Let Python read the numbers that the kernel was not certain of; it has checked their form."""
         for entry, place in self.hard[:, : int(state[kernels.N_HARD])].T.tolist():
-            value = float(_number_at(text, place, stop))
+            value = float(number_at(text, place, stop))
             if not np.isfinite(value):
                 state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
                 state[kernels.N_LINES] = np.count_nonzero(text[start:place] == ord("\n"))
@@ -220,7 +215,14 @@ class _Buffers:
                 self.values[entry] = value
 
 
-def _number_at(text: np.ndarray, place: int, stop: int) -> bytes:
+def shown_token(content: bytes, place: int) -> str:
+    """The word at a place, for a message."""
+    words = content[place : place + 200].partition(b"\n")[0].split(b"#")[0].split()
+    word = words[0].decode("utf-8", "replace") if words and not content[place : place + 1].isspace() else ""
+    return word if len(word) <= _SHOWN else f"{word[:_SHOWN]}…"
+
+
+def number_at(text: np.ndarray, place: int, stop: int) -> bytes:
     """The bytes up to the next blank, line end or comment."""
     size = 64
     while True:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from coterie.data.byte_stream import read_lines
 from coterie.data.dataset import Dataset
 from coterie.data.detection import FORMATS, detect_format, resolve
 from coterie.data.errors import DataFileError
+from coterie.data.labels import labels_in_file
 from coterie.data.reader import Progress, Reader
 from coterie.data.store import PathLike, open_store
 from coterie.data.store_writer import DEFAULT_MEMORY_LIMIT, read_into_memory, write_reader
@@ -23,6 +21,13 @@ from coterie.data.strings import PackedStrings
 # Where the reader of each format lives; loaded when it is needed.
 _READERS = {
     "libsvm": ("coterie.data.libsvm", "LibsvmReader"),
+    "npz": ("coterie.data.npz", "NpzReader"),
+    "matrix-market": ("coterie.data.matrix_market", "MatrixMarketReader"),
+    "csv": ("coterie.data.tabular", "CsvReader"),
+    "tsv": ("coterie.data.tabular", "TsvReader"),
+    "parquet": ("coterie.data.tabular", "ParquetReader"),
+    "h5ad": ("coterie.data.h5ad", "H5adReader"),
+    "plink": ("coterie.data.plink", "PlinkReader"),
 }
 
 
@@ -61,6 +66,12 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
     Options of all formats but stores: ``feature_names``, a sequence or a text file with one name a line.
 
     - LIBSVM: ``zero_based`` (True, False or ``"auto"``), ``n_features``, ``dtype``.
+    - .npz: ``label`` defaults to ``"y"``. MatrixMarket: ``transpose`` (one feature a row).
+    - CSV, TSV, Parquet: ``sample_names`` (a column), ``header`` (CSV and TSV), ``missing_labels`` (``"error"`` or
+      ``"drop"``). Without ``label``, a column called label, y, target or class holds the labels.
+    - .h5ad: ``layer`` (a layer, or ``"raw"``), ``missing_labels``.
+    - PLINK: ``phenotype`` (a file with FID, IID and phenotypes; by default the .fam file), ``missing`` (genotypes: ``"mean"``
+      or ``"error"``), ``dtype`` (``"int8"`` or ``"float32"``), ``missing_labels`` (``"drop"`` or ``"error"``).
 
     Examples
     --------
@@ -156,7 +167,7 @@ def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
     store = open_store(path)
     y = None if label is False else store.y
     if label is not None and label is not False:
-        y = _labels_in_file(label, path)
+        y = labels_in_file(label, path)
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
     return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info)
@@ -178,7 +189,7 @@ def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Rea
         reader = kind(path, **options)
         if label is not None:
             reader.labels_replaced = True
-            reader.other_labels = None if label is False else _labels_in_file(label, path)
+            reader.other_labels = None if label is False else labels_in_file(label, path)
     if feature_names is not None:
         reader.feature_names = _names(feature_names)
     return reader
@@ -189,31 +200,3 @@ def _names(names: Any) -> PackedStrings:
     if isinstance(names, (str, os.PathLike)):
         return PackedStrings.pack(read_lines(Path(names)))
     return PackedStrings.pack(names)
-
-
-def _labels_in_file(label: Any, path: Path) -> np.ndarray:
-    """Labels from a text file with one a line: numbers if all are, else strings."""
-    if not isinstance(label, (str, os.PathLike)):
-        raise ValueError(
-            f"label={label!r}: for {path.name}, labels come from the file itself or from a text file with one a line."
-        )
-    file = Path(label)
-    if not file.exists():
-        raise FileNotFoundError(2, "label= names a text file with one label a line, but there is no such file", str(file))
-    lines = [line.strip() for line in read_lines(file)]
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            raise DataFileError("the label is missing.", file, line=number)
-    return parse_labels(lines)
-
-
-def parse_labels(texts: Sequence[str]) -> np.ndarray:
-    """Labels as integers or floats where all of them are, else as they are."""
-    for kind in (np.int64, np.float64):
-        try:
-            labels = np.array(texts).astype(kind)
-        except (ValueError, OverflowError):
-            continue
-        if np.isfinite(labels).all():
-            return labels
-    return np.array(texts, dtype=object)

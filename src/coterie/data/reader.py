@@ -9,11 +9,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from coterie.data.errors import DataFileError
 from coterie.data.strings import PackedStrings
 from coterie.kernels.transposition import value_range
 
 # Told (done, total, what): bytes or features done, all of them (None when unknown), and what is going on.
 Progress: TypeAlias = Callable[[int, int | None, str], object]
+
+
+# Without a word of the user's, a file may have this many features, or as many as it has bytes: arrays by feature must
+# not outgrow the input because of one wrong number.
+FREE_FEATURES = 1 << 25
 
 
 class RowBlock(NamedTuple):
@@ -126,6 +132,28 @@ def row_block(rows: sparse.csr_array) -> RowBlock:
         rows = rows.copy()
         rows.sum_duplicates()
     return RowBlock(rows.indptr[1:].astype(np.int64), rows.indices, rows.data)
+
+
+def check_claim(n: int, n_bytes: int, path: Path, what: str) -> None:
+    """Refuse a number of samples or features that would take far more memory than the input did."""
+    if not 0 <= n <= max(FREE_FEATURES, n_bytes):
+        raise DataFileError(f"{what} cannot be right for a file of {path.stat().st_size} bytes.", path)
+
+
+def usable_values(matrix: Any, path: Path) -> Any:
+    """Check the type of a whole matrix and bring sparse ones to canonical CSC."""
+    kind = matrix.dtype.kind
+    if kind not in "biuf":
+        raise DataFileError(f"values of type {matrix.dtype} are not real numbers.", path)
+    if matrix.dtype == np.float16:
+        matrix = matrix.astype(np.float32)
+    elif matrix.dtype.itemsize > 8 or not matrix.dtype.isnative:
+        matrix = matrix.astype(np.float64 if matrix.dtype.itemsize > 8 else matrix.dtype.newbyteorder("="))
+    if not sparse.issparse(matrix):
+        return matrix
+    result = sparse.csc_array(matrix)
+    result.sum_duplicates()
+    return result
 
 
 def whole_numbers(labels: np.ndarray) -> np.ndarray:

@@ -245,11 +245,12 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
         else:
             rows = rows or _rows_for(block, None, 1 << 62)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+    source: DenseSource | SparseSource | None = None
     if rows is not None:
-        (source, _), *_ = list(_row_pieces(rows, reader, n_features_of(reader, rows)))
+        ((source, _),) = _row_pieces(rows, reader, n_features_of(reader, rows))  # one piece: nothing went to the disk
     elif parts:
         source = _joined_features(parts, reader.dtype)
-    if (rows is None and not parts) or 0 in source.shape:
+    if source is None or 0 in source.shape:
         raise ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
     reader.settle(*source.shape)
     source.feature_names = reader.feature_names

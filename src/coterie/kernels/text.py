@@ -26,7 +26,7 @@ FINE, NO_LABEL, BAD_LABEL, MANY_LABELS, BAD_INDEX, NO_COLON, BAD_VALUE, NOT_FINI
 UNSORTED, REPEATED, TOO_LARGE, BAD_QUERY, NEGATIVE = range(8, 13)
 
 # How reading a number can end.
-_NUMBER, _HARD, _NO_NUMBER, _INFINITE = range(4)
+NUMBER, HARD, NO_NUMBER, INFINITE = range(4)
 
 _MOST_DIGITS = 18
 _TENS = 10.0 ** np.arange(23)
@@ -128,7 +128,7 @@ def read_number(text, place):
         exponent = -np.int64(place - after)
         n_digits -= exponent
     if n_digits == 0:
-        return 0.0, begin, _INFINITE if names_infinity(text, begin) else _NO_NUMBER
+        return 0.0, begin, INFINITE if names_infinity(text, begin) else NO_NUMBER
     if n_digits > _MOST_DIGITS:  # zeros in front do not count
         while text[begin] == 48 or text[begin] == 46:
             n_digits -= np.int64(text[begin] == 48)
@@ -143,12 +143,12 @@ def read_number(text, place):
             power = min(power * 10 + (np.int64(text[place]) - 48), 100_000)
             place += _ONE
         if place == first:
-            return 0.0, place, _NO_NUMBER
+            return 0.0, place, NO_NUMBER
         exponent += -power if minus else power
     if n_digits > _MOST_DIGITS:
-        return 0.0, place, _HARD
+        return 0.0, place, HARD
     if mantissa == 0:
-        return (-0.0 if negative else 0.0), place, _NUMBER
+        return (-0.0 if negative else 0.0), place, NUMBER
     value, certain = np.float64(mantissa), True
     if mantissa <= 9007199254740992 and -22 <= exponent <= 0:
         value /= _TENS[np.uint64(-exponent)]
@@ -156,7 +156,7 @@ def read_number(text, place):
         value *= _TENS[np.uint64(exponent)]
     else:
         value, certain = nearest_float(mantissa, exponent)
-    return (-value if negative else value), place, _NUMBER if certain else _HARD
+    return (-value if negative else value), place, NUMBER if certain else HARD
 
 
 @kernel()
@@ -229,13 +229,13 @@ def parse_lines(text, start, stop, limit, labels, ends, columns, values, hard_en
             continue
         token = place
         value, place, how = read_number(text, place)
-        if how == _HARD:
+        if how == HARD:
             hard_entries[n_hard], hard_places[n_hard] = -1 - np.int64(n_rows), token
             n_hard += _ONE
-        if how == _INFINITE:
+        if how == INFINITE:
             error, place = NOT_FINITE, token
             break
-        if how == _NO_NUMBER or not ends_token(text[place]):
+        if how == NO_NUMBER or not ends_token(text[place]):
             error, place = (MANY_LABELS if text[place] == 44 else NO_LABEL if text[place] == 58 else BAD_LABEL), token
             break
         labels[n_rows] = value
@@ -264,12 +264,12 @@ def parse_lines(text, start, stop, limit, labels, ends, columns, values, hard_en
             place += _ONE
             number = place
             value, place, how = read_number(text, place)
-            if how != _NUMBER or not ends_token(text[place]):
-                if how == _HARD and ends_token(text[place]):
+            if how != NUMBER or not ends_token(text[place]):
+                if how == HARD and ends_token(text[place]):
                     hard_entries[n_hard], hard_places[n_hard] = n_entries, number
                     n_hard += _ONE
                 else:
-                    error, token = (NOT_FINITE if how == _INFINITE else BAD_VALUE), number
+                    error, token = (NOT_FINITE if how == INFINITE else BAD_VALUE), number
                     break
             if index <= previous:
                 error = REPEATED if index == previous else UNSORTED

@@ -1,0 +1,173 @@
+"""CSV, TSV and Parquet."""
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coterie.data import DataFileError, convert, open_features
+from tests.data.files import assert_same, data_or_error, matrix
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def frame(rng):
+    return pd.DataFrame({"a": rng.standard_normal(30), "b c": rng.integers(0, 9, 30), "label": ["x", "y,z"] * 15, "d": 0.1})
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "csv.xz", "parquet"])
+def test_a_frame_in_every_format(tmp_path, frame, ending):
+    path = tmp_path / f"x.{ending}"
+    if ending == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    dataset = open_features(path)
+    assert dataset.format == ending.split(".")[0]
+    np.testing.assert_array_equal(matrix(dataset), frame[["a", "b c", "d"]].to_numpy())
+    assert matrix(dataset).flags.f_contiguous
+    assert dataset.y.tolist() == frame["label"].tolist()
+    assert dataset.feature_names == ["a", "b c", "d"]
+    assert dataset.sample_names is None
+    assert_same(open_features(convert(path, tmp_path / "s")), dataset)
+    other = open_features(path, label="b c") if ending == "" else open_features(path, label=False, sample_names="label")
+    assert other.y is None
+    assert list(other.sample_names) == frame["label"].tolist()
+
+
+@pytest.mark.parametrize("label", ["label", 2, -2])
+def test_the_label_by_name_and_position(tmp_path, frame, label):
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    assert open_features(tmp_path / "x.csv", label=label).y.tolist() == frame["label"].tolist()
+
+
+def test_numbers_as_labels_and_small_types(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,Y\n1,0,1\n0,255,-1\n")
+    dataset = open_features(tmp_path / "x.csv")
+    assert matrix(dataset).dtype == np.uint8
+    assert dataset.y.dtype == np.int64
+    assert dataset.y.tolist() == [1, -1]
+
+
+def test_an_index_becomes_sample_names(tmp_path, frame):
+    frame.index = [f"s{i}" for i in range(30)]
+    frame.to_csv(tmp_path / "x.csv")
+    frame.to_parquet(tmp_path / "x.parquet")
+    for name in ("x.csv", "x.parquet"):
+        dataset = open_features(tmp_path / name)
+        assert list(dataset.sample_names)[:2] == ["s0", "s1"]
+        assert dataset.shape == (30, 3)
+
+
+def test_without_a_header(tmp_path):
+    (tmp_path / "x.csv").write_text("1,2,0\n3,4.5,1")
+    dataset = open_features(tmp_path / "x.csv", label=-1)
+    np.testing.assert_array_equal(matrix(dataset), [[1, 2], [3, 4.5]])
+    assert dataset.feature_names is None
+    assert dataset.y.tolist() == [0, 1]
+    assert open_features(tmp_path / "x.csv", header=True).feature_names == ["1", "2", "0"]
+    with pytest.raises(DataFileError, match="the columns have no names; give a position"):
+        open_features(tmp_path / "x.csv", label="y")
+
+
+def test_many_small_batches(tmp_path, rng):
+    X = rng.standard_normal((5000, 37))
+    pd.DataFrame(X, columns=[f"c{j}" for j in range(37)]).assign(y=np.arange(5000) % 3).to_csv(tmp_path / "x.csv", index=False)
+    store = convert(tmp_path / "x.csv", tmp_path / "s", memory_limit=1 << 24)
+    assert_same(open_features(store), open_features(tmp_path / "x.csv"))
+    np.testing.assert_array_equal(matrix(open_features(store)), X)
+    assert open_features(store).y.tolist() == (np.arange(5000) % 3).tolist()
+
+
+def test_missing_labels(tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n1,x\n2,\n3,NA\n4,z\n")
+    with pytest.raises(DataFileError, match=r"the label of sample 1 is missing. Drop such samples with missing_labels='drop'"):
+        open_features(tmp_path / "x.csv")
+    dataset = open_features(tmp_path / "x.csv", missing_labels="drop")
+    assert dataset.y.tolist() == ["x", "z"]
+    assert matrix(dataset).ravel().tolist() == [1, 4]
+    assert dataset.notes == {"samples_without_label_dropped": 2}
+    with pytest.raises(ValueError, match="missing_labels='maybe' must be 'error' or 'drop'"):
+        open_features(tmp_path / "x.csv", missing_labels="maybe")
+    (tmp_path / "x.csv").write_text("a,y\n1,\n2,\n")
+    with pytest.raises(DataFileError, match="no sample has a label"):
+        open_features(tmp_path / "x.csv", missing_labels="drop")
+
+
+def test_missing_values_are_found_by_convert_and_fit(tmp_path):
+    from coterie import GroupDiscoveryClassifier
+
+    (tmp_path / "x.csv").write_text("a,b,y\n1,2,0\n2,,0\n3,NA,1\n4,5,1\n")
+    with pytest.raises(
+        ValueError, match=r"2 NaN or infinite value\(s\) in 1 feature\(s\); the first is in sample 1 of feature 1 \('b'\)"
+    ):
+        convert(tmp_path / "x.csv", tmp_path / "s")
+    with pytest.raises(ValueError, match=r"2 NaN .* sample 1 of feature 1 \('b'\)"):
+        GroupDiscoveryClassifier(1).fit(tmp_path / "x.csv")
+    pd.DataFrame({"a": [1, 2], "b": pd.array([1, None], dtype="Int64")}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DataFileError, match=r"feature 'b' has no value in sample 1\. Impute it"):
+        open_features(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a,b\n1,2\n3\n", {}, r"x\.csv:3: .*Expected 2 columns, got 1"),
+        (
+            "a,b\n1,two\n",
+            {},
+            r"x\.csv:2: in column 'b': CSV conversion error to double: invalid value 'two'\. Features must be numbers",
+        ),
+        ("a,y\n1,2\n", {"label": "z"}, "1: label='z': the columns are a, y"),
+        ("a,y\n1,2\n", {"label": 7}, "1: label=7: there are 2 columns"),
+        ("a,y,Label\n1,2,3\n", {}, "1: the columns 'y', 'Label' could all be the labels: state label="),
+        ("a,a\n1,2\n", {"label": "a"}, "two columns have that name"),
+        ("y\n1\n", {}, "no column is left for features"),
+        ("a,b\n", {}, "there are no data in it"),
+        ("\n\n", {}, "the first line is empty"),
+    ],
+)
+def test_csv_errors(tmp_path, text, options, message):
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        open_features(tmp_path / "x.csv", **options)
+
+
+def test_text_in_a_parquet_file(tmp_path, frame):
+    frame.rename(columns={"label": "kind"}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DataFileError, match=r"column 'kind' has the type .*string\. Features must be numbers"):
+        open_features(tmp_path / "x.parquet")
+
+
+def test_truncated_files(tmp_path, frame):
+    frame.to_parquet(tmp_path / "x.parquet")
+    content = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(content[:-20])
+    with pytest.raises(DataFileError, match="damaged or no Parquet file"):
+        open_features(tmp_path / "x.parquet")
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n" * 9000)[:-20])
+    with pytest.raises(DataFileError, match=r"ends too early|end-of-stream"):
+        open_features(tmp_path / "x.csv.gz")
+
+
+@given(
+    st.lists(st.sampled_from(["1", "2.5", ",", ",", "\n", "\n", '"', "a", "y", "é", "\0", "nan", "\r", "1e999"]), max_size=40)
+)
+def test_any_csv_gives_data_or_an_error(tmp_path_factory, tokens):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_bytes("".join(tokens).encode())
+    data_or_error(path, format="csv")
+
+
+@given(place=st.integers(0, 10**6), byte=st.integers(0, 255))
+def test_a_damaged_parquet_file_gives_data_or_an_error(tmp_path_factory, place, byte):
+    path = tmp_path_factory.getbasetemp() / "damaged.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "y": ["u", "v"]}).to_parquet(path)
+    content = bytearray(path.read_bytes())
+    content[place % len(content)] = byte
+    path.write_bytes(bytes(content))
+    data_or_error(path, format="parquet")
