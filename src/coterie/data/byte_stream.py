@@ -58,7 +58,7 @@ class ByteStream:
                 filled += count
         except (*_DAMAGE, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
             raise self._damaged(error) from error
         return filled
 

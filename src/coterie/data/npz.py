@@ -60,7 +60,7 @@ class NpzReader(Reader):
         except DataFileError:
             raise
         except OSError as error:
-            if error.errno is not None:
+            if error.filename is not None:  # of opening the file; a broken zip file leads to places that are not there
                 raise
             raise self._damaged(error) from error
         except Exception as error:  # whatever a broken zip or .npy file brings about

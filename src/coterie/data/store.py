@@ -13,7 +13,7 @@ import numpy as np
 from coterie._numba import even_boundaries, read_only, run_chunks, thread_count
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import FeatureSource, Moments
-from coterie.data.store_format import HEADER, check_entry, checksum, damaged, map_array, read_header
+from coterie.data.store_format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
 from coterie.data.strings import PackedStrings
 from coterie.kernels.transposition import first_bad_column
 
@@ -279,6 +279,7 @@ def check_store(path: PathLike) -> Store:
     /...values.npy: the store is damaged: its checksum is ... instead of ... Convert the original data again.
     """
     store = Store(path)
+    check_header_bytes(store.path)
     for entry in store.header["arrays"].values():
         found = checksum(store.path / entry["file"])
         if found != entry["crc32"]:

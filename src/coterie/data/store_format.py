@@ -112,12 +112,22 @@ def write_header(folder: Path, content: dict[str, Any]) -> None:
     path = folder / HEADER
     try:
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(full, file, indent=2)
-            file.write("\n")
+            file.write(_header_text(full))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise full_disk(error, path) from error
+
+
+def _header_text(content: dict[str, Any]) -> str:
+    """A header as it is written."""
+    return json.dumps(content, indent=2) + "\n"
+
+
+def check_header_bytes(folder: Path) -> None:
+    """Refuse a header that is not, byte for byte, as it was written; blanks do not matter for its checksum."""
+    if (folder / HEADER).read_bytes() != _header_text(read_header(folder)).encode("utf-8"):
+        raise damaged(folder / HEADER, "it was changed after it was written")
 
 
 def _header_checksum(content: dict[str, Any]) -> str:

@@ -223,7 +223,7 @@ class CsvReader(TabularReader):
         except DataFileError:
             raise
         except OSError as error:
-            if error.errno is not None:
+            if error.filename is not None:
                 raise
             raise self._failed(error) from error
         except Exception as error:  # of pyarrow's parser, or of the decompressor
@@ -304,7 +304,7 @@ class ParquetReader(TabularReader):
         except DataFileError:
             raise
         except OSError as error:
-            if error.errno is not None:
+            if error.filename is not None:
                 raise
             raise self._damaged(error) from error
         except Exception as error:  # of pyarrow's decoder
