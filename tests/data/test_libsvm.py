@@ -4,6 +4,8 @@ import bz2
 import gzip
 import io
 import lzma
+import tracemalloc
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -240,3 +242,22 @@ def test_any_bytes_give_data_or_an_error_with_a_place(tmp_path_factory, content)
     X, y = load_svmlight_file(io.BytesIO(content))
     np.testing.assert_array_equal(matrix(ours).toarray(), X.toarray())
     np.testing.assert_array_equal(ours.y, y)
+
+
+@pytest.mark.parametrize(
+    "content", [b"1 999999999999:1\n", b"1 33554432:1\n", b"1 1:" + b"9" * 10**6, b"#" * 10**6, b"\n" * 10**6]
+)
+def test_memory_is_bounded_by_the_input(tmp_path, content):
+    """A megabyte of text, or an index of 2^25, may take some arrays of that length, and no more."""
+    (tmp_path / "x.svm").write_bytes(content)
+    open_features_quietly(tmp_path / "x.svm")  # compiles and imports
+    tracemalloc.start()
+    open_features_quietly(tmp_path / "x.svm")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (1_000 if b"33554432" in content else 100) * 2**20
+
+
+def open_features_quietly(path):
+    with suppress(ValueError):
+        open_features(path, format="libsvm")
