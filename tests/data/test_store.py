@@ -88,7 +88,9 @@ def test_runs_on_the_disk_change_nothing(tmp_path, rng, monkeypatch, capacity, s
     for name, array in [("indptr", expected.indptr), ("indices", expected.indices), ("values", expected.data)]:
         np.testing.assert_array_equal(store.array(name), array)
         assert store.array(name).dtype == array.dtype
-    assert sorted(os.listdir(tmp_path)) == ["s"]  # no run is left behind
+    assert os.listdir(tmp_path) == ["s"]
+    assert {file.suffix for file in path.iterdir()} == {".json", ".npy"}  # no run is left behind
+    assert len(list(path.iterdir())) == 6
 
 
 def test_dense_rows_through_the_disk(tmp_path, rng):
@@ -97,6 +99,9 @@ def test_dense_rows_through_the_disk(tmp_path, rng):
         write_store(tmp_path / "s", (X[i : i + 14_999] for i in range(0, 30_000, 14_999)), memory_limit=1 << 24)
     )
     np.testing.assert_array_equal(store.array("values"), X)
+    assert sorted(file.name for file in store.path.iterdir()) == [
+        "feature_mean.npy", "feature_norm.npy", "header.json", "values.npy",
+    ]  # fmt: skip
 
 
 def test_a_store_is_used_without_a_copy(tmp_path, rng):

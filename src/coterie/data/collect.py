@@ -18,8 +18,9 @@ from coterie.data.reader import RowBlock, ValueKind
 from coterie.data.store_format import full_disk
 from coterie.kernels.transposition import append_columns, count_columns, scatter_rows
 
-# Bytes that an entry takes while a run is collected and sorted: column and value, row and value.
-_ENTRY_BYTES = 40
+# Bytes that an entry takes while a run is collected and sorted: column and value, row and value, and as much again for
+# the block that is being parsed, the counts, and memory that the allocator keeps.
+_ENTRY_BYTES = 56
 _LEAST_ENTRIES = 1 << 16
 
 

@@ -48,6 +48,7 @@ class StoreFolder:
                 )
         self.token = secrets.token_hex(4)
         self.folder = self.path.parent / f".{self.path.name}.{self.token}.partial"
+        self.scratch = self.folder / "scratch"  # for files that the store does not need in the end
         self._lock = -1
         self._files: list[ArrayFile] = []
 
@@ -61,6 +62,7 @@ class StoreFolder:
             what = f"{error.strerror}: the folder cannot be written to; choose another one"
             raise OSError(error.errno, what, str(self.path.parent)) from error
         self._lock = _locked(self.folder)
+        self.scratch.mkdir()
         self._remove_leftovers()
         return self
 
@@ -91,6 +93,7 @@ class StoreFolder:
 
     def commit(self, header: dict[str, Any]) -> None:
         """Check everything against its checksums and put the store in its place."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
         write_header(self.folder, header)
         arrays = read_header(self.folder)["arrays"]
         for name, entry in arrays.items():

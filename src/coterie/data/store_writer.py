@@ -183,7 +183,7 @@ def write_reader(
                 for piece in _feature_pieces(block, reader.dtype, memory_limit):
                     writer.append(piece)
             else:
-                rows = rows or _rows_for(block, folder.folder, memory_limit)
+                rows = rows or _rows_for(block, folder.scratch, memory_limit)
                 rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
         if rows is not None:
             writer = StoreWriter(folder, rows.n_rows)
