@@ -287,6 +287,10 @@ def test_bad_values_are_counted_and_placed(tmp_path, rng):
         ({"X": np.empty((0, 3))}, "no data in it"),
         ({"X": iter(())}, "no data in it"),
         ({"X": np.eye(3), "by": "rows"}, "by='rows' must be"),
+        ({"X": [np.eye(3), np.eye(4)]}, "A block of samples has 4 features, but those before it 3"),
+        ({"X": [sparse.eye_array(3), sparse.eye_array(4)]}, "A block of samples has 4 features, but those before it 3"),
+        ({"X": [np.eye(3), np.eye(4)], "by": "features"}, "A block of features has 4 samples, but those before it 3"),
+        ({"X": [np.eye(3, dtype=np.int8), np.eye(3)]}, "A block has values of type float64, but those before it int8"),
         ({"X": np.eye(3), "memory_limit": 10}, "memory_limit=10 must be at least"),
     ],
 )

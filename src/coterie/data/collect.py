@@ -184,6 +184,8 @@ class DenseRows:
 
     def add(self, block: np.ndarray) -> None:
         """Take some samples."""
+        if self.n_rows and block.shape[1] != self.n_columns:
+            raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.n_columns}.")
         self.n_columns = block.shape[1]
         self._type = block.dtype if self.n_rows == 0 else self._type
         self.kind.see(read_only(block))

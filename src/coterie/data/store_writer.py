@@ -49,6 +49,8 @@ class StoreWriter:
 
     def append(self, source: DenseSource | SparseSource) -> None:
         """Add the features of a piece of the data."""
+        if source.shape[0] != self.n_samples:
+            raise ValueError(f"A block of features has {source.shape[0]} samples, but those before it {self.n_samples}.")
         if 0 in source.shape:
             return
         moments = self.bad.moments_of(source, self.n_features)
@@ -315,14 +317,17 @@ class _Given(Reader):
     def _one(self, block: Any) -> Block:
         if isinstance(block, RowBlock):
             return block
-        if not sparse.issparse(block):
-            self.dtype = self.dtype or np.asarray(block).dtype
-            return np.asarray(block)
+        block = block if sparse.issparse(block) else np.asarray(block)
         self.dtype = self.dtype or block.dtype
+        if block.dtype != self.dtype:
+            raise ValueError(f"A block has values of type {block.dtype}, but those before it {self.dtype}: use one type.")
+        if not sparse.issparse(block):
+            return block
         if self.by == "features":
             return self._whole(block)
-        if self.shape[1] is None:
-            self.shape = (None, block.shape[1])
+        if self.shape[1] not in (None, block.shape[1]):
+            raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.shape[1]}.")
+        self.shape = (None, block.shape[1])
         return row_block(sparse.csr_array(block))
 
 
