@@ -111,6 +111,7 @@ def read_source(estimator: BaseEstimator, X: Any) -> FeatureSource:
 
 def source_of(X: Any) -> FeatureSource:
     """Source over the data that a function (not an estimator) was given, checked like those of :func:`read_source`."""
+    X, _ = opened(X)
     if isinstance(X, FeatureSource):
         return X
     columns = getattr(X, "columns", None)

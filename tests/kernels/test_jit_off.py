@@ -12,14 +12,8 @@ def test_kernels_without_the_compiler():
     if numba.config.DISABLE_JIT:
         return  # this is the inner run
     here = Path(__file__).parent
-    names = ("test_columns.py", "test_blocks.py", "test_filters.py", "test_neighbours.py")
+    names = ("test_columns.py", "test_blocks.py", "test_filters.py", "test_neighbours.py", "test_transposition.py")
     files = [str(here / name) for name in names]
-    files = [
-        str(here / "test_columns.py"),
-        str(here / "test_blocks.py"),
-        str(here / "test_neighbours.py"),
-        str(here / "test_transposition.py"),
-    ]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=here.parents[1], check=False)
