@@ -23,6 +23,8 @@ _HOMES = {
     "KNNCriterion": "coterie.ranking.criteria",
     "LinearSVMCriterion": "coterie.ranking.criteria",
     "RidgeCriterion": "coterie.ranking.criteria",
+    "load": "coterie.persistence.model",
+    "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking")
 
@@ -44,8 +46,10 @@ __all__ = [
     "data",
     "datasets",
     "filters",
+    "load",
     "metrics",
     "ranking",
+    "save",
 ]
 
 if TYPE_CHECKING:
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
+    from coterie.persistence.model import load, save
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,307 @@
+"""Values of parameters and fitted attributes as JSON and arrays, and back.
+
+Numbers, text, None, lists and dictionaries with text keys are JSON as they are. Anything else is an object with the key
+``"$"`` that says what it is. Arrays go into a pool, one flat array for each type of value, so that a model with thousands of
+small arrays has a handful of parts.
+
+Reading builds only what is listed here: NumPy's arrays and scalars, containers, Coterie's records (data classes and named
+tuples), estimators of Coterie and scikit-learn by their parameters, splitters, and public functions of Coterie by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
+from sklearn.utils import Bunch
+
+KIND = "$"
+# What an estimator holds that is not part of the model: callbacks of scikit-learn and routing requests.
+_LEFT_OUT = {"_skl_callbacks", "_parent_callback_ctx", "_metadata_request"}
+_DEEPEST = 50
+
+
+class Encoder:
+    """Turns values into JSON and collects the arrays.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray
+        After :meth:`pooled`: the flat arrays by type.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[np.ndarray]] = {}
+        self._lengths: dict[str, int] = {}
+        self._place: list[str] = []
+
+    def pooled(self) -> dict[str, np.ndarray]:
+        """The arrays met so far, one for each type."""
+        return {name: np.concatenate(parts) for name, parts in self._parts.items()}
+
+    def encode(self, value: Any, place: str) -> Any:
+        """A value as JSON; ``place`` names it in an error."""
+        with self._inside(place):
+            return self._encode(value)
+
+    @contextmanager
+    def _inside(self, place: str) -> Iterator[None]:
+        if len(self._place) >= _DEEPEST:
+            raise TypeError(f"{self._place[0]} is nested too deeply to be saved.")
+        self._place.append(place)
+        yield
+        self._place.pop()
+
+    def _encode(self, value: Any) -> Any:
+        if value is None or (isinstance(value, (bool, str)) and type(value) in (bool, str)):
+            return value
+        if type(value) is int:
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
+        if isinstance(value, np.ndarray):
+            return self._encode_array(value)
+        if isinstance(value, np.generic):
+            return {KIND: "scalar", "value": self._encode_array(np.asarray(value))}
+        if type(value) in (list, tuple, set, frozenset):
+            items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
+            encoded = [self.encode(item, f"[{i}]") for i, item in enumerate(items)]
+            return encoded if type(value) is list else {KIND: type(value).__name__, "items": encoded}
+        if type(value) in (dict, Bunch):
+            items = [[self.encode(k, "key"), self.encode(v, f"[{k!r}]")] for k, v in value.items()]
+            return {KIND: "dict" if type(value) is dict else "bunch", "items": items}
+        return self._encode_object(value)
+
+    def _encode_array(self, array: np.ndarray) -> Any:
+        if array.dtype.kind == "O":
+            return self._encode_objects(array)
+        if array.dtype.kind not in "biufcSU" or array.dtype.itemsize == 0:
+            raise self._refusal(f"an array of type {array.dtype}")
+        order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        flat = np.ravel(array, order=order)
+        name = array.dtype.newbyteorder("=").name
+        start = self._lengths.get(name, 0)
+        self._parts.setdefault(name, []).append(flat.astype(array.dtype.newbyteorder("="), copy=False))
+        self._lengths[name] = start + len(flat)
+        return {KIND: "array", "pool": name, "start": start, "shape": list(array.shape), "order": order}
+
+    def _encode_objects(self, array: np.ndarray) -> Any:
+        """Names go into one run of bytes with their ends; anything else is a list."""
+        items = array.ravel().tolist()
+        if array.ndim == 1 and all(type(item) is str for item in items):
+            pieces = [item.encode("utf-8", "surrogatepass") for item in items]
+            text = np.frombuffer(b"".join(pieces), dtype=np.uint8)
+            ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+            return {KIND: "names", "text": self._encode_array(text), "ends": self._encode_array(ends)}
+        return {KIND: "objects", "shape": list(array.shape), "items": [self._encode(item) for item in items]}
+
+    def _encode_object(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is np.random.RandomState:
+            return {KIND: "random_state", "state": self._encode(value.get_state())}
+        if dataclasses.is_dataclass(value) and _is_ours(kind):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+            return self._record(kind, fields)
+        if isinstance(value, tuple) and hasattr(value, "_asdict") and _is_ours(kind):
+            return self._record(kind, value._asdict())
+        if kind.__name__ == "FeatureGroups" and _is_ours(kind):
+            return {KIND: "groups", "items": [self.encode(group, f"[{i}]") for i, group in enumerate(value)]}
+        if isinstance(value, BaseEstimator) and (_is_ours(kind) or _is_sklearn(kind)):
+            return self.encode_estimator(value)
+        if isinstance(value, (BaseCrossValidator, BaseShuffleSplit)) and _is_sklearn(kind):
+            names = [name for name in inspect.signature(kind.__init__).parameters if name != "self" and hasattr(value, name)]
+            return self._record(kind, {name: getattr(value, name) for name in names}, "splitter")
+        if isinstance(value, types.FunctionType) and _is_ours(value) and _public(value.__module__, value.__name__) is value:
+            return {KIND: "function", "type": f"{value.__module__}.{value.__name__}"}
+        raise self._refusal(
+            f"{'a function' if callable(value) else 'an object'} of type {kind.__module__}.{kind.__qualname__}"
+        )
+
+    def encode_estimator(self, estimator: BaseEstimator) -> dict[str, Any]:
+        """Class, parameters and fitted attributes of an estimator; one of scikit-learn's must not be fitted."""
+        parameters = estimator.get_params(deep=False)
+        others = {k: v for k, v in vars(estimator).items() if k not in parameters and k not in _LEFT_OUT}
+        if not _is_ours(type(estimator)) and others:
+            raise self._refusal(f"a fitted {type(estimator).__name__} of scikit-learn's")
+        return {
+            KIND: "estimator",
+            "type": self._type(type(estimator)),
+            "parameters": {name: self.encode(value, name) for name, value in parameters.items()},
+            "attributes": {name: self.encode(value, name) for name, value in others.items()},
+        }
+
+    def _record(self, kind: type, fields: Mapping[str, Any], name: str = "record") -> dict[str, Any]:
+        return {KIND: name, "type": self._type(kind), "fields": {k: self.encode(v, f".{k}") for k, v in fields.items()}}
+
+    def _type(self, kind: type) -> str:
+        path = _path_of(kind)
+        if path is None:
+            raise self._refusal(f"an object of the private type {kind.__module__}.{kind.__qualname__}")
+        return path
+
+    def _refusal(self, what: str) -> TypeError:
+        place = "".join(p if p.startswith((".", "[")) or i == 0 else f".{p}" for i, p in enumerate(self._place)) or "the model"
+        return TypeError(
+            f"{place} is {what}, which a file that runs no code cannot hold. Set it to a plain value before saving "
+            f"(set_params does not change what was fitted)."
+        )
+
+
+class Decoder:
+    """Turns JSON and arrays back into values.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        The pools.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.arrays = arrays
+        self._depth = 0
+        self._kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "float": lambda v: float(v["value"]),
+            "scalar": lambda v: self.decode(v["value"])[()],
+            "array": self._array,
+            "names": self._names,
+            "objects": self._objects,
+            "tuple": lambda v: tuple(self._items(v)),
+            "set": lambda v: set(self._items(v)),
+            "frozenset": lambda v: frozenset(self._items(v)),
+            "dict": lambda v: {self.decode(k): self.decode(item) for k, item in v["items"]},
+            "bunch": lambda v: Bunch(**{self.decode(k): self.decode(item) for k, item in v["items"]}),
+            "groups": self._groups,
+            "record": self._record,
+            "splitter": self._splitter,
+            "random_state": self._random_state,
+            "estimator": self.estimator,
+            "function": self._function,
+        }
+
+    def decode(self, value: Any) -> Any:
+        """The value that was encoded."""
+        if not isinstance(value, (list, dict)):
+            return value
+        if self._depth > 3 * _DEEPEST:
+            raise ValueError("it is nested too deeply")
+        self._depth += 1
+        try:
+            if isinstance(value, list):
+                return [self.decode(item) for item in value]
+            kind = value[KIND]
+            if kind not in self._kinds:
+                raise ValueError(f"it holds a value of the unknown kind {kind!r}")
+            return self._kinds[kind](value)
+        finally:
+            self._depth -= 1
+
+    def _items(self, value: dict[str, Any]) -> list[Any]:
+        return [self.decode(item) for item in value["items"]]
+
+    def _array(self, value: dict[str, Any]) -> np.ndarray:
+        size = math.prod(value["shape"])
+        flat = self.arrays[value["pool"]][value["start"] : value["start"] + size]
+        return np.array(flat.reshape(value["shape"], order=value["order"]), order=value["order"])
+
+    def _names(self, value: dict[str, Any]) -> np.ndarray:
+        text, ends = self._array(value["text"]).tobytes(), self._array(value["ends"]).tolist()
+        names = np.empty(len(ends), dtype=object)
+        names[:] = [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+        return names
+
+    def _objects(self, value: dict[str, Any]) -> np.ndarray:
+        array = np.empty(math.prod(value["shape"]), dtype=object)
+        for i, item in enumerate(self._items(value)):
+            array[i] = item
+        return array.reshape(value["shape"])
+
+    def _groups(self, value: dict[str, Any]) -> Any:
+        from coterie.discovery.groups import FeatureGroups
+
+        return FeatureGroups(self._items(value))
+
+    def _record(self, value: dict[str, Any]) -> Any:
+        kind = _class_at(value["type"], lambda k: _is_ours(k) and (dataclasses.is_dataclass(k) or hasattr(k, "_asdict")))
+        return kind(**{name: self.decode(item) for name, item in value["fields"].items()})
+
+    def _splitter(self, value: dict[str, Any]) -> Any:
+        kind = _class_at(value["type"], lambda k: _is_sklearn(k) and issubclass(k, (BaseCrossValidator, BaseShuffleSplit)))
+        return kind(**{name: self.decode(item) for name, item in value["fields"].items()})
+
+    def _random_state(self, value: dict[str, Any]) -> np.random.RandomState:
+        state = np.random.RandomState()
+        state.set_state(self.decode(value["state"]))
+        return state
+
+    def _function(self, value: dict[str, Any]) -> Any:
+        module, _, name = value["type"].rpartition(".")
+        function = _public(module, name)
+        if not (isinstance(function, types.FunctionType) and _is_ours(function)):
+            raise ValueError(f"it names {value['type']!r}, which is no public function of Coterie")
+        return function
+
+    def estimator(self, value: dict[str, Any]) -> Any:
+        """An estimator of Coterie, or an unfitted one of scikit-learn."""
+        kind = _class_at(value["type"], lambda k: issubclass(k, BaseEstimator) and (_is_ours(k) or _is_sklearn(k)))
+        parameters = {name: self.decode(item) for name, item in value["parameters"].items()}
+        unknown = sorted(set(parameters) - set(kind._get_param_names()))
+        if unknown:
+            raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r} in this version of Coterie")
+        estimator = kind(**parameters)
+        if value["attributes"] and not _is_ours(kind):
+            raise ValueError("it holds a fitted estimator of another package")
+        for name, item in value["attributes"].items():
+            if name.startswith("__"):
+                raise ValueError(f"it sets the attribute {name!r}")
+            setattr(estimator, name, self.decode(item))
+        return estimator
+
+
+def _is_ours(value: Any) -> bool:
+    return str(value.__module__).split(".")[0] == "coterie"
+
+
+def _is_sklearn(value: Any) -> bool:
+    return str(value.__module__).split(".")[0] == "sklearn"
+
+
+def _path_of(kind: type) -> str | None:
+    """The shortest public place of a class, so that a file outlives the modules behind it; None where there is none."""
+    parts = kind.__module__.split(".")
+    return next(
+        (
+            f"{module}.{kind.__name__}"
+            for module in (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+            if _public(module, kind.__name__) is kind
+        ),
+        None,
+    )
+
+
+def _public(module: str, name: str) -> Any:
+    """A public name of a public module of Coterie's or scikit-learn's, or None; nothing else is ever imported."""
+    parts = [*module.split("."), name]
+    if parts[0] not in ("coterie", "sklearn") or any(p.startswith("_") or p in ("tests", "conftest") for p in parts):
+        return None
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+
+
+def _class_at(path: str, allowed: Callable[[type], bool]) -> Any:
+    """A public class of Coterie's or scikit-learn's."""
+    module, _, name = path.rpartition(".")
+    kind = _public(module, name)
+    if not (inspect.isclass(kind) and allowed(kind)):
+        raise ValueError(f"it names the type {path!r}, which this version of Coterie cannot build")
+    return kind

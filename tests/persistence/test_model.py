@@ -1,0 +1,281 @@
+"""Models saved and loaded: the same in every bit, from files that run no code."""
+
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+
+import coterie
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load, save
+from coterie.persistence.archive import DamagedModelError
+
+VERSION_1 = Path(__file__).parent / "model-v1.coterie"
+
+
+def same(a, b):
+    """Equal values of equal types, NaN equal to itself, all the way down."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and all(map(same, a.ravel().tolist(), b.ravel().tolist()))
+    if isinstance(a, (list, tuple)) or type(a).__name__ == "FeatureGroups":
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, float):
+        return a == b or (a != a and b != b)
+    if hasattr(a, "__dict__"):
+        return same(vars(a), vars(b))
+    return a == b
+
+
+def round_trip(model, folder):
+    save(model, folder / "model.coterie")
+    return load(folder / "model.coterie")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((120, 40))
+    X[:, 20:30] = X[:, :10] + 0.3 * X[:, 20:30]
+    return X, X[:, 0] - X[:, 1] + 0.2 * rng.standard_normal(120)
+
+
+def models(X, target):
+    two, three = np.where(target > 0, "yes", "no"), np.digitize(target, [-0.5, 0.5])
+    names = [f"gene <{j}> ü" for j in range(X.shape[1])]
+    weird = np.array([None] * len(target), dtype=object)
+    weird[:] = [(1, "a") if value > 0 else "b" for value in target]
+    yield GroupDiscoveryClassifier(5).fit(X, two), X
+    yield GroupDiscoveryClassifier(0.2, class_weight={0: 1.0, 1: 2.0, 2: 1}, cv=3, random_state=4).fit(X, three), X
+    yield GroupDiscoveryClassifier(4, cv=StratifiedKFold(3, shuffle=True, random_state=0)).fit(X, two), X
+    yield GroupDiscoveryClassifier(5, fixed_features=[names[3]]).fit(pd.DataFrame(X, columns=names), two), X
+    yield GroupDiscoveryClassifier(5, standardize=True).fit(X, weird), X
+    yield GroupDiscoveryClassifier(5, correlation="su", n_bins=np.int64(4)).fit(sparse.csc_array(X), two), sparse.csr_array(X)
+    yield GroupDiscoveryRegressor(5, tol=np.float32(1e-3), random_state=np.random.RandomState(3)).fit(X, target), X
+    yield GroupDiscoveryOneClass(5).set_output(transform="pandas").fit(np.abs(X)), X
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_every_estimator_comes_back_bit_for_bit(data, tmp_path):
+    for number, (model, X) in enumerate(models(*data)):
+        again = round_trip(model, tmp_path)
+        assert type(again) is type(model)
+        assert list(vars(again)) == list(vars(model))
+        for name, value in vars(model).items():
+            if name == "random_state" and isinstance(value, np.random.RandomState):
+                assert same(value.get_state(), again.random_state.get_state())
+            elif name != "cv":
+                assert same(value, getattr(again, name)), (number, name)
+        assert repr(again.cv) == repr(model.cv)
+        assert same(again.predict(X), model.predict(X))
+        assert np.array_equal(again.support_coef_, model.support_coef_)
+        assert again.support_coef_.flags.f_contiguous == model.support_coef_.flags.f_contiguous
+        assert again.groups_.to_json() == model.groups_.to_json()
+
+
+def test_an_unfitted_model_keeps_its_parameters(tmp_path):
+    model = GroupDiscoveryClassifier("auto", C=np.inf, class_weight="balanced", threshold=0.1 + 0.2)
+    assert round_trip(model, tmp_path).get_params() == model.get_params()
+
+
+def test_the_same_model_makes_the_same_bytes(data, tmp_path):
+    model = GroupDiscoveryRegressor(3).fit(*data)
+    save(model, tmp_path / "a")
+    save(load(tmp_path / "a"), tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_numpy_can_read_the_arrays(data, tmp_path):
+    model = GroupDiscoveryRegressor(3).fit(*data)
+    save(model, tmp_path / "model.coterie")
+    with np.load(tmp_path / "model.coterie", allow_pickle=False) as file:
+        place = json.loads(file["model.json"])["model"]["attributes"]["scores_"]
+        pool = file[place["pool"]]
+    assert np.array_equal(pool[place["start"] :][: place["shape"][0]], model.scores_)
+
+
+def test_version_1_can_be_read_for_ever():
+    model = load(VERSION_1)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "ü"]
+    assert model.groups_.to_json() == (VERSION_1.with_suffix(".json")).read_text().strip()
+    assert model.predict(pd.DataFrame([[0, 0, 3.0, 0], [0, 0, -3.0, 0]], columns=["a", "b", "c", "ü"])).tolist() == [
+        "yes",
+        "no",
+    ]
+
+
+def test_what_cannot_be_saved_is_named(data, tmp_path):
+    model = GroupDiscoveryRegressor(3, representative=lambda group: group.features[0])
+    with pytest.raises(TypeError, match=r"representative is a function .* Set it to a plain value"):
+        save(model, tmp_path / "model.coterie")
+    model = GroupDiscoveryClassifier(class_weight={"a": [1, {2: object()}]})
+    with pytest.raises(TypeError, match=r"class_weight\['a'\]\[1\]\[2\] is an object"):
+        save(model, tmp_path / "model.coterie")
+    with pytest.raises(TypeError, match=r"an estimator of Coterie, not sklearn.pipeline.Pipeline.*skops"):
+        save(make_pipeline(GroupDiscoveryRegressor()), tmp_path / "model.coterie")
+    fitted = LogisticRegression().fit([[0], [1]], [0, 1])
+    with pytest.raises(TypeError, match="cv is a fitted LogisticRegression"):
+        save(GroupDiscoveryRegressor(cv=fitted), tmp_path / "model.coterie")
+    circle = []
+    circle.append(circle)
+    with pytest.raises(TypeError, match="nested too deeply"):
+        save(GroupDiscoveryRegressor(cv=circle), tmp_path / "model.coterie")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unfitted_estimators_of_scikit_learn_are_kept_by_their_parameters(tmp_path):
+    model = GroupDiscoveryRegressor(cv=LogisticRegression(C=3.0))  # any parameter will do
+    assert round_trip(model, tmp_path).cv.get_params() == model.cv.get_params()
+
+
+def test_files_that_are_no_models(tmp_path):
+    path = tmp_path / "model.coterie"
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        load(path)
+    with pytest.raises(IsADirectoryError, match=r"its file model\.coterie"):
+        load(tmp_path)
+    path.write_bytes(b"")
+    with pytest.raises(DamagedModelError, match="not an intact Coterie model"):
+        load(path)
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(DamagedModelError, match="not an intact Coterie model"):
+        load(path)
+    np.savez(tmp_path / "x.npz", X=np.eye(3))
+    path.write_bytes((tmp_path / "x.npz").read_bytes())
+    with pytest.raises(DamagedModelError, match=r"no part model\.json"):
+        load(path)
+
+
+def rewritten(path, change, arrays=None):
+    """The file with its text changed and its checksums right: what a forger can do."""
+    from coterie.persistence.archive import read_archive, write_archive
+
+    content, old = read_archive(VERSION_1)
+    change(content)
+    content.pop("sha256")
+    write_archive(path, content, old if arrays is None else arrays)
+    return path
+
+
+def nested(content, value):
+    content["model"]["parameters"]["cv"] = value
+
+
+FORGERIES = {
+    "later version": (lambda c: c.update(version=2), "version 2 of the model format.*update this one"),
+    "another format": (lambda c: c.update(format="x"), "is not a Coterie model"),
+    "foreign class": (lambda c: c["model"].update(type="os.system"), "names the type 'os.system'"),
+    "private class": (lambda c: c["model"].update(type="coterie._validation.x"), "cannot build"),
+    "module as class": (lambda c: c["model"].update(type="sklearn.tests.test_base.MyEstimator"), "cannot build"),
+    "not an estimator": (lambda c: c["model"].update(type="coterie.FeatureGroup"), "cannot build"),
+    "unknown parameter": (lambda c: c["model"]["parameters"].update(shape=3), "no parameter 'shape' in this version"),
+    "dunder attribute": (lambda c: c["model"]["attributes"].update(__class__=3), "sets the attribute"),
+    "unknown kind": (lambda c: nested(c, {"$": "code"}), "unknown kind 'code'"),
+    "no kind": (lambda c: nested(c, {"a": 1}), "cannot be read"),
+    "function": (lambda c: nested(c, {"$": "function", "type": "os.system"}), "no public function"),
+    "method": (lambda c: nested(c, {"$": "function", "type": "coterie.load"}), None),
+    "foreign record": (lambda c: nested(c, {"$": "record", "type": "subprocess.Popen", "fields": {}}), "cannot build"),
+    "no splitter": (lambda c: nested(c, {"$": "splitter", "type": "sklearn.svm.SVC", "fields": {}}), "cannot build"),
+    "wrong fields": (
+        lambda c: nested(c, {"$": "record", "type": "coterie.FeatureGroup", "fields": {"a": 1}}),
+        "cannot be read",
+    ),
+    "deep": (lambda c: nested(c, json.loads("[" * 300 + "]" * 300)), "cannot be read"),
+    "huge array": (
+        lambda c: nested(c, {"$": "array", "pool": "float64", "start": 0, "shape": [10**12], "order": "C"}),
+        "cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_files_build_nothing_foreign(tmp_path, name):
+    change, message = FORGERIES[name]
+    path = rewritten(tmp_path / "model.coterie", change)
+    if message is None:  # harmless: plain data, or a name of Coterie's own
+        load(path)
+        return
+    with pytest.raises(ValueError, match=message):
+        load(path)
+
+
+def test_arrays_with_objects_or_lying_headers_are_refused(tmp_path):
+    import hashlib
+
+    for array, lie in ((np.array([{}], dtype=object), None), (np.zeros(3), b"(9,)")):
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, array, allow_pickle=True)
+        data = buffer.getvalue() if lie is None else buffer.getvalue().replace(b"(3,)", lie)
+        text = json.dumps({"sha256": {"a": hashlib.sha256(data).hexdigest()}}).encode()
+        with zipfile.ZipFile(tmp_path / "m", "w") as archive:
+            archive.writestr("a.npy", data)
+            archive.writestr("model.json", text)
+            archive.comment = hashlib.sha256(text).hexdigest().encode()
+        with pytest.raises(DamagedModelError, match="not what its header says"):
+            load(tmp_path / "m")
+
+
+def test_compressed_parts_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model.json", b"0" * 10_000_000)
+    with pytest.raises(DamagedModelError, match="compressed parts"):
+        load(tmp_path / "m")
+
+
+@given(st.data())
+def test_damaged_bytes_give_a_clear_error_or_the_same_model(tmp_path_factory, data):
+    """A byte changed anywhere: an error, unless it stands where nothing is read (a date in the archive)."""
+    original = VERSION_1.read_bytes()
+    damaged = bytearray(original)
+    if data.draw(st.booleans()):
+        for _ in range(data.draw(st.integers(1, 3))):
+            damaged[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))
+    else:
+        cut = sorted(data.draw(st.tuples(*[st.integers(0, len(original))] * 2)))
+        damaged[cut[0] : cut[1]] = data.draw(st.binary(max_size=40))
+    path = tmp_path_factory.getbasetemp() / "damaged.coterie"
+    path.write_bytes(damaged)
+    try:
+        model = load(path)
+    except DamagedModelError:
+        return
+    assert same(model.groups_, load(VERSION_1).groups_)
+    assert same(vars(model), vars(load(VERSION_1)))
+
+
+def test_any_bytes_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "m"
+    for head in (b"", b"PK\x03\x04", b"\x93NUMPY"):
+        path.write_bytes(head + rng.bytes(300))
+        with pytest.raises(DamagedModelError):
+            load(path)
+
+
+def test_a_failed_save_leaves_the_old_file(data, tmp_path):
+    path = tmp_path / "model.coterie"
+    save(GroupDiscoveryRegressor(3).fit(*data), path)
+    before = path.read_bytes()
+    with pytest.raises(TypeError):
+        save(GroupDiscoveryRegressor(representative=print), path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model.coterie"]
+
+
+def test_names_are_public():
+    assert coterie.save is save
+    assert coterie.load is load
