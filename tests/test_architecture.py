@@ -40,7 +40,7 @@ LAYERS = [
     ["coterie.redundancy.alm"],
     ["coterie.redundancy.estimator"],
     ["coterie.datasets", "coterie.metrics"],
-    ["coterie.persistence"],
+    ["coterie.persistence", "coterie.profile"],
     ["coterie.cli", "coterie.__main__"],
 ]
 MODULES = sorted(path for path in ROOT.rglob("*.py"))

@@ -13,6 +13,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "DependencyAwareSelector": "coterie.ranking.estimator",
     "EstimatorCriterion": "coterie.ranking.criteria",
+    "CorrelationProfile": "coterie.profile.result",
     "FeatureGroup": "coterie.discovery.groups",
     "FeatureGroups": "coterie.discovery.groups",
     "GlobalRedundancySelector": "coterie.redundancy.estimator",
@@ -23,6 +24,7 @@ _HOMES = {
     "KNNCriterion": "coterie.ranking.criteria",
     "LinearSVMCriterion": "coterie.ranking.criteria",
     "RidgeCriterion": "coterie.ranking.criteria",
+    "correlation_profile": "coterie.profile.profile",
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
 }
@@ -31,6 +33,7 @@ _MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking")
 __all__ = [
     "DependencyAwareSelector",
     "EstimatorCriterion",
+    "CorrelationProfile",
     "FeatureGroup",
     "FeatureGroups",
     "GlobalRedundancySelector",
@@ -43,6 +46,7 @@ __all__ = [
     "RidgeCriterion",
     "__version__",
     "baselines",
+    "correlation_profile",
     "data",
     "datasets",
     "filters",
@@ -62,6 +66,8 @@ if TYPE_CHECKING:
     from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
     from coterie.persistence.model import load, save
+    from coterie.profile.profile import correlation_profile
+    from coterie.profile.result import CorrelationProfile
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,130 @@
+"""Correlation profile: all pairs of int8 genotypes next to the bare BLAS product, and a trillion pairs of sparse text.
+
+The psoriasis shape (2,176 x 529,651, int8) is taken as a slice; the time of all its 1.4e11 pairs is extrapolated from the
+time a pair. The bare product is the one in single precision that gives each pair once, and nothing else: no reading of bytes,
+no standardising, no counting. Both use the same number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _common import Timing, measure_in_turn, print_table, read_arguments, verdict, write_results
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from coterie import CorrelationProfile, correlation_profile
+
+FILE = "20news_bigrams.npz"
+PANEL = 4096
+GOAL_RATIO = 2.0
+PSORIASIS = (2176, 529_651)
+
+
+def genotypes(n_samples: int, n_features: int, seed: int) -> np.ndarray:
+    """Minor allele counts with frequencies between 5 and 50 %, in runs of ten correlated neighbours."""
+    rng = np.random.default_rng(seed)
+    frequency = rng.uniform(0.05, 0.5, n_features)
+    result = np.empty((n_samples, n_features), dtype=np.int8, order="F")
+    for j in range(n_features):
+        if j % 10 == 0:
+            block = rng.random((n_samples, 2))
+        fresh = rng.random((n_samples, 2))
+        values = np.where(rng.random((n_samples, 2)) < 0.8, block, fresh)
+        result[:, j] = (values < frequency[j]).sum(axis=1)
+    return result
+
+
+def bare_product(Z: np.ndarray, out: np.ndarray, threads: int) -> None:
+    """Every pair of rows once, in panels, and nothing done with the results."""
+    with threadpool_limits(threads, user_api="blas"):
+        for start in range(0, len(Z), PANEL):
+            for other in range(start, len(Z), PANEL):
+                a, b = Z[start : start + PANEL], Z[other : other + PANEL]
+                if other == start:  # half of the square is the other half: do half of it
+                    np.dot(a[: len(a) // 2], b.T, out=out[: len(a) // 2, : len(b)])
+                else:
+                    np.dot(a, b.T, out=out[: len(a), : len(b)])
+
+
+def dense_row(n_samples: int, n_features: int, threads: int, repeats: int, seed: int) -> dict[str, Any]:
+    X = genotypes(n_samples, n_features, seed)
+    Z = np.ascontiguousarray(X.T, dtype=np.float32)
+    out = np.empty((PANEL, PANEL), dtype=np.float32)
+    correlation_profile(X[:, :2048], n_jobs=threads)  # kernels compiled
+    ours, bare = measure_in_turn(
+        [lambda: correlation_profile(X, n_jobs=threads), lambda: bare_product(Z, out, threads)], repeats
+    )
+    pairs = n_features * (n_features - 1) / 2
+    ratio = ours.best / bare.best
+    all_pairs = PSORIASIS[1] * (PSORIASIS[1] - 1) / 2
+    return {
+        "slice": f"{n_samples:,} x {n_features:,}",
+        "threads": threads,
+        "best s": ours.best,
+        "bare BLAS s": bare.best,
+        "ours/bare": ratio,
+        "goal": f"<= {GOAL_RATIO:g}",
+        "verdict": verdict(ratio <= GOAL_RATIO),
+        "ns a pair": 1e9 * ours.best / pairs,
+        "all of psoriasis, h": ours.best / pairs * all_pairs / 3600 if n_samples == PSORIASIS[0] else None,
+        "others' cores": ours.others,
+    }
+
+
+def find_text() -> Path | None:
+    folders = [Path(os.environ["COTERIE_DATA"])] if os.environ.get("COTERIE_DATA") else []
+    folders.append(Path(__file__).resolve().parent.parent.parent / "shared" / "data")
+    return next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
+
+
+def text_rows(path: Path, options: Any) -> list[dict[str, Any]]:
+    with np.load(path) as parts:
+        X = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"])).tocsc()
+    if options.quick:
+        X = X[:, :100_000]
+    correlation_profile(X[:500], n_jobs=options.threads)
+    exact, sample = measure_in_turn(
+        [
+            lambda: correlation_profile(X, n_jobs=options.threads),
+            lambda: correlation_profile(X, n_pairs=1_000_000, n_jobs=options.threads, random_state=0),
+        ],
+        options.repeats,
+    )
+    return [_text_row("all pairs", X, exact), _text_row("a million drawn", X, sample)]
+
+
+def _text_row(name: str, X: Any, timing: Timing) -> dict[str, Any]:
+    profile: CorrelationProfile = timing.result
+    return {
+        "what": name,
+        "features": X.shape[1],
+        "pairs": profile.n_counted,
+        "best s": timing.best,
+        "pairs a second": f"{profile.n_counted / timing.best:.2g}",
+        "share at 0.7 and over": f"{profile.survival[7]:.4%}",
+        "others' cores": timing.others,
+    }
+
+
+def main() -> None:
+    options = read_arguments(__doc__)
+    sizes = [(379, 4096)] if options.quick else [(PSORIASIS[0], 16_384), (379, 32_768)]
+    rows = [
+        dense_row(n, m, threads, options.repeats, options.seed) for n, m in sizes for threads in sorted({1, options.threads})
+    ]
+    print_table("profile of int8 genotypes next to the bare product", rows)
+    path = find_text()
+    text = [] if path is None else text_rows(path, options)
+    if text:
+        print_table("profile of sparse text: 20 Newsgroups, word 1-2-grams", text)
+    else:
+        print(f"The sparse part is left out: there is no {FILE} in $COTERIE_DATA or ../shared/data.")
+    write_results("profile", options, rows=rows, text=text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""All pairs of sparse columns: counted as if disjoint, then corrected where two columns meet."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+from scipy import sparse
+
+from coterie._numba import even_boundaries, read_only, run_chunks
+from coterie.data.source import FeatureSource, Moments
+from coterie.kernels import pairs
+from coterie.progress import RoundProgress
+
+# Seconds that a product of two entries takes one core, to choose between dense and sparse.
+_SECONDS = 3e-9
+
+
+class UniqueColumns:
+    """The different columns of a sparse source with their multiplicities, by feature and by sample.
+
+    In text most words occur once, and all such words of a document are one column. The columns with the most entries come
+    first: what is accumulated for a column then lies in few places that stay in the cache.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        A sparse one.
+    moments : Moments
+        Its moments.
+    features : ndarray
+        The features that are not constant.
+    n_threads : int
+        Number of threads.
+
+    Attributes
+    ----------
+    weights : ndarray of int
+        How many features have each column.
+    scales, ratios : ndarray
+        One over the norm, and root of n times mean over norm.
+    """
+
+    def __init__(self, source: FeatureSource, moments: Moments, features: np.ndarray, n_threads: int) -> None:
+        matrix = _without_zeros(source)
+        leaders, weights = _leaders(matrix, features, n_threads)
+        order = np.argsort(-np.diff(matrix.indptr)[leaders], kind="stable")
+        leaders, self.weights = leaders[order], weights[order]
+        norm = moments.norm[leaders]
+        self.scales = 1.0 / norm
+        self.ratios = np.sqrt(source.shape[0]) * moments.mean[leaders] / norm
+        columns = sparse.csc_array(matrix[:, leaders])
+        self.columns = read_only(columns.indptr), read_only(columns.indices), read_only(columns.data)
+        starts = np.zeros(source.shape[0] + 1, dtype=np.int64)
+        np.cumsum(np.bincount(columns.indices, minlength=source.shape[0]), out=starts[1:])
+        row_feature, row_value = np.empty(columns.nnz, dtype=np.int32), np.empty(columns.nnz, dtype=columns.dtype)
+        self.place = np.empty(columns.nnz, dtype=np.int64)
+        values = row_value.view(np.uint8) if columns.dtype == np.bool_ else row_value
+        pairs.by_sample(*self.columns, read_only(starts), row_feature, values, self.place)
+        self.rows = (read_only(starts), read_only(row_feature), read_only(row_value))
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def products(self, n_threads: int) -> np.ndarray:
+        """Products of entries that each column takes part in as the first one."""
+        out = np.empty(len(self), dtype=np.int64)
+        indptr, indices, _ = self.columns
+        run_chunks(
+            lambda start, stop: pairs.pair_costs(indptr, indices, read_only(self.place), self.rows[0], out, start, stop),
+            even_boundaries(indptr, n_threads),
+            n_threads,
+        )
+        return out
+
+    def cost(self, n_threads: int) -> float:
+        """About how many seconds of one core the products take."""
+        return float(self.products(n_threads).sum(dtype=np.float64)) * _SECONDS
+
+
+def sparse_at_least(unique: UniqueColumns, edges: np.ndarray, n_threads: int, bar: RoundProgress) -> np.ndarray:
+    """Pairs of features whose absolute correlation reaches each edge."""
+    at_least = np.zeros(len(edges), dtype=np.int64)
+    edges = read_only(edges)
+    at_least += int((unique.weights * (unique.weights - 1) // 2).sum())  # equal columns have the correlation 1
+    order = np.argsort(-np.abs(unique.ratios), kind="stable")
+    cumulative = np.concatenate([[0], np.cumsum(unique.weights[order])])
+    ratios = np.abs(unique.ratios[order])
+    run_chunks(
+        lambda start, stop: pairs.disjoint_counts(ratios, cumulative, edges, at_least, start, stop),
+        range(len(edges) + 1),
+        n_threads,
+    )
+    lock = threading.Lock()
+    done = [0, 0]
+
+    def meet(start: int, stop: int) -> None:
+        counts = np.zeros(len(edges), dtype=np.int64)
+        met = pairs.meeting_counts(
+            *unique.columns, read_only(unique.place), *unique.rows, unique.scales, unique.ratios, unique.weights, edges,
+            counts, start, stop,
+        )  # fmt: skip
+        with lock:
+            at_least[:] += counts
+            done[0] += int(cost[stop] - cost[start])
+            done[1] += met
+            bar.update(100 * done[0] // max(1, int(cost[-1])), f"{done[1]:,} pairs of different columns that meet")
+
+    cost = np.concatenate([[0], np.cumsum(unique.products(n_threads))])
+    run_chunks(meet, even_boundaries(cost, max(4, n_threads)), n_threads)
+    return at_least
+
+
+def _without_zeros(source: FeatureSource) -> sparse.csc_array:
+    """All columns; entries that are stored but zero are dropped."""
+    columns = sparse.csc_array(source.block(0, source.shape[1]))
+    if columns.nnz and not columns.data.all():
+        columns = columns.copy()
+        columns.eliminate_zeros()
+    return columns
+
+
+def _leaders(matrix: sparse.csc_array, features: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first of each set of features with equal columns, and the size of the set."""
+    indptr, indices, values = (read_only(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    bits = values if values.dtype.kind == "u" else np.asarray(values, dtype=np.float64) + 0.0
+    bits = read_only(bits.astype(np.uint64) if bits.dtype.kind == "u" else bits.view(np.uint64))
+    hashes = np.empty(matrix.shape[1], dtype=np.uint64)
+    run_chunks(
+        lambda start, stop: pairs.hash_columns(indptr, indices, bits, hashes, start, stop),
+        even_boundaries(indptr, n_threads),
+        n_threads,
+    )
+    order = features[np.argsort(hashes[features], kind="stable")]
+    repeats = np.empty(len(order), dtype=np.bool_)
+    run_chunks(
+        lambda start, stop: pairs.same_as_previous(indptr, indices, values, order, hashes, repeats, start, stop),
+        even_boundaries(len(order), n_threads),
+        n_threads,
+    )
+    starts = np.flatnonzero(~repeats)
+    return order[starts], np.diff(np.append(starts, len(order)))
