@@ -32,7 +32,7 @@ def correlation_profile(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+    X : {array-like, sparse matrix, data frame, FeatureSource, path, store} of shape (n_samples, n_features)
         The data; neither copied nor, if sparse, made dense.
 
     n_pairs : int, default=None
