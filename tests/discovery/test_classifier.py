@@ -505,7 +505,7 @@ def test_callbacks(planted):
     plain = GroupDiscoveryClassifier(6, n_features_per_round=2).fit(planted.X, planted.y)
     assert model.groups_ == plain.groups_
     watcher = Watcher(stop_after=2)
-    with pytest.warns(ConvergenceWarning, match="a callback ended the search"):
+    with pytest.warns(ConvergenceWarning, match="a callback or a signal ended the search"):
         model = GroupDiscoveryClassifier(6, n_features_per_round=2).set_callbacks(watcher).fit(planted.X, planted.y)
     assert len(model.support_features_) == 4
 

@@ -35,6 +35,7 @@ from coterie.discovery.pearson import PearsonCorrelation
 from coterie.discovery.prediction import group_model, support_model
 from coterie.discovery.selector import GroupSelectorMixin
 from coterie.discovery.uncertainty import SymmetricalUncertainty
+from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
 
 
@@ -123,7 +124,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
 
         def on_round(entry: Round) -> bool:
             bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
-            return then is not None and then(entry)
+            return (then is not None and then(entry)) or stop_requested()
 
         loop.on_round = on_round
         with one_blas_thread(), RoundProgress(loop.rule.n_features, int(self.verbose), title) as bar:
@@ -219,7 +220,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         if loop.exhausted:
             reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
         else:
-            reason = f"max_rounds={self.max_rounds} or a callback ended the search"
+            reason = f"max_rounds={self.max_rounds}, a callback or a signal ended the search"
         warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=4)
 
     def _warn_if_inexact(self, gap: float) -> None:
