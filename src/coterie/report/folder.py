@@ -1,0 +1,134 @@
+"""The folder of a discovery: written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from coterie.atomic import new_folder
+from coterie.persistence.model import load, save
+from coterie.report.result import FORMAT, VERSION, DiscoveryResult
+
+GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "report.html"
+_COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round"]
+
+
+def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Raise unless a result can be written there; before the work, not after it.
+
+    What is to be replaced must be a result folder (or empty): a slip of the keyboard must not cost a home folder.
+    """
+    folder = Path(path)
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {folder.parent} to write {folder.name} to; make it first.")
+    if not os.access(folder.parent, os.W_OK):
+        raise PermissionError(f"The folder {folder.parent} is read-only; choose another place with --output.")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file; choose another name for the result folder.")
+    if any(folder.iterdir()) and not is_result(folder):
+        raise FileExistsError(f"{folder} holds something else than a result of Coterie; choose another name.")
+    if not overwrite:
+        raise FileExistsError(f"{folder} exists; choose another name, or replace it with --overwrite.")
+
+
+def is_result(folder: Path) -> bool:
+    """Whether a folder was written by :func:`write_result`."""
+    try:
+        read_result(folder)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def write_result(
+    path: str | os.PathLike[str],
+    result: DiscoveryResult,
+    *,
+    overwrite: bool = False,
+    extras: Callable[[Path], None] | None = None,
+) -> list[str]:
+    """Write the folder of a discovery.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    result : DiscoveryResult
+        What to write.
+    overwrite : bool, default=False
+        Whether a result that is there already may be replaced.
+    extras : callable, optional
+        Called with the folder under its temporary name, to write more files to it.
+
+    Returns
+    -------
+    files : list of str
+        Names of the files.
+
+    Notes
+    -----
+    ``groups.csv`` has one row a feature, ``result.json`` everything as text, ``model.coterie`` is for :func:`coterie.load`,
+    ``report.html`` for people (it needs ``pip install coterie[report]``).
+    """
+    check_output(path, overwrite=overwrite)
+    with new_folder(path, overwrite=overwrite) as folder:
+        with (folder / GROUPS).open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+            writer = csv.DictWriter(file, _COLUMNS)
+            writer.writeheader()
+            writer.writerows({k: _cell(v) for k, v in row.items()} for row in result.model.groups_.rows())
+        content = result.to_dict()
+        text = json.dumps(content, indent=2, ensure_ascii=True, allow_nan=False)
+        (folder / RESULT).write_text(text + "\n", encoding="utf-8")
+        save(result.model, folder / MODEL)
+        page = _page(content)
+        if page is not None:
+            (folder / REPORT).write_text(page, encoding="utf-8", errors="replace")
+        if extras is not None:
+            extras(folder)
+        return sorted(file.name for file in folder.iterdir())
+
+
+def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:
+    """The content of a result folder's ``result.json``, or its model.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    model : bool, default=False
+        Whether to load the model instead.
+    """
+    folder = Path(path)
+    file = folder / RESULT
+    if not file.is_file():
+        raise FileNotFoundError(f"{folder} is no result folder of Coterie: it has no {RESULT}.")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged: {error}.") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{file} is not a result of Coterie.")
+    if content.get("version") != VERSION:
+        raise ValueError(f"{file} has version {content.get('version')}; this Coterie reads version {VERSION}. Update it.")
+    return load(folder / MODEL) if model else content
+
+
+def _cell(value: Any) -> Any:
+    """Floats with all their digits; nothing for None and NaN."""
+    if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124
+        return ""
+    return repr(float(value)) if isinstance(value, float) else value
+
+
+def _page(content: dict[str, Any]) -> str | None:
+    try:
+        from coterie.report.page import render
+    except ImportError:  # the extra is not installed
+        return None
+    return render(content)

@@ -1,0 +1,152 @@
+"""A discovery with all that is worth telling about it."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coterie import __version__
+
+FORMAT = "coterie result"
+VERSION = 1
+# The attributes of a fitted model that go into the summary, with the words for people.
+_FACTS = {
+    "n_rounds_": "rounds",
+    "converged_at_": "converged in round",
+    "objective_": "objective",
+    "dual_gap_": "relative optimality gap (certified)",
+    "n_correlations_evaluated_": "correlations evaluated",
+    "n_correlations_possible_": "correlations possible",
+    "n_passes_": "passes over the data",
+}
+
+
+@dataclass(frozen=True)
+class DiscoveryResult:
+    """A fitted group-discovery model and where it came from.
+
+    Attributes
+    ----------
+    model : estimator
+        A fitted :class:`coterie.GroupDiscoveryClassifier` or one of its kin.
+    data : mapping
+        About the data: path, format, numbers of samples and features, notes.
+    task : str
+        ``"classification"``, ``"regression"`` or ``"one-class"``.
+    seconds : float
+        Time of the fit.
+    score : float or None
+        Score on the training data: accuracy, or R² for a regression.
+    warnings : sequence of str
+        What was warned of.
+    interrupted : bool
+        Whether a signal ended the fit early.
+    feature_info : mapping
+        More about each feature, such as the chromosome and the position of a SNP.
+
+    Examples
+    --------
+    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie.datasets import make_support_affiliated
+    >>> from coterie.report import DiscoveryResult
+    >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
+    >>> model = GroupDiscoveryClassifier(3, n_features_per_round=1).fit(data.X, data.y)
+    >>> result = DiscoveryResult(model, {"path": "synthetic"}, "classification")
+    >>> result.summary["groups"], result.summary["features in groups"]
+    (3, 7)
+    """
+
+    model: Any
+    data: Mapping[str, Any]
+    task: str
+    seconds: float = math.nan
+    score: float | None = None
+    warnings: Sequence[str] = ()
+    interrupted: bool = False
+    feature_info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The main figures, by the words for them."""
+        groups = self.model.groups_
+        facts: dict[str, Any] = {"groups": len(groups), "features in groups": sum(len(group) for group in groups)}
+        if self.score is not None:
+            facts["R² on the training data" if self.task == "regression" else "accuracy on the training data"] = self.score
+        facts |= {words: getattr(self.model, name) for name, words in _FACTS.items() if hasattr(self.model, name)}
+        if not math.isnan(self.seconds):
+            facts["seconds"] = round(self.seconds, 3)
+        return facts
+
+    @property
+    def rounds(self) -> list[dict[str, Any]]:
+        """One dictionary a round: the figures, not the arrays."""
+        return [
+            {name: value for name, value in vars(entry).items() if not isinstance(value, np.ndarray) or name == "features"}
+            for entry in self.model.history_
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the model's arrays, as plain values for JSON (which has no NaN: None stands for it)."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": f"coterie {__version__}",
+            "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "data": dict(self.data),
+            "task": self.task,
+            "estimator": type(self.model).__name__,
+            "parameters": self.model.get_params(deep=False),
+            "summary": self.summary,
+            "warnings": list(self.warnings),
+            "interrupted": self.interrupted,
+            "groups": [
+                {**row, "members": [_member(self, group, i) for i in range(len(group))]}
+                for row, group in zip(_group_facts(self.model.groups_), self.model.groups_, strict=True)
+            ],
+            "rounds": self.rounds,
+        }
+        return _plain(content)
+
+
+def _group_facts(groups: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": number,
+            "support": group.support,
+            "name": group.names[0] if group.names is not None else None,
+            "size": len(group),
+            "weight": group.weight,
+            "score": group.score,
+            "round": group.round,
+            "purity": group.purity._asdict() if group.purity is not None else None,
+        }
+        for number, group in enumerate(groups, start=1)
+    ]
+
+
+def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any]:
+    return {
+        "feature": int(group.members[position]),
+        "name": group.names[position] if group.names is not None else None,
+        "correlation": 1.0 if position == 0 else float(group.correlation[position - 1]),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has; anything else as text."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
