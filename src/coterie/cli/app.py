@@ -1,19 +1,102 @@
-"""Commands and their options; the work is done elsewhere."""
+"""The command: its parts, its errors and its exit codes.
+
+Exit codes: 0, all went well; 1, a fault of Coterie's own; 2, something the user can put right; 130 and 143, ended by Ctrl-C
+or SIGTERM.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from coterie import __version__
+from coterie.cli.convert import convert
+from coterie.cli.demo import demo
+from coterie.cli.discover import discover
+from coterie.cli.info import info
+from coterie.cli.output import one_line
+from coterie.cli.predict import predict
+from coterie.cli.profile import profile
+from coterie.cli.rank import rank
+from coterie.interruption import Terminated, terminating_cleanly
+
+# What bad files, bad values, missing extras and full disks raise.
+_USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, KeyError, IndexError)
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands whose errors are one line each."""
+
+    def main(  # type: ignore[override]  # fewer arguments, all by keyword but the first
+        self, args: Any = None, *, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
+        """Run a command and end the process with its exit code."""
+        words = list(sys.argv[1:] if args is None else args)
+        if not standalone_mode:
+            return super().main(words, standalone_mode=False, **extra)
+        try:
+            with terminating_cleanly():
+                code = super().main(words, standalone_mode=False, **extra)
+        except (Exception, KeyboardInterrupt, Terminated) as error:
+            if "--debug" in words:
+                traceback.print_exc()
+            code = report(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def report(error: BaseException) -> int:
+    """Say what went wrong in one line; returns the exit code."""
+    if isinstance(error, BrokenPipeError):  # the reader of our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if isinstance(error, KeyboardInterrupt):
+        print("coterie: interrupted; nothing was written.", file=sys.stderr)
+        return 128 + signal.SIGINT
+    if isinstance(error, Terminated):
+        print("coterie: terminated; nothing was written.", file=sys.stderr)
+        return 128 + signal.SIGTERM
+    if hasattr(error, "format_message"):  # wrong usage, found by typer
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            return 2
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "coterie"
+        print(f"coterie: {one_line(error.format_message()).rstrip('.')}. See: {command} --help", file=sys.stderr)
+        return 2
+    if type(error).__name__ == "Abort":
+        return 128 + signal.SIGINT
+    text = one_line(_words(error)).replace("overwrite=True", "--overwrite")  # what it is called here
+    if isinstance(error, _USER_ERRORS):
+        print(f"coterie: {text}", file=sys.stderr)
+        return 2
+    print(f"coterie: a fault of Coterie's own ({type(error).__name__}: {text}); --debug shows where.", file=sys.stderr)
+    return 1
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({error or 'no more details'}); convert the data to a store first, or use fewer features."
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) if not isinstance(error, KeyError) else f"there is no {error}"
+
 
 app = typer.Typer(
     name="coterie",
+    cls=CommandGroup,
     help="Find the few features that predict and, around each one, its coterie of correlated features.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
@@ -32,18 +115,19 @@ def _options(
     """Options before the command."""
 
 
-@app.command()
-def demo(
-    seed: Annotated[int, typer.Option(help="Seed of the synthetic data.", min=0)] = 1,
-    n_features: Annotated[int, typer.Option(help="Number of features.", min=38)] = 10_000,
-) -> None:
-    """Discover groups in synthetic data (TPAMI 2016, section 5.2) and compare them with the truth.
+def _add(command: Callable[..., None]) -> None:
+    """Add a command; the examples in its docstring go below the options."""
+    text, _, examples = (command.__doc__ or "").partition("Examples:")
+    lines = ["[bold]Examples[/bold]", *(line.strip() for line in examples.splitlines() if line.strip())]
+    app.command(
+        help="\n\n".join(one_line(paragraph) for paragraph in text.split("\n\n")),
+        epilog="\n\n".join(lines),
+        no_args_is_help=command is not demo,
+    )(command)
 
-    Example: coterie demo --seed 3
-    """
-    from coterie.cli.demo import run_demo
 
-    run_demo(seed=seed, n_features=n_features)
+for _command in (demo, discover, rank, profile, convert, info, predict):
+    _add(_command)
 
 
 def main() -> None:

@@ -1,62 +1,82 @@
-"""The demonstration: groups found in data whose groups are known."""
+"""``coterie demo``: the main job on data whose groups are known."""
 
 from __future__ import annotations
 
-import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
+import typer
 from rich.table import Table
-from sklearn.utils import Bunch
 
-from coterie.datasets import make_support_affiliated
-from coterie.discovery.classifier import GroupDiscoveryClassifier
-from coterie.metrics import group_recovery
+from coterie.cli.output import AsJson, Debug, Output, Quiet
 
-_N_SELECTED = 16
+if TYPE_CHECKING:
+    from coterie.report import DiscoveryResult
+
+_PARAMETERS = {"n_features_to_select": 16, "n_features_per_round": 1, "C": 10.0}
 
 
-def run_demo(seed: int, n_features: int = 10_000, console: Console | None = None) -> None:
-    """Make the data, discover the groups, print them next to the truth.
+def demo(
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic data.", min=0)] = 1,
+    n_features: Annotated[int, typer.Option(help="Number of features.", min=38)] = 10_000,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the results; an earlier result is replaced.")
+    ] = Path("coterie-demo"),
+    quiet: Quiet = False,
+    json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Discover groups in synthetic data (TPAMI 2016, section 5.2), compare them with the truth, and write the results.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the data.
-    n_features : int, default=10000
-        Number of features.
-    console : rich.console.Console, optional
-        Where to print.
+    Examples:
+        coterie demo
+        coterie demo --seed 3 -o /tmp/demo
     """
-    console = console or Console()
+    from coterie.cli.discover import fit
+    from coterie.data import Dataset, as_source
+    from coterie.datasets import make_support_affiliated
+    from coterie.metrics import group_recovery
+    from coterie.report.folder import check_output, write_result
+
+    voice = Output(quiet, json)
+    check_output(output, overwrite=True)
     data = make_support_affiliated(n_features=n_features, random_state=seed)
-    n_samples = len(data.y)
-    console.print(
-        f"Synthetic data: {n_samples:,} samples, {n_features:,} features; {len(data.groups)} groups with "
+    voice.show(
+        f"Synthetic data: {len(data.y):,} samples, {n_features:,} features; {len(data.groups)} groups with "
         f"{len(data.groups.members)} features decide the class, the rest is noise."
     )
-    model = GroupDiscoveryClassifier(_N_SELECTED, n_features_per_round=1, C=10.0)
-    began = time.perf_counter()
-    model.fit(data.X, data.y)
-    seconds = time.perf_counter() - began
-    console.print(_table(model, data))
+    dataset = Dataset(as_source(data.X), data.y, format="synthetic", path=Path(f"make_support_affiliated, seed {seed}"))
+    result, code = fit(dataset, "classification", dict(_PARAMETERS), voice)
+    recovery = group_recovery(data.groups, result.model.groups_)
+    files = write_result(output, result, overwrite=True)
+    voice.show(_table(result, data))
+    _tell(result, data, recovery, voice)
+    voice.show(f"Written to {output}: {', '.join(files)}.")
+    voice.result({"output": str(output), "files": files, "recovery": recovery, **result.to_dict()})
+    if code:
+        raise typer.Exit(code)
+
+
+def _tell(result: DiscoveryResult, data: Any, recovery: float, voice: Output) -> None:
+    """How good it is, in words."""
+    model = result.model
     found = {group.support for group in model.groups_}
     missed = [
         f"{group.support} (weight {weight:+.2f})"
         for group, weight in zip(data.groups, data.weights, strict=True)
         if group.support not in found
     ]
-    recovery = group_recovery(data.groups, model.groups_)
-    console.print(f"Recovery: {recovery:.1%} of the true features stand in their right group and role.")
+    voice.show(f"Recovery: {recovery:.1%} of the true features stand in their right group and role.")
     if missed:
-        console.print(f"Not found: {', '.join(missed)}.")
-    console.print(
-        f"Training accuracy {model.score(data.X, data.y):.1%} with {_N_SELECTED} features; relative optimality gap "
+        voice.show(f"Not found: {', '.join(missed)}.")
+    voice.show(
+        f"Training accuracy {result.score:.1%} with {len(model.groups_)} features; relative optimality gap "
         f"{model.dual_gap_:.1e}; {model.n_correlations_evaluated_:,} of {model.n_correlations_possible_:,} correlations "
-        f"evaluated; {seconds:.1f} s."
+        f"evaluated; {result.seconds:.1f} s."
     )
 
 
-def _table(model: GroupDiscoveryClassifier, data: Bunch) -> Table:
+def _table(result: DiscoveryResult, data: Any) -> Table:
     """One row a group: what was found, and whether it is true."""
     truth = {
         int(feature): (group, weight)
@@ -68,7 +88,7 @@ def _table(model: GroupDiscoveryClassifier, data: Bunch) -> Table:
     table.add_column("affiliated (correlation)")
     table.add_column("weight", justify="right")
     table.add_column("truth")
-    for group in model.groups_:
+    for group in result.model.groups_:
         affiliated = ", ".join(f"{j} ({r:+.2f})" for j, r in zip(group.affiliated, group.correlation, strict=True))
         verdict = "false: noise"
         if group.support in truth:

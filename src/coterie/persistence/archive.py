@@ -74,3 +74,12 @@ def _read_array(data: bytes, digest: str) -> np.ndarray:
     if dtype.kind not in _PLAIN_KINDS or len(shape) != 1 or shape[0] * dtype.itemsize != len(data) - buffer.tell():
         raise DamagedModelError("an array is not what its header says")
     return np.frombuffer(data, dtype=dtype, offset=buffer.tell())
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file looks like a model: an archive with the text of one, intact or not."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return TEXT in archive.namelist()
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False

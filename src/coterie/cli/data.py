@@ -1,0 +1,117 @@
+"""The data that a command works on: options, opening, and which task their labels set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coterie.cli.output import Output
+from coterie.cli.parameters import parse_settings, parse_value
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from coterie.data import Dataset
+
+_PANEL = "Data"
+DataPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="LIBSVM text (also .gz, .bz2, .xz), .npz, MatrixMarket, CSV, TSV, Parquet, .h5ad, PLINK .bed, or a store.",
+        show_default=False,
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        "-l",
+        help="Where the labels are: a column (CSV, TSV, Parquet), a key (.npz), a column of obs (.h5ad), a phenotype (PLINK), "
+        "or a text file with one label a line.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", "-f", help="Format of the data; found out by default.", rich_help_panel=_PANEL, show_default=False
+    ),
+]
+ReaderOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        "-r",
+        metavar="NAME=VALUE",
+        help="An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be repeated.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+Task = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        "-t",
+        help="auto (by the labels), classification, regression or one-class (labels are not used).",
+        rich_help_panel=_PANEL,
+    ),
+]
+TASKS = ("auto", "classification", "regression", "one-class")
+
+
+def open_data(
+    path: Path, output: Output, label: str | None = None, format: str | None = None, options: list[str] | None = None
+) -> Dataset:
+    """Open the data, and say what is worth knowing about them."""
+    from coterie.data import open_features
+
+    settings = parse_settings(options or [], "--read")
+    with output.collecting_warnings():
+        dataset = open_features(path, label=read_label(label), format=format, **settings)
+    n_samples, n_features = dataset.source.shape
+    kind = "sparse" if dataset.source.is_sparse else "dense"
+    notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
+    output.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
+    return dataset
+
+
+def read_label(label: str | None) -> Any:
+    """A column's name or position; ``none`` for no labels at all."""
+    if label is None:
+        return None
+    value = parse_value(label) if label.lstrip("-").isdigit() or label.lower() == "none" else label
+    return False if value is None else value
+
+
+def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
+    """The task itself, found by the kind of labels for ``auto``."""
+    if task not in TASKS:
+        raise ValueError(f"--task {task!r} must be one of {', '.join(TASKS)}.")
+    if task == "one-class":
+        return task
+    if y is None:
+        raise ValueError(f"{path} has no labels; say where they are with --label, or use --task one-class.")
+    return task if task != "auto" else _task_of(y)
+
+
+def _task_of(y: np.ndarray) -> str:
+    """Text, booleans and whole numbers are classes; numbers with fractions, or that hardly ever repeat, are targets."""
+    import numpy as np
+
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    if y.dtype.kind == "f" and not np.equal(np.mod(y, 1), 0).all():
+        return "regression"
+    n_values = len(np.unique(y))
+    return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
+
+
+def names_of(source: Any, features: Any) -> list[str | None]:
+    """Names of some features, None where the data have none."""
+    names = source.feature_names
+    return [None if names is None else str(names[int(j)]) for j in features]

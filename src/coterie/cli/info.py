@@ -1,0 +1,124 @@
+"""``coterie info``: what is in a file or folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from coterie.cli.data import Format, Label, ReaderOptions, open_data
+from coterie.cli.output import AsJson, Debug, Output, Quiet
+
+_SHOWN_CLASSES = 10
+
+
+def info(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="Data in any format, a store, a model, or the folder of a discovery.", show_default=False
+        ),
+    ],
+    check: Annotated[bool, typer.Option("--check", help="Read a store whole and compare its checksums.")] = False,
+    label: Label = None,
+    format: Format = None,
+    read: ReaderOptions = None,
+    quiet: Quiet = False,
+    json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Tell what is in a data file, a store, a model or a result folder.
+
+    Examples:
+        coterie info data.svm.gz
+        coterie info news20.store --check
+        coterie info results
+    """
+    voice = Output(quiet, json)
+    if not path.exists() and not Path(f"{path}.bed").exists():
+        raise FileNotFoundError(f"There is no file or folder {path}.")
+    facts = _facts(path, check, voice, label, format, read)
+    table = Table(show_header=False, box=None)
+    for words, value in facts.items():
+        table.add_row(words.replace("_", " "), Text(_text(value)))
+    voice.show(table)
+    voice.result(facts)
+
+
+def _facts(
+    path: Path, check: bool, voice: Output, label: str | None, format: str | None, read: list[str] | None
+) -> dict[str, Any]:
+    from coterie.persistence.archive import is_model
+    from coterie.report.folder import RESULT, read_result
+
+    if path.is_dir() and (path / RESULT).exists():
+        content = read_result(path)
+        read_result(path, model=True)  # damage is to be found
+        return {
+            "kind": "result of coterie discover",
+            **{k: content[k] for k in ("written_by", "written_at", "task", "estimator", "interrupted")},
+            **{f"data {k}": v for k, v in content["data"].items()},
+            **content["summary"],
+        }
+    if path.is_file() and is_model(path):
+        return _model_facts(path)
+    if check:
+        from coterie.data import check_store
+
+        check_store(path)
+    return {**_data_facts(path, voice, label, format, read), **({"checksums": "right"} if check else {})}
+
+
+def _model_facts(path: Path) -> dict[str, Any]:
+    from coterie.persistence import load
+
+    model = load(path)
+    fitted = hasattr(model, "n_features_in_")
+    facts = {"kind": "model", "class": type(model).__name__, "fitted": fitted}
+    if fitted:
+        facts["features"] = model.n_features_in_
+        groups = getattr(model, "groups_", None)
+        facts |= {} if groups is None else {"groups": len(groups), "features in groups": sum(len(g) for g in groups)}
+        facts |= {"classes": model.classes_.tolist()} if hasattr(model, "classes_") else {}
+    return {**facts, **{f"parameter {k}": v for k, v in model.get_params(deep=False).items()}}
+
+
+def _data_facts(path: Path, voice: Output, label: str | None, format: str | None, read: list[str] | None) -> dict[str, Any]:
+    import numpy as np
+
+    dataset = open_data(path, Output(quiet=True), label, format, read)
+    source = dataset.source
+    n_samples, n_features = source.shape
+    facts: dict[str, Any] = {"kind": "data", "format": dataset.format, "samples": n_samples, "features": n_features}
+    block = source.block(0, min(1, n_features))
+    facts["values"] = str(block.dtype)
+    if source.is_sparse:
+        nonzeros = sum(columns.nnz for _, columns in source.blocks(1 << 20))  # type: ignore[union-attr]
+        facts |= {"nonzeros": nonzeros, "density": nonzeros / max(1, n_samples * n_features)}
+    else:
+        facts["density"] = "dense"
+    names = source.feature_names
+    facts["feature names"] = (
+        "none"
+        if names is None
+        else ", ".join(str(names[j]) for j in range(min(5, n_features))) + (", …" if n_features > 5 else "")
+    )
+    if dataset.y is None:
+        facts["labels"] = "none"
+    else:
+        values, counts = np.unique(dataset.y.astype(str) if dataset.y.dtype.kind == "O" else dataset.y, return_counts=True)
+        if dataset.y.dtype.kind == "f" and len(values) > _SHOWN_CLASSES:
+            facts["labels"] = f"{values[0]:g} to {values[-1]:g}"
+        else:
+            shown = [f"{v}: {c:,}" for v, c in zip(values[:_SHOWN_CLASSES], counts, strict=False)]
+            facts["labels"] = ", ".join(shown) + (f", … {len(values)} in all" if len(values) > _SHOWN_CLASSES else "")
+    return {**facts, **dataset.notes}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,82 @@
+"""What a command says: results to the standard output, everything else to the standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel="Output")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel="Output")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel="Output")]
+
+
+@dataclass
+class Output:
+    """The voice of a command.
+
+    Attributes
+    ----------
+    quiet, json : bool
+        As asked for by the user.
+    warnings : list of str
+        What has been warned of.
+    """
+
+    quiet: bool = False
+    json: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def verbose(self) -> int:
+        """For estimators: whether to show progress."""
+        return 0 if self.quiet else 1
+
+    def note(self, text: str) -> None:
+        """Say something by the way."""
+        if not self.quiet:
+            print(one_line(text), file=sys.stderr, flush=True)
+
+    def show(self, item: Any) -> None:
+        """Print a table or a line for people; names from data must come as ``Text``."""
+        if not self.json:
+            console = Console(file=sys.stdout, highlight=False)
+            if not console.is_terminal:  # a log has no edge to fold at
+                console.width = 160
+            console.print(Text(item) if isinstance(item, str) else item)
+
+    def result(self, content: Any) -> None:
+        """Print the result for programs, if they asked for it."""
+        if self.json:
+            print(json.dumps(content, indent=2, ensure_ascii=True, default=str))
+
+    @contextmanager
+    def collecting_warnings(self) -> Iterator[None]:
+        """Warnings become notes of one line, and are kept."""
+
+        def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
+            text = one_line(str(message))
+            if text not in self.warnings:
+                self.warnings.append(text)
+                if not self.quiet:
+                    print(f"coterie: warning: {text}", file=sys.stderr, flush=True)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.filterwarnings("ignore", category=DeprecationWarning)
+            warnings.filterwarnings("ignore", category=FutureWarning)
+            warnings.showwarning = show  # type: ignore[assignment]
+            yield
+
+
+def one_line(text: str) -> str:
+    """Text with its lines joined."""
+    return " ".join(text.split())

@@ -1,0 +1,185 @@
+"""Options made from the parameters of estimators and functions, so that every one can be reached.
+
+The signatures are read from the source text: importing scikit-learn and numba takes two seconds, which nobody wants to wait
+for ``--help``.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import typer
+from rich.markup import escape
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DATA = ("self", "X", "y", "sample_weight")
+
+
+class Parameter(NamedTuple):
+    """A parameter of an estimator or a function: name, default, and what its docstring says."""
+
+    name: str
+    default: Any
+    kind: str
+    help: str
+
+
+@lru_cache(maxsize=64)
+def read_parameters(place: str) -> tuple[Parameter, ...]:
+    """Parameters of ``"module:Class"`` or ``"module:function"``, without those for the data."""
+    module, _, name = place.partition(":")
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    node = next(n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef)) and n.name == name)
+    function = node
+    if isinstance(node, ast.ClassDef):
+        function = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    assert isinstance(function, ast.FunctionDef)
+    texts = _described(ast.get_docstring(node) or "")
+    positional = function.args.posonlyargs + function.args.args
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(function.args.defaults)) + list(function.args.defaults)
+    pairs = [*zip(positional, defaults, strict=True), *zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)]
+    return tuple(
+        Parameter(argument.arg, _literal(default), *texts.get(argument.arg, ("", "")))
+        for argument, default in pairs
+        if argument.arg not in _DATA
+    )
+
+
+def _literal(node: ast.expr | None) -> Any:
+    try:
+        return None if node is None else ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def _described(docstring: str) -> dict[str, tuple[str, str]]:
+    """Type and description of each parameter in a docstring of scikit-learn's form."""
+    match = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", docstring, flags=re.DOTALL | re.MULTILINE)
+    found: dict[str, tuple[str, str]] = {}
+    if match is None:
+        return found
+    for entry in re.split(r"^(?=\w[\w, ]* : )", match.group(1), flags=re.MULTILINE):
+        head, _, body = entry.partition("\n")
+        names, _, kind = head.partition(" : ")
+        text = re.sub(r"\s+", " ", textwrap.dedent(body)).strip().replace("``", "").replace(":meth:", "").replace("`", "")
+        text = re.sub(r"(,? as in)? ?\[\d\]_", "", text)
+        found |= {name.strip(): (re.sub(r", default=.*", "", kind), text) for name in names.split(",")}
+    return found
+
+
+def with_parameters(*places: str, skip: Sequence[str] = (), panel: str = "Method") -> Callable[[F], F]:
+    """Give a command an option for each parameter of some estimators; it gets those that were set as ``parameters``.
+
+    The values are text that :func:`parse_value` reads; the estimators say what is wrong with them.
+    """
+
+    def decorate(command: F) -> F:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.name != "parameters"]
+        taken = {p.name for p in own} | set(skip)
+        options: dict[str, inspect.Parameter] = {}
+        switches: dict[str, bool] = {}
+        for parameter in (p for place in places for p in read_parameters(place)):
+            if parameter.name not in taken and parameter.name not in options:
+                options[parameter.name] = _option(parameter, panel)
+                if isinstance(parameter.default, bool):
+                    switches[parameter.name] = not parameter.default
+
+        def run(**given: Any) -> Any:
+            mine = {name: given.pop(name) for name in options}
+            chosen = {name: parse_value(value) for name, value in mine.items() if value not in (None, False)}
+            chosen |= {name: switches[name] for name in chosen if name in switches}
+            return command(**given, parameters=chosen)
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *options.values())]
+        run.__signature__ = signature.replace(parameters=keyword)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in keyword}
+        return run  # type: ignore[return-value]  # the same command with more options
+
+    return decorate
+
+
+def _option(parameter: Parameter, panel: str) -> inspect.Parameter:
+    """An option with a value, or for a parameter that is on or off, a flag for what it is not by default."""
+    name = parameter.name.replace("_", "-")
+    boolean = isinstance(parameter.default, bool)
+    choices = re.match(r"\{(.*?)\}", parameter.kind)
+    hint = f" ({choices.group(1)})" if choices else ""
+    option = typer.Option(
+        f"--no-{name}" if parameter.default is True else f"--{name}",
+        help=escape(f"{_first_sentences(parameter.help)}{hint}")
+        + f" [dim]\\[default: {escape(str(parameter.default))}][/dim]",
+        show_default=False,
+        rich_help_panel=panel,
+        metavar=None if boolean else "VALUE",
+    )
+    kind: Any = bool | None if boolean else str | None
+    return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
+
+
+def _first_sentences(text: str, length: int = 160) -> str:
+    """As many whole sentences as make about a line or two, at least one."""
+    sentences = re.split(r"(?<=[.;]) (?=[A-Z])", text)
+    result = sentences[0]
+    for sentence in sentences[1:]:
+        if len(result) + len(sentence) > length:
+            break
+        result += f" {sentence}"
+    return result
+
+
+def parse_value(value: Any) -> Any:
+    """A Python value from the text of an option.
+
+    Numbers, ``true``, ``false`` and ``none`` are what they look like; ``{…}`` and ``[…]`` are JSON; ``a,b,c`` is a list;
+    ``@file`` is the list of the lines of a file; anything else is text.
+
+    Examples
+    --------
+    >>> from coterie.cli.parameters import parse_value
+    >>> parse_value("10"), parse_value("0.5"), parse_value("none"), parse_value("3,gene7"), parse_value("pearson")
+    (10, 0.5, None, [3, 'gene7'], 'pearson')
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    words = {"none": None, "null": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    if text[:1] in "{[" and text:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} looks like JSON, but is not: {error}.") from error
+    if text.startswith("@"):
+        return [parse_value(line) for line in Path(text[1:]).read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [parse_value(part) for part in text.split(",") if part.strip()] if "," in text else value
+
+
+def parse_settings(settings: Sequence[str], option: str) -> dict[str, Any]:
+    """Values given as ``name=value``."""
+    chosen = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"{option} {setting!r} must have the form name=value, for instance n_neighbors=7.")
+        chosen[name.strip().replace("-", "_")] = parse_value(text)
+    return chosen

@@ -1,0 +1,78 @@
+"""``coterie profile``: how the correlations of all pairs of features are distributed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coterie.cli.data import DataPath, Format, Label, ReaderOptions, open_data
+from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.parameters import parse_value
+
+
+def profile(
+    data: DataPath,
+    pairs: Annotated[
+        int | None, typer.Option(help="Draw so many pairs at random instead of counting all.", show_default=False)
+    ] = None,
+    bins: Annotated[str, typer.Option(help="Number of bins, or edges such as 0,0.5,0.7,1.")] = "10",
+    confidence: Annotated[float, typer.Option(help="Confidence of the limits of a sample.")] = 0.95,
+    random_state: Annotated[int | None, typer.Option(help="Seed of the drawing.", show_default=False)] = None,
+    n_jobs: Annotated[int | None, typer.Option(help="Number of threads; all cores by default.", show_default=False)] = None,
+    png: Annotated[
+        Path | None, typer.Option(help="Draw the profile to this file (.png, .svg, .pdf).", rich_help_panel="Output")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the bins to this file.", rich_help_panel="Output")] = None,
+    label: Label = None,
+    format: Format = None,
+    read: ReaderOptions = None,
+    quiet: Quiet = False,
+    json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Count the absolute correlations of all pairs of features, exactly, or of pairs drawn at random.
+
+    Examples:
+        coterie profile data.svm
+        coterie profile cohort.bed --png profile.png
+        coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
+    """
+    from coterie.profile import correlation_profile
+
+    voice = Output(quiet, json)
+    for file in (png, csv):
+        if file is not None and not file.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {file.parent} to write {file.name} to; make it first.")
+    dataset = open_data(data, voice, label, format, read)
+    found = correlation_profile(
+        dataset.source,
+        n_pairs=pairs,
+        bins=parse_value(bins),
+        confidence=confidence,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=voice.verbose,
+    )
+    if csv is not None:
+        import csv as tables
+
+        from coterie.atomic import new_file
+
+        rows = found.rows()
+        with new_file(csv) as partial, partial.open("w", newline="", encoding="utf-8") as table:
+            writer = tables.DictWriter(table, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    if png is not None:
+        from coterie.atomic import new_file
+
+        figure = found.plot(title=data.name).figure
+        with new_file(png) as partial:
+            figure.savefig(partial, format=png.suffix.lstrip(".") or "png", dpi=150)
+    voice.show(found.text())
+    for file in (csv, png):
+        if file is not None:
+            voice.show(f"Written: {file}")
+    voice.result(found.to_dict())

@@ -1,0 +1,163 @@
+"""``coterie rank``: features in order of merit."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from coterie.cli.data import DataPath, Format, Label, ReaderOptions, names_of, open_data
+from coterie.cli.methods import Method, known_methods
+from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.parameters import parse_settings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from coterie.data import Dataset
+
+_PANEL = "Method"
+
+
+class Ranking(NamedTuple):
+    """Features from the best on, and the scores of all features by name."""
+
+    features: np.ndarray
+    scores: dict[str, np.ndarray]
+
+
+def _show_methods(wanted: bool) -> None:
+    if wanted:
+        table = Table("method", "labels", "what it is", "parameters (--set name=value)")
+        for name, method in known_methods().items():
+            parameters = ", ".join(f"{p.name}={p.default}" for p in method.parameters)
+            table.add_row(name, "yes" if method.supervised else "no", method.words, Text(parameters))
+        Output().show(table)
+        raise typer.Exit
+
+
+def rank(
+    data: DataPath,
+    method: Annotated[str, typer.Option("--method", help="See --methods.", rich_help_panel=_PANEL)] = "fisher",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A parameter of the method; may be repeated.", rich_help_panel=_PANEL
+        ),
+    ] = None,
+    methods: Annotated[
+        bool,
+        typer.Option(
+            "--methods",
+            callback=_show_methods,
+            is_eager=True,
+            help="List the methods with their parameters, and exit.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False,
+    top: Annotated[int, typer.Option("--top", "-n", help="How many features to show.", min=1, rich_help_panel="Output")] = 20,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="CSV file for the whole ranking.", rich_help_panel="Output", show_default=False),
+    ] = None,
+    label: Label = None,
+    format: Format = None,
+    read: ReaderOptions = None,
+    quiet: Quiet = False,
+    json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Rank features by a score of each one, or by a method that looks at them together.
+
+    Examples:
+        coterie rank data.svm --method fisher --top 50
+        coterie rank genes.csv --label diagnosis --method relieff --set n_neighbors=7 -o ranking.csv
+        coterie rank data.npz --method grm --set score_func=fisher --set n_features_to_select=30
+        coterie rank data.npz --method daf --set n_probes=5000 --set criterion=linear_svm
+        coterie rank --methods
+    """
+    voice = Output(quiet, json)
+    known = known_methods()
+    if method not in known:
+        raise ValueError(f"--method {method!r} must be one of {', '.join(known)}.")
+    chosen = parse_settings(settings or [], "--set")
+    for name in chosen:
+        if name not in {p.name for p in known[method].parameters}:
+            possible = ", ".join(p.name for p in known[method].parameters)
+            raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
+    if output is not None and not output.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {output.parent} to write {output.name} to; make it first.")
+    dataset = open_data(data, voice, label, format, read)
+    with voice.collecting_warnings():
+        ranking = rank_features(known[method], chosen, dataset, data, voice)
+    if output is not None:
+        _write(output, ranking, dataset)
+    rows = _rows(ranking, dataset, top)
+    table = Table(title=f"Features by {known[method].words}", title_justify="left")
+    for column in rows[0]:
+        table.add_column(column, justify="left" if column == "name" else "right")
+    for row in rows:
+        table.add_row(*(Text("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v)) for v in row.values()))
+    voice.show(table)
+    if output is not None:
+        voice.show(f"Written to {output}: {len(ranking.features):,} features.")
+    voice.result({"method": method, "parameters": chosen, "ranking": rows})
+
+
+def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output) -> Ranking:
+    """Run a method; of features with equal scores the first comes first."""
+    import numpy as np
+
+    target: Any = method.load()
+    if inspect.isclass(target):
+        if "verbose" in inspect.signature(target).parameters:
+            chosen = {**chosen, "verbose": voice.verbose}
+        model: Any = target(**chosen)
+        if model.__sklearn_tags__().target_tags.required and dataset.y is None:
+            raise ValueError(f"{path} has no labels, which this method needs; say where they are with --label.")
+        model.fit(dataset.source, dataset.y)
+        return Ranking(np.argsort(model.ranking_, kind="stable"), _scores(model))
+    if method.supervised and dataset.y is None:
+        raise ValueError(f"{path} has no labels, which this method needs; say where they are with --label.")
+    scores = np.asarray(target(dataset.source, dataset.y, **chosen))
+    return Ranking(np.argsort(-scores, kind="stable"), {"score": scores})
+
+
+def _scores(model: Any) -> dict[str, np.ndarray]:
+    """The scores of a selector: plain, refined, or several."""
+    found: dict[str, Any] = {}
+    if hasattr(model, "refined_scores_"):
+        found["refined score"] = model.refined_scores_
+    scores = getattr(model, "scores_", None)
+    if scores is not None:
+        found |= dict(scores) if hasattr(scores, "keys") else {"score": scores}
+    return found
+
+
+def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[dict[str, Any]]:
+    features = ranking.features[:count]
+    names = names_of(dataset.source, features)
+    return [
+        {
+            "rank": place,
+            "feature": int(feature),
+            **({"name": name} if name is not None else {}),
+            **{words: float(values[feature]) for words, values in ranking.scores.items()},
+        }
+        for place, (feature, name) in enumerate(zip(features, names, strict=True), start=1)
+    ]
+
+
+def _write(path: Path, ranking: Ranking, dataset: Dataset) -> None:
+    from coterie.atomic import new_file
+
+    with new_file(path) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+        rows = _rows(ranking, dataset, len(ranking.features))
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({k: repr(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows)

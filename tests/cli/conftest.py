@@ -1,0 +1,49 @@
+"""Commands run in this process, and small files for them."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
+
+from coterie.cli.app import app
+from tests.conftest import grouped_matrix
+
+
+class Shell:
+    """Runs commands in a folder of their own."""
+
+    def __init__(self, folder, monkeypatch):
+        monkeypatch.chdir(folder)
+        self.folder = folder
+
+    def __call__(self, *words, code=0):
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        assert result.exit_code == code, result.output + result.stderr
+        return result
+
+    def json(self, *words):
+        return json.loads(self(*words, "--json", "--quiet").stdout)
+
+    def error(self, *words):
+        """The one line of an error."""
+        result = self(*words, "--quiet", code=2)
+        lines = result.stderr.strip().splitlines()
+        assert len(lines) == 1, result.stderr
+        assert lines[0].startswith("coterie: ")
+        assert result.stdout == ""
+        return lines[0]
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    return Shell(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def svm(tmp_path):
+    """60 samples, 40 features in bunches, two classes."""
+    X, y = grouped_matrix(np.random.default_rng(0))
+    dump_svmlight_file(X, y.astype(int), str(tmp_path / "data.svm"), zero_based=False)
+    return tmp_path / "data.svm"

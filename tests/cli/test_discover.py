@@ -1,0 +1,243 @@
+"""``coterie discover`` and ``coterie predict``: the same as in Python, and whole folders only."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load
+from coterie.cli.discover import _stem
+from coterie.report import read_result
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_folder_holds_what_python_finds(shell, svm):
+    result = shell("discover", svm, "-o", "out", "--n-features-to-select", "5", "--threshold", "0.6", "--standardize")
+    assert "Groups, in order of discovery" in result.stdout
+    assert "Written to out: groups.csv, model.coterie, report.html, result.json." in result.stdout
+    assert "60 samples, 40 features" in result.stderr
+    assert "5/5 support features" in result.stderr  # plain lines of progress
+    X, y = load_svmlight_file(str(svm))
+    expected = GroupDiscoveryClassifier(5, threshold=0.6, standardize=True).fit(X.tocsc(), y)
+    folder = shell.folder / "out"
+    assert names(folder) == ["groups.csv", "model.coterie", "report.html", "result.json"]
+    assert load(folder / "model.coterie").groups_ == expected.groups_
+    with (folder / "groups.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["feature"]) for row in rows if row["role"] == "support"] == expected.support_features_.tolist()
+    assert [float(row["correlation"]) for row in rows] == [row["correlation"] for row in expected.groups_.rows()]
+    content = read_result(folder)
+    assert content["parameters"]["threshold"] == 0.6
+    assert content["summary"]["groups"] == 5
+    assert [group["support"] for group in content["groups"]] == expected.support_features_.tolist()
+    assert not content["interrupted"]
+
+
+def test_json_and_default_folder(shell, svm):
+    content = shell.json("discover", svm, "--n-features-to-select", "3")
+    assert content["output"] == "data-groups"
+    assert len(content["groups"]) == 3
+    assert names(shell.folder / "data-groups") == content["files"]
+
+
+def test_few_features_go_on_to_convergence(shell, svm):
+    assert shell.json("discover", svm)["parameters"]["n_features_to_select"] == "auto"
+
+
+def test_quiet_says_nothing_but_the_result(shell, svm):
+    assert shell("discover", svm, "--quiet", "--n-features-to-select", "3").stderr == ""
+
+
+def test_every_parameter_can_be_reached(shell, svm, tmp_path):
+    (tmp_path / "fixed.txt").write_text("3\n7\n")
+    shell(
+        "discover", svm, "-o", "out", "--n-features-to-select", "auto", "--n-features-per-round", "2", "--correlation", "su",
+        "--threshold", "0.5", "--n-bins", "4", "--affiliates", "ranked", "--fixed-features", "@fixed.txt", "--keep", "groups",
+        "--C", "2.5", "--no-fit-intercept", "--standardize", "--class-weight", '{"-1": 2, "1": 1}', "--cv", "3",
+        "--max-rounds", "4", "--tol", "1e-3", "--n-jobs", "1", "--random-state", "5", "--representative", "score", "--quiet",
+    )  # fmt: skip
+    assert load("out/model.coterie").get_params() == {
+        "n_features_to_select": "auto",
+        "n_features_per_round": 2,
+        "correlation": "su",
+        "threshold": 0.5,
+        "n_bins": 4,
+        "affiliates": "ranked",
+        "representative": "score",
+        "fixed_features": [3, 7],
+        "keep": "groups",
+        "C": 2.5,
+        "fit_intercept": False,
+        "standardize": True,
+        "class_weight": {-1: 2, 1: 1},
+        "cv": 3,
+        "max_rounds": 4,
+        "tol": 1e-3,
+        "n_jobs": 1,
+        "random_state": 5,
+        "verbose": 0,
+    }
+
+
+def test_the_task_follows_the_labels(shell, rng):
+    X = rng.standard_normal((60, 10))
+    targets = {
+        "classification": X[:, 0] > 0,
+        "regression": X[:, 0] + 0.1 * rng.standard_normal(60),
+    }
+    for task, y in targets.items():
+        dump_svmlight_file(X, y, "data.svm", zero_based=False)
+        assert shell.json("discover", "data.svm", "--overwrite", "--n-features-to-select", "2")["task"] == task
+    content = shell.json("discover", "data.svm", "--overwrite", "--task", "one-class", "--n-features-to-select", "2")
+    assert content["estimator"] == "GroupDiscoveryOneClass"
+    assert "accuracy on the training data" not in content["summary"]
+
+
+def test_whole_numbers_that_hardly_repeat_are_targets():
+    from coterie.cli.data import _task_of
+
+    assert _task_of(np.arange(100)) == "regression"
+    assert _task_of(np.arange(300) % 30) == "classification"
+    assert _task_of(np.arange(10)) == "classification"
+    assert _task_of(np.array(["a", "b"])) == "classification"
+    assert _task_of(np.array([True, False])) == "classification"
+
+
+def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
+    options = ("--n-features-to-select", "3", "--quiet")
+    shell("discover", svm, "-o", "out", *options)
+    assert "out exists; choose another name, or replace it with --overwrite" in shell.error("discover", svm, "-o", "out")
+    shell("discover", svm, "-o", "out", "--overwrite", "--n-features-to-select", "4", "--quiet")
+    assert read_result("out")["summary"]["groups"] == 4
+    mine = shell.folder / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    assert "holds something else" in shell.error("discover", svm, "-o", "mine", "--overwrite")
+    assert names(mine) == ["thesis.txt"]
+    (shell.folder / "file").write_text("")
+    assert "file is a file" in shell.error("discover", svm, "-o", "file", "--overwrite")
+    assert "There is no folder nowhere" in shell.error("discover", svm, "-o", "nowhere/out")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.svm"], "missing.svm"),
+        (["data.svm", "--C", "abc"], "C='abc' must be a number above 0"),
+        (["data.svm", "--n-features-to-select", "100"], "more than the 40 feature"),
+        (["data.svm", "--task", "clustering"], "must be one of auto, classification"),
+        (
+            ["data.svm", "--task", "regression", "--class-weight", "balanced"],
+            "--class-weight has no meaning for --task regression",
+        ),
+        (["data.svm", "--class-weight", "{1: 2"], "looks like JSON, but is not"),
+        (["data.svm", "--correlation", "spearman"], "must be one of 'pearson', 'su', None"),
+        (["data.svm", "--fixed-features", "gene7"], "names, but X has none"),
+        (["data.svm", "--fixed-features", "@nothing.txt"], "nothing.txt"),
+        (["data.svm", "--format", "xml"], "must be one of"),
+        (["data.svm", "--read", "x"], "must have the form name=value"),
+        (["data.svm", "--read", "x=1"], "x"),
+        (["data.svm", "--nonsense"], "No such option: --nonsense. See: coterie discover --help"),
+        (["one.svm"], "one class only"),
+        (["constant.svm"], "All features of X are constant"),
+        (["empty.svm"], "empty.svm"),
+        (["broken.svm"], "broken.svm"),
+        (["binary.svm"], "binary.svm"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(shell, svm, words, message):
+    (shell.folder / "one.svm").write_text("1 1:1 2:3\n1 1:2\n1 2:5\n")
+    (shell.folder / "constant.svm").write_text("1 1:1\n-1 1:1\n1 1:1\n-1 1:1\n")
+    (shell.folder / "empty.svm").write_text("")
+    (shell.folder / "broken.svm").write_text("1 1:1 2:x\n-1 1:3\n")
+    (shell.folder / "binary.svm").write_bytes(bytes(range(256)))
+    before = names(shell.folder)
+    assert message in shell.error("discover", *words)
+    assert names(shell.folder) == before
+
+
+def test_debug_shows_the_traceback(shell, svm):
+    result = shell("discover", svm, "--C", "abc", "--debug", code=2)
+    assert "Traceback" in result.stderr
+    assert result.stderr.strip().splitlines()[-1].startswith("coterie: C='abc'")
+
+
+def test_warnings_are_notes_and_are_kept(shell, svm):
+    result = shell("discover", svm, "--n-features-to-select", "40", "-o", "out")
+    assert "coterie: warning: Only" in result.stderr
+    assert "support features were found" in read_result("out")["warnings"][0]
+
+
+@pytest.mark.parametrize("estimator", [GroupDiscoveryClassifier, GroupDiscoveryRegressor, GroupDiscoveryOneClass])
+def test_predictions_are_those_of_the_model(shell, svm, estimator):
+    X, y = load_svmlight_file(str(svm))
+    task = {"C": "classification", "R": "regression", "O": "one-class"}[estimator.__name__[len("GroupDiscovery")]]
+    shell("discover", svm, "-o", "out", "--model", "kept.coterie", "--task", task, "--n-features-to-select", "5", "--quiet")
+    model = estimator(5).fit(X.tocsc(), y)
+    printed = shell("predict", "out", svm)
+    rows = list(csv.DictReader(printed.stdout.splitlines()))
+    assert [float(row["prediction"]) for row in rows] == model.predict(X.tocsc()).tolist()
+    if task != "regression":
+        assert [float(row["decision"]) for row in rows] == model.decision_function(X.tocsc()).tolist()
+    if task != "one-class":
+        assert f": {model.score(X.tocsc(), y):.4f}" in printed.stderr
+    shell("predict", "kept.coterie", svm, "-o", "predictions.csv", "--quiet")
+    assert (shell.folder / "predictions.csv").read_text() == printed.stdout
+    assert len(shell.json("predict", "out", svm)["predictions"]) == 60
+
+
+def test_predictions_of_several_classes_and_names(shell, rng):
+    X = rng.standard_normal((90, 6))
+    X[:, 0] += np.repeat([0, 3, 6], 30)
+    dump_svmlight_file(X, np.repeat([0, 1, 2], 30), "data.svm", zero_based=False)
+    shell("discover", "data.svm", "-o", "out", "--n-features-to-select", "2", "--quiet")
+    content = shell.json("predict", "out", "data.svm")
+    assert {"sample", "prediction", "decision 0", "decision 1", "decision 2"} == set(content["predictions"][0])
+    assert content["score"] > 0.8
+
+
+def test_what_cannot_be_predicted(shell, svm):
+    shell("discover", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
+    (shell.folder / "narrow.svm").write_text("1 1:1\n-1 2:1\n")
+    assert "has 2 features, but the model was trained on 40" in shell.error("predict", "out", "narrow.svm")
+    assert "There is no file" in shell.error("predict", "nothing", "data.svm")
+    assert "not an intact Coterie model" in shell.error("predict", "data.svm", "data.svm")
+    damaged = bytearray((shell.folder / "out" / "model.coterie").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (shell.folder / "out" / "model.coterie").write_bytes(damaged)
+    assert "not an intact Coterie model" in shell.error("predict", "out", "data.svm")
+
+
+def test_info_about_results_models_and_data(shell, svm):
+    shell("discover", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
+    assert shell.json("info", "out")["groups"] == 3
+    assert shell.json("info", "out/model.coterie")["class"] == "GroupDiscoveryClassifier"
+    facts = shell.json("info", svm)
+    assert (facts["samples"], facts["features"], facts["format"]) == (60, 40, "libsvm")
+    assert facts["labels"].startswith("-1: ")
+    assert "60" in shell("info", svm).stdout
+    (shell.folder / "out" / "result.json").write_text("{")
+    assert "result.json is damaged" in shell.error("info", "out")
+    assert "There is no file or folder" in shell.error("info", "nothing")
+
+
+def test_names_of_folders():
+    from pathlib import Path
+
+    assert _stem(Path("a/news20.svm.bz2")) == "news20"
+    assert _stem(Path("news20.store")) == "news20"
+    assert _stem(Path("cells.h5ad")) == "cells"
+
+
+def test_result_json_has_no_nan(shell, svm):
+    shell("discover", svm, "-o", "out", "--fixed-features", "3", "--n-features-to-select", "3", "--quiet")
+
+    def refuse(value):
+        raise AssertionError(value)
+
+    json.loads((shell.folder / "out" / "result.json").read_text(), parse_constant=refuse)
