@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,6 +14,22 @@ _SHOWN_GROUPS = 1000
 
 def render(content: dict[str, Any]) -> str:
     """The report of a result, given as the dictionary of its ``result.json``."""
+    weights = [abs(group["weight"] or 0.0) for group in content["groups"]]
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            **content,
+            heaviest=max(weights, default=0.0) or 1.0,
+            shown_members=_SHOWN_MEMBERS,
+            shown_groups=_SHOWN_GROUPS,
+            curve=_curve([entry["objective"] for entry in content["rounds"]]),
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("coterie.report"),
         autoescape=True,  # names come from data: whoever wrote them must not write the page
@@ -21,14 +38,7 @@ def render(content: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
-    weights = [abs(group["weight"] or 0.0) for group in content["groups"]]
-    return environment.get_template("report.html").render(
-        **content,
-        heaviest=max(weights, default=0.0) or 1.0,
-        shown_members=_SHOWN_MEMBERS,
-        shown_groups=_SHOWN_GROUPS,
-        curve=_curve([entry["objective"] for entry in content["rounds"]]),
-    )
+    return environment
 
 
 def number(value: Any) -> str:

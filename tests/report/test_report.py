@@ -1,0 +1,195 @@
+"""The folder of a discovery, and the page in it."""
+
+import builtins
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
+from coterie.data import as_source
+from coterie.report import DiscoveryResult, read_result, write_result
+from coterie.report.clumps import write_clumps
+from coterie.report.page import number, render
+from tests.conftest import grouped_matrix
+
+EVIL = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror='alert(1)'>",
+    "{{ 7 * 7 }}",
+    "{% raw %}",
+    "&lt;b&gt;",
+    "]]>",
+    "-->",
+    "[bold]x[/bold]",
+    "=cmd()",
+    "a\tb\nc,d\"e'",
+    "Ångström µ 基因",
+    "\udcff lone",
+]
+
+
+class Page(HTMLParser):
+    """Collects the tags and the text of a page."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attributes, self.words = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def fitted(names=None, n_features=40, **options):
+    X, y = grouped_matrix(np.random.default_rng(0), n_features=n_features)
+    source = as_source(X) if names is None else as_source(X, names)  # pandas refuses lone surrogates
+    return GroupDiscoveryClassifier(6, **options).fit(source, y)
+
+
+def result_of(model, **more):
+    return DiscoveryResult(
+        model, {"path": "data.svm", "samples": 60, "notes": {"missing": 3}}, "classification", 1.5, 0.9, **more
+    )
+
+
+@pytest.fixture(scope="module")
+def evil():
+    names = [f"{EVIL[j % len(EVIL)]}{j}" for j in range(40)]
+    return names, fitted(names)
+
+
+def test_names_from_data_cannot_write_the_page(evil, tmp_path):
+    names, model = evil
+    result = DiscoveryResult(model, {"path": EVIL[0], EVIL[1]: EVIL[0]}, EVIL[2], warnings=[EVIL[0]])
+    write_result(tmp_path / "out", result)
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    harmless = Page(render(result_of(fitted()).to_dict()))
+    assert set(page.tags) <= set(harmless.tags) | {"p", "details", "summary"}
+    assert not {"script", "img", "iframe", "a", "link", "object"} & set(page.tags)
+    assert not any(name.startswith("on") or "javascript" in str(value) for name, value in page.attributes)
+    shown = "".join(page.words)
+    for member in model.groups_.members:
+        assert names[member].encode("utf-8", "replace").decode() in shown
+
+
+@given(st.text(max_size=40))
+def test_any_name_is_escaped(name):
+    content = result_of(MODEL).to_dict()
+    content["groups"][0]["members"][0]["name"] = name
+    content["data"]["path"] = name
+    page = Page(render(content))
+    assert page.tags == Page(render(result_of(MODEL).to_dict())).tags
+
+
+MODEL = fitted()
+
+
+def test_the_page_needs_nothing_from_elsewhere():
+    text = render(result_of(MODEL).to_dict())
+    assert not re.search(r"(src|href)\s*=|url\(|@import|https?://", text)
+    assert "default-src 'none'" in text
+
+
+def test_the_page_tells_the_main_things():
+    text = render(result_of(MODEL, warnings=["Only 6 of 9 were found."], interrupted=True).to_dict())
+    words = " ".join("".join(Page(text).words).split())
+    assert "found 6 support features" in words
+    assert "accuracy on the training data0.9" in words.replace(" ", "").replace(
+        "accuracyonthetrainingdata", "accuracy on the training data"
+    )
+    assert "Only 6 of 9 were found." in words
+    assert "ended early by a signal" in words
+    assert "missing: 3" in words
+
+
+@pytest.mark.parametrize("kind", ["regression", "one-class", "no groups", "su", "many"])
+def test_pages_of_the_whole_family(kind):
+    X, y = grouped_matrix(np.random.default_rng(0), n_features=300 if kind == "many" else 40, n_factors=4)
+    model = {
+        "regression": GroupDiscoveryRegressor(4),
+        "one-class": GroupDiscoveryOneClass(5),
+        "no groups": GroupDiscoveryClassifier(5, correlation=None),
+        "su": GroupDiscoveryClassifier(3, correlation="su", fixed_features=[3]),
+        "many": GroupDiscoveryClassifier(2, threshold=0.5),
+    }[kind].fit(np.abs(X) if kind == "one-class" else X, y)
+    page = render(DiscoveryResult(model, {"path": "x"}, kind).to_dict())
+    assert page.count("<tr>") > len(model.groups_)
+
+
+def test_figures_as_people_write_them():
+    assert [number(v) for v in (None, 3, 12345678, 0.5, 1e-9, 12345.678, 0.0, True, "x")] == [
+        "–", "3", "12,345,678", "0.5", "1.00e-09", "12,345.7", "0", "True", "x",
+    ]  # fmt: skip
+
+
+def test_without_jinja2_there_is_no_page_but_all_else(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **options):
+        if name == "jinja2" or name.endswith("report.page"):
+            raise ImportError(name)
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    assert write_result(tmp_path / "out", result_of(MODEL)) == ["groups.csv", "model.coterie", "result.json"]
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    def fail(folder):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_result(tmp_path / "out", result_of(MODEL), extras=fail)
+    assert list(tmp_path.iterdir()) == []
+    write_result(tmp_path / "out", result_of(MODEL))
+    before = (tmp_path / "out" / "result.json").read_text()
+    with pytest.raises(OSError, match="No space left"):
+        write_result(tmp_path / "out", result_of(MODEL), overwrite=True, extras=fail)
+    assert (tmp_path / "out" / "result.json").read_text() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_results_of_others_are_refused(tmp_path):
+    write_result(tmp_path / "out", result_of(MODEL))
+    assert read_result(tmp_path / "out", model=True).groups_ == MODEL.groups_
+    for change, message in (({"version": 2}, "version 2"), ({"format": "x"}, "not a result")):
+        shutil.copytree(tmp_path / "out", tmp_path / "copy")
+        content = json.loads((tmp_path / "copy" / "result.json").read_text()) | change
+        (tmp_path / "copy" / "result.json").write_text(json.dumps(content))
+        with pytest.raises(ValueError, match=message):
+            read_result(tmp_path / "copy")
+        shutil.rmtree(tmp_path / "copy")
+    with pytest.raises(FileNotFoundError, match="no result folder"):
+        read_result(tmp_path)
+
+
+def test_clumps(tmp_path):
+    """Columns by tabs, whatever is in the names."""
+    names = [f"rs {j}\t{j}" for j in range(40)]
+    info = {"chromosome": np.arange(40) // 10, "position": np.arange(40) * 1000}
+    model = fitted(names)
+    write_clumps(tmp_path / "x.clumps", result_of(model, feature_info=info))
+    lines = [line.split("\t") for line in (tmp_path / "x.clumps").read_text().splitlines()]
+    assert lines[0] == ["#CHROM", "POS", "ID", "SCORE", "WEIGHT", "TOTAL", "SP2"]
+    assert len(lines) == 7
+    for line, group in zip(lines[1:], model.groups_, strict=True):
+        j = group.support
+        assert line[:3] == [str(j // 10), str(j * 1000), f"rs_{j}_{j}"]
+        assert int(line[5]) == len(group) - 1
+        assert (line[6] == ".") == (len(group) == 1)
+        if len(group) > 1:
+            assert [entry.split("(")[0] for entry in line[6].split(",")] == [f"rs_{k}_{k}" for k in group.affiliated]
+    write_clumps(tmp_path / "y.clumps", result_of(fitted()))
+    assert (tmp_path / "y.clumps").read_text().splitlines()[1].startswith(".\t.\t")
