@@ -31,9 +31,9 @@ _HOMES = {
 _MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking")
 
 __all__ = [
+    "CorrelationProfile",
     "DependencyAwareSelector",
     "EstimatorCriterion",
-    "CorrelationProfile",
     "FeatureGroup",
     "FeatureGroups",
     "GlobalRedundancySelector",
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from coterie.persistence.model import load, save
     from coterie.profile.profile import correlation_profile
     from coterie.profile.result import CorrelationProfile
+    from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """Models saved and loaded: the same in every bit, from files that run no code."""
 
+import inspect
 import io
 import json
 import pickle
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -87,7 +89,7 @@ def test_every_estimator_comes_back_bit_for_bit(data, tmp_path):
 
 
 def test_an_unfitted_model_keeps_its_parameters(tmp_path):
-    model = GroupDiscoveryClassifier("auto", C=np.inf, class_weight="balanced", threshold=0.1 + 0.2)
+    model = GroupDiscoveryClassifier("auto", C=np.inf, class_weight="balanced", threshold=0.1 + 0.2, cv=Path("folds"))
     assert round_trip(model, tmp_path).get_params() == model.get_params()
 
 
@@ -116,6 +118,12 @@ def test_version_1_can_be_read_for_ever():
         "yes",
         "no",
     ]
+
+
+def test_a_class_can_complete_what_older_files_lack(monkeypatch):
+    upgrade = staticmethod(lambda attributes: {**attributes, "later_": 7})
+    monkeypatch.setattr(GroupDiscoveryClassifier, "_from_older_file", upgrade, raising=False)
+    assert load(VERSION_1).later_ == 7
 
 
 def test_what_cannot_be_saved_is_named(data, tmp_path):
@@ -184,6 +192,11 @@ FORGERIES = {
     "not an estimator": (lambda c: c["model"].update(type="coterie.FeatureGroup"), "cannot build"),
     "unknown parameter": (lambda c: c["model"]["parameters"].update(shape=3), "no parameter 'shape' in this version"),
     "dunder attribute": (lambda c: c["model"]["attributes"].update(__class__=3), "sets the attribute"),
+    "foreign object": (lambda c: nested(c, {"$": "object", "type": "pathlib.Path", "fields": {}}), "cannot build"),
+    "object with dunder": (
+        lambda c: nested(c, {"$": "object", "type": "coterie.FeatureGroups", "fields": {"__class__": 1}}),
+        "cannot be read",
+    ),
     "unknown kind": (lambda c: nested(c, {"$": "code"}), "unknown kind 'code'"),
     "no kind": (lambda c: nested(c, {"a": 1}), "cannot be read"),
     "function": (lambda c: nested(c, {"$": "function", "type": "os.system"}), "no public function"),
@@ -279,3 +292,29 @@ def test_a_failed_save_leaves_the_old_file(data, tmp_path):
 def test_names_are_public():
     assert coterie.save is save
     assert coterie.load is load
+
+
+def every_estimator():
+    """All estimators that the package offers, today and tomorrow."""
+    found = {}
+    for module in (coterie, *(getattr(coterie, name) for name in coterie._MODULES)):
+        for name in getattr(module, "__all__", []):
+            value = getattr(module, name)
+            if inspect.isclass(value) and issubclass(value, BaseEstimator) and not inspect.isabstract(value):
+                found[value.__name__] = value
+    return list(found.values())
+
+
+@pytest.mark.parametrize("kind", every_estimator(), ids=lambda kind: kind.__name__)
+def test_every_public_estimator_can_be_saved(kind, data, tmp_path):
+    X, target = data
+    small = {"n_features_to_select": 3, "n_probes": 20, "random_state": 0, "estimator": LogisticRegression()}
+    model = kind(**{name: value for name, value in small.items() if name in inspect.signature(kind).parameters})
+    if hasattr(model, "fit"):
+        model.fit(X, target if is_regressor(model) else target > 0)
+    again = round_trip(model, tmp_path)
+    save(again, tmp_path / "second")
+    assert (tmp_path / "second").read_bytes() == (tmp_path / "model.coterie").read_bytes()
+    for name in ("predict", "transform"):
+        if hasattr(model, name):
+            assert same(getattr(again, name)(X), getattr(model, name)(X))

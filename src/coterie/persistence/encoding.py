@@ -4,8 +4,9 @@ Numbers, text, None, lists and dictionaries with text keys are JSON as they are.
 ``"$"`` that says what it is. Arrays go into a pool, one flat array for each type of value, so that a model with thousands of
 small arrays has a handful of parts.
 
-Reading builds only what is listed here: NumPy's arrays and scalars, containers, Coterie's records (data classes and named
-tuples), estimators of Coterie and scikit-learn by their parameters, splitters, and public functions of Coterie by name.
+Reading builds only what is listed here: NumPy's arrays and scalars, containers, paths, Coterie's records (data classes and
+named tuples) and other objects (without a call of their constructors), estimators of Coterie and scikit-learn by their
+parameters, splitters, and public functions of Coterie by name.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import math
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -106,6 +108,8 @@ class Encoder:
 
     def _encode_object(self, value: Any) -> Any:
         kind = type(value)
+        if isinstance(value, Path):
+            return {KIND: "path", "value": str(value)}
         if kind is np.random.RandomState:
             return {KIND: "random_state", "state": self._encode(value.get_state())}
         if dataclasses.is_dataclass(value) and _is_ours(kind):
@@ -122,6 +126,8 @@ class Encoder:
             return self._record(kind, {name: getattr(value, name) for name in names}, "splitter")
         if isinstance(value, types.FunctionType) and _is_ours(value) and _public(value.__module__, value.__name__) is value:
             return {KIND: "function", "type": f"{value.__module__}.{value.__name__}"}
+        if _is_plain(kind) and hasattr(value, "__dict__"):
+            return self._record(kind, vars(value), "object")
         raise self._refusal(
             f"{'a function' if callable(value) else 'an object'} of type {kind.__module__}.{kind.__qualname__}"
         )
@@ -171,6 +177,7 @@ class Decoder:
         self._kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
             "float": lambda v: float(v["value"]),
             "scalar": lambda v: self.decode(v["value"])[()],
+            "path": lambda v: Path(v["value"]),
             "array": self._array,
             "names": self._names,
             "objects": self._objects,
@@ -182,6 +189,7 @@ class Decoder:
             "groups": self._groups,
             "record": self._record,
             "splitter": self._splitter,
+            "object": self._object,
             "random_state": self._random_state,
             "estimator": self.estimator,
             "function": self._function,
@@ -237,6 +245,13 @@ class Decoder:
         kind = _class_at(value["type"], lambda k: _is_sklearn(k) and issubclass(k, (BaseCrossValidator, BaseShuffleSplit)))
         return kind(**{name: self.decode(item) for name, item in value["fields"].items()})
 
+    def _object(self, value: dict[str, Any]) -> Any:
+        """Any other object of Coterie's: its attributes, without a call of its constructor."""
+        kind = _class_at(value["type"], _is_plain)
+        made = object.__new__(kind)
+        vars(made).update({_attribute(name): self.decode(item) for name, item in value["fields"].items()})
+        return made
+
     def _random_state(self, value: dict[str, Any]) -> np.random.RandomState:
         state = np.random.RandomState()
         state.set_state(self.decode(value["state"]))
@@ -259,15 +274,28 @@ class Decoder:
         estimator = kind(**parameters)
         if value["attributes"] and not _is_ours(kind):
             raise ValueError("it holds a fitted estimator of another package")
-        for name, item in value["attributes"].items():
-            if name.startswith("__"):
-                raise ValueError(f"it sets the attribute {name!r}")
-            setattr(estimator, name, self.decode(item))
+        attributes = {_attribute(name): self.decode(item) for name, item in value["attributes"].items()}
+        if hasattr(kind, "_from_older_file"):  # how a class makes the attributes that it did not have earlier
+            attributes = kind._from_older_file(attributes)
+        for name, item in attributes.items():
+            setattr(estimator, name, item)
         return estimator
+
+
+def _attribute(name: str) -> str:
+    if name.startswith("__"):
+        raise ValueError(f"it sets the attribute {name!r}")
+    return name
 
 
 def _is_ours(value: Any) -> bool:
     return str(value.__module__).split(".")[0] == "coterie"
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether a class is one of Coterie's whose objects are their attributes."""
+    maker: Any = kind.__new__
+    return _is_ours(kind) and type(kind) is type and maker is object.__new__
 
 
 def _is_sklearn(value: Any) -> bool:
