@@ -18,6 +18,10 @@ class Terminated(BaseException):
     """SIGTERM has come; not an ``Exception``, like ``KeyboardInterrupt``."""
 
 
+class Interrupted(BaseException):
+    """Ctrl-C has come, for those who want to tell it from what typer makes of a ``KeyboardInterrupt``."""
+
+
 class StopRequest:
     """Whether, and by which signal, the user has asked to stop.
 
@@ -69,6 +73,24 @@ def stopping_gracefully(say: Callable[[str], object]) -> Iterator[StopRequest]:
             yield request
         finally:
             _current.remove(request)
+
+
+@contextmanager
+def interrupting() -> Iterator[StopRequest]:
+    """Let SIGTERM interrupt like Ctrl-C, for methods that keep their result at a ``KeyboardInterrupt``; it is remembered."""
+    request = StopRequest()
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        request.signal = number
+        raise KeyboardInterrupt
+
+    with _handlers(on_signal):
+        try:
+            yield request
+        except KeyboardInterrupt:
+            if request.signal == signal.SIGTERM:
+                raise Terminated from None
+            raise
 
 
 @contextmanager

@@ -49,6 +49,14 @@ def test_few_features_go_on_to_convergence(shell, svm):
     assert shell.json("discover", svm)["parameters"]["n_features_to_select"] == "auto"
 
 
+def test_the_number_of_features_by_cross_validation(shell, svm):
+    options = ("--n-features-to-select", "cv", "--max-features-to-select", "6", "--n-features-per-round", "2", "--cv", "3")
+    content = shell.json("discover", svm, *options, "--random-state", "0")
+    assert content["estimator"] == "GroupDiscoveryClassifierCV"
+    assert content["parameters"]["max_features_to_select"] == 6
+    assert len(shell.json("predict", "data-groups", svm)["predictions"]) == 60
+
+
 def test_quiet_says_nothing_but_the_result(shell, svm):
     assert shell("discover", svm, "--quiet", "--n-features-to-select", "3").stderr == ""
 
@@ -59,7 +67,8 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
         "discover", svm, "-o", "out", "--n-features-to-select", "auto", "--n-features-per-round", "2", "--correlation", "su",
         "--threshold", "0.5", "--n-bins", "4", "--affiliates", "ranked", "--fixed-features", "@fixed.txt", "--keep", "groups",
         "--C", "2.5", "--no-fit-intercept", "--standardize", "--class-weight", '{"-1": 2, "1": 1}', "--cv", "3",
-        "--max-rounds", "4", "--tol", "1e-3", "--n-jobs", "1", "--random-state", "5", "--representative", "score", "--quiet",
+        "--max-rounds", "4", "--tol", "1e-3", "--n-jobs", "1", "--random-state", "5", "--representative", "score",
+        "--predict-with", "groups", "--quiet",
     )  # fmt: skip
     assert load("out/model.coterie").get_params() == {
         "n_features_to_select": "auto",
@@ -69,6 +78,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
         "n_bins": 4,
         "affiliates": "ranked",
         "representative": "score",
+        "predict_with": "groups",
         "fixed_features": [3, 7],
         "keep": "groups",
         "C": 2.5,
@@ -135,6 +145,8 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
             ["data.svm", "--task", "regression", "--class-weight", "balanced"],
             "--class-weight has no meaning for --task regression",
         ),
+        (["data.svm", "--task", "regression", "--n-features-to-select", "cv"], "cv is for classification"),
+        (["data.svm", "--max-features-to-select", "9"], "goes with --n-features-to-select cv"),
         (["data.svm", "--class-weight", "{1: 2"], "looks like JSON, but is not"),
         (["data.svm", "--correlation", "spearman"], "must be one of 'pearson', 'su', None"),
         (["data.svm", "--fixed-features", "gene7"], "names, but X has none"),

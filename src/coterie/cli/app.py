@@ -25,14 +25,21 @@ from coterie.cli.output import one_line
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
-from coterie.interruption import Terminated, terminating_cleanly
+from coterie.interruption import Interrupted, Terminated, terminating_cleanly
 
 # What bad files, bad values, missing extras and full disks raise.
-_USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, KeyError, IndexError)
+_USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 
 class CommandGroup(TyperGroup):
     """A group of commands whose errors are one line each."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; typer would end an interrupted one without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Interrupted from error
 
     def main(  # type: ignore[override]  # fewer arguments, all by keyword but the first
         self, args: Any = None, *, standalone_mode: bool = True, **extra: Any
@@ -44,7 +51,7 @@ class CommandGroup(TyperGroup):
         try:
             with terminating_cleanly():
                 code = super().main(words, standalone_mode=False, **extra)
-        except (Exception, KeyboardInterrupt, Terminated) as error:
+        except (Exception, KeyboardInterrupt, Interrupted, Terminated) as error:
             if "--debug" in words:
                 traceback.print_exc()
             code = report(error)
@@ -56,7 +63,7 @@ def report(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, (KeyboardInterrupt, Interrupted)):
         print("coterie: interrupted; nothing was written.", file=sys.stderr)
         return 128 + signal.SIGINT
     if isinstance(error, Terminated):
@@ -85,7 +92,7 @@ def _words(error: BaseException) -> str:
         return f"not enough memory ({error or 'no more details'}); convert the data to a store first, or use fewer features."
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return str(error) if not isinstance(error, KeyError) else f"there is no {error}"
+    return str(error)
 
 
 app = typer.Typer(

@@ -25,12 +25,14 @@ ESTIMATORS = {
     "regression": "coterie.discovery.regressor:GroupDiscoveryRegressor",
     "one-class": "coterie.discovery.one_class:GroupDiscoveryOneClass",
 }
+# With the number of features found by cross-validation.
+_WITH_SIZE_SEARCH = {"classification": "coterie.discovery.classifier_cv:GroupDiscoveryClassifierCV"}
 _SHOWN_GROUPS = 20
 _FEW_FEATURES = 100
 _SHOWN_MEMBERS = 4
 
 
-@with_parameters(*ESTIMATORS.values(), skip=("verbose",), panel="Group discovery")
+@with_parameters(*ESTIMATORS.values(), *_WITH_SIZE_SEARCH.values(), skip=("verbose",), panel="Group discovery")
 def discover(
     data: DataPath,
     output: Annotated[
@@ -58,11 +60,13 @@ def discover(
 
     The folder has groups.csv (one row a feature), result.json, model.coterie (for coterie predict), report.html, and for SNPs
     groups.clumps, for AnnData a copy with the groups in var. Ctrl-C ends the search after the current round and keeps what
-    has been found.
+    has been found. With --n-features-to-select cv, cross-validation (--cv, 5 folds by default) finds their number for
+    classification.
 
     Examples:
         coterie discover data.svm --n-features-to-select 50
         coterie discover genes.csv --label diagnosis --standardize -o results
+        coterie discover genes.csv --label diagnosis --n-features-to-select cv --max-features-to-select 60
         coterie discover cohort.bed --label pheno.txt --threshold 0.5 --cv 5
         coterie discover cells.h5ad --label bulk_labels --task classification
     """
@@ -123,11 +127,25 @@ def check_parameters(task: str, parameters: dict[str, Any]) -> None:
 def _estimator(task: str, parameters: dict[str, Any]) -> Any:
     from importlib import import_module
 
-    module, _, name = ESTIMATORS[task].partition(":")
-    known = {parameter.name for parameter in read_parameters(ESTIMATORS[task])}
-    for foreign in sorted(set(parameters) - known):
-        raise ValueError(f"--{foreign.replace('_', '-')} has no meaning for --task {task}; leave it out.")
-    return getattr(import_module(module), name)(**parameters)
+    place, chosen = ESTIMATORS[task], dict(parameters)
+    if chosen.get("n_features_to_select") == "cv":
+        if task not in _WITH_SIZE_SEARCH:
+            raise ValueError(f"--n-features-to-select cv is for classification, not for --task {task}; give a number or auto.")
+        place = _WITH_SIZE_SEARCH[task]
+        del chosen["n_features_to_select"]
+    module, _, name = place.partition(":")
+    known = {parameter.name for parameter in read_parameters(place)}
+    for foreign in sorted(set(chosen) - known):
+        option = f"--{foreign.replace('_', '-')}"
+        if foreign in _size_search_only():
+            raise ValueError(f"{option} goes with --n-features-to-select cv; add that, or leave it out.")
+        raise ValueError(f"{option} has no meaning for --task {task}; leave it out.")
+    return getattr(import_module(module), name)(**chosen)
+
+
+def _size_search_only() -> set[str]:
+    plain = {parameter.name for parameter in read_parameters(ESTIMATORS["classification"])}
+    return {parameter.name for place in _WITH_SIZE_SEARCH.values() for parameter in read_parameters(place)} - plain
 
 
 def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from coterie.cli.data import DataPath, Format, Label, ReaderOptions, names_of, o
 from coterie.cli.methods import Method, known_methods
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 from coterie.cli.parameters import parse_settings
+from coterie.interruption import interrupting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,12 +94,13 @@ def rank(
     if output is not None and not output.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {output.parent} to write {output.name} to; make it first.")
     dataset = open_data(data, voice, label, format, read)
-    with voice.collecting_warnings():
+    with voice.collecting_warnings(), interrupting() as request:
         ranking = rank_features(known[method], chosen, dataset, data, voice)
     if output is not None:
         _write(output, ranking, dataset)
     rows = _rows(ranking, dataset, top)
-    table = Table(title=f"Features by {known[method].words}", title_justify="left")
+    voice.show(f"Features by {known[method].words}")
+    table = Table()
     for column in rows[0]:
         table.add_column(column, justify="left" if column == "name" else "right")
     for row in rows:
@@ -106,7 +108,10 @@ def rank(
     voice.show(table)
     if output is not None:
         voice.show(f"Written to {output}: {len(ranking.features):,} features.")
-    voice.result({"method": method, "parameters": chosen, "ranking": rows})
+    voice.result({"method": method, "parameters": chosen, "interrupted": request.signal is not None, "ranking": rows})
+    if request.signal is not None:  # the method has kept what it had
+        voice.note("Stopped early; this is the ranking so far.")
+        raise typer.Exit(128 + request.signal)
 
 
 def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output) -> Ranking:

@@ -1,0 +1,91 @@
+"""``coterie rank``: every method by its name."""
+
+import csv
+import os
+import signal
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from coterie.cli import methods, rank
+from coterie.cli.methods import Method, known_methods
+from coterie.data import open_features
+
+
+def name_score(X, y=None, *, factor=1.0):
+    """A score that knows the answer."""
+    return factor * np.arange(X.shape[1], dtype=float)
+
+
+class Stoppable(BaseEstimator):
+    """A selector that a signal ends, with what it has."""
+
+    def __init__(self, number=signal.SIGTERM, keep=True):
+        self.number = number
+        self.keep = keep
+
+    def fit(self, X, y):
+        try:
+            os.kill(os.getpid(), self.number)
+        except KeyboardInterrupt:
+            if not self.keep:
+                raise
+        self.ranking_ = np.arange(X.shape[1]) + 1
+        return self
+
+
+@pytest.fixture
+def with_own_methods(monkeypatch):
+    known = {
+        "names": Method("tests.cli.test_rank:name_score", "names", False),
+        "stop": Method("tests.cli.test_rank:Stoppable", "signals", True),
+    }
+    monkeypatch.setattr(methods, "_ALL", {**methods._ALL, **known})
+
+
+@pytest.mark.parametrize("method", known_methods())
+def test_every_method_ranks(shell, svm, method):
+    settings = {"daf": ["--set", "n_probes=40", "--set", "random_state=0"], "grm": ["--set", "n_features_to_select=5"]}
+    content = shell.json("rank", svm, "--method", method, "--top", "5", *settings.get(method, []), "-o", "ranking.csv")
+    assert [row["rank"] for row in content["ranking"]] == [1, 2, 3, 4, 5]
+    with (shell.folder / "ranking.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(int(row["feature"]) for row in rows) == list(range(40))
+    assert [int(row["feature"]) for row in rows[:5]] == [row["feature"] for row in content["ranking"]]
+    table = shell("rank", svm, "--method", method, *settings.get(method, []))
+    assert f"Features by {known_methods()[method].words}" in table.stdout
+
+
+def test_scores_and_order(shell, svm, with_own_methods):
+    content = shell.json("rank", svm, "--method", "names", "--set", "factor=-2", "--top", "3")
+    assert [(row["feature"], row["score"]) for row in content["ranking"]] == [(0, -0.0), (1, -2.0), (2, -4.0)]
+
+
+def test_methods_are_listed_with_their_parameters(shell, with_own_methods):
+    text = shell("rank", "--methods").stdout
+    assert "factor=1.0" in text
+    assert all(method in text for method in known_methods())
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_the_ranking_so_far(shell, svm, with_own_methods, number, code):
+    result = shell("rank", svm, "--method", "stop", "--set", f"number={int(number)}", "-o", "r.csv", code=code)
+    assert "ranking so far" in result.stderr
+    assert (shell.folder / "r.csv").exists()
+    result = shell("rank", svm, "--method", "stop", "--set", f"number={int(number)}", "--set", "keep=false", code=code)
+    assert "nothing was written" in result.stderr
+
+
+def test_bad_input(shell, svm, with_own_methods):
+    assert "--method 'magic' must be one of" in shell.error("rank", svm, "--method", "magic")
+    assert "names has no such parameter; it has factor" in shell.error("rank", svm, "--method", "names", "--set", "x=3")
+    assert "name=value" in shell.error("rank", svm, "--method", "names", "--set", "x")
+    assert "There is no folder" in shell.error("rank", svm, "--method", "names", "-o", "no/r.csv")
+
+
+def test_labels_are_asked_for(svm, monkeypatch):
+    dataset = open_features(svm, label=False)
+    method = Method("tests.cli.test_rank:name_score", "names", True)
+    with pytest.raises(ValueError, match="has no labels, which this method needs"):
+        rank.rank_features(method, {}, dataset, svm, rank.Output())
