@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.cli.data import DataPath, Format, Label, ReaderOptions, read_label
+from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, read_label, read_settings
 from coterie.cli.output import AsJson, Debug, Output, Quiet
-from coterie.cli.parameters import parse_settings
 
 
 def convert(
@@ -17,6 +16,7 @@ def convert(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the new store.", show_default=False)],
     label: Label = None,
     format: Format = None,
+    phenotype: Phenotype = None,
     read: ReaderOptions = None,
     memory: Annotated[str, typer.Option(help="Memory to use at most, such as 500M or 4G.", rich_help_panel="Output")] = "1G",
     overwrite: Annotated[
@@ -30,13 +30,13 @@ def convert(
 
     Examples:
         coterie convert news20.svm.bz2 news20.store
-        coterie convert cohort.bed cohort.store --label pheno.txt --memory 4G
+        coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory 4G
     """
     from coterie.data import convert as convert_file
     from coterie.data import open_features
 
     voice = Output(quiet, json)
-    settings = parse_settings(read or [], "--read")
+    settings = read_settings(phenotype, read)
     with voice.collecting_warnings(), ConversionProgress(voice) as progress:
         path = convert_file(
             data,

@@ -29,8 +29,8 @@ Label = Annotated[
     typer.Option(
         "--label",
         "-l",
-        help="Where the labels are: a column (CSV, TSV, Parquet), a key (.npz), a column of obs (.h5ad), a phenotype (PLINK), "
-        "or a text file with one label a line.",
+        help="Where the labels are: a column (CSV, TSV, Parquet), a key (.npz), a column of obs (.h5ad) or of the phenotypes "
+        "(PLINK), or a text file with one label a line.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -39,6 +39,16 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format", "-f", help="Format of the data; found out by default.", rich_help_panel=_PANEL, show_default=False
+    ),
+]
+Phenotype = Annotated[
+    Path | None,
+    typer.Option(
+        "--phenotype",
+        "-p",
+        help="File with phenotypes by FID and IID (PLINK); --label says which of its columns.",
+        rich_help_panel=_PANEL,
+        show_default=False,
     ),
 ]
 ReaderOptions = Annotated[
@@ -65,12 +75,17 @@ TASKS = ("auto", "classification", "regression", "one-class")
 
 
 def open_data(
-    path: Path, output: Output, label: str | None = None, format: str | None = None, options: list[str] | None = None
+    path: Path,
+    output: Output,
+    label: str | None = None,
+    format: str | None = None,
+    phenotype: Path | None = None,
+    options: list[str] | None = None,
 ) -> Dataset:
     """Open the data, and say what is worth knowing about them."""
     from coterie.data import open_features
 
-    settings = parse_settings(options or [], "--read")
+    settings = read_settings(phenotype, options)
     with output.collecting_warnings():
         dataset = open_features(path, label=read_label(label), format=format, **settings)
     n_samples, n_features = dataset.source.shape
@@ -78,6 +93,11 @@ def open_data(
     notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
     output.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
     return dataset
+
+
+def read_settings(phenotype: Path | None, options: list[str] | None) -> dict[str, Any]:
+    """Options for the reader of a format."""
+    return parse_settings(options or [], "--read") | ({} if phenotype is None else {"phenotype": phenotype})
 
 
 def read_label(label: str | None) -> Any:

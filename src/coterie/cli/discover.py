@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import TASKS, DataPath, Format, Label, ReaderOptions, Task, open_data, settle_task
+from coterie.cli.data import TASKS, DataPath, Format, Label, Phenotype, ReaderOptions, Task, open_data, settle_task
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 from coterie.cli.parameters import read_parameters, with_parameters
 from coterie.interruption import stopping_gracefully
@@ -44,6 +44,7 @@ def discover(
     label: Label = None,
     task: Task = "auto",
     format: Format = None,
+    phenotype: Phenotype = None,
     read: ReaderOptions = None,
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Save the model to this file, too.", rich_help_panel="Output")
@@ -67,7 +68,7 @@ def discover(
         coterie discover data.svm --n-features-to-select 50
         coterie discover genes.csv --label diagnosis --standardize -o results
         coterie discover genes.csv --label diagnosis --n-features-to-select cv --max-features-to-select 60
-        coterie discover cohort.bed --label pheno.txt --threshold 0.5 --cv 5
+        coterie discover cohort.bed --phenotype pheno.txt --label HEIGHT --threshold 0.5
         coterie discover cells.h5ad --label bulk_labels --task classification
     """
     voice = Output(quiet, json)
@@ -77,9 +78,10 @@ def discover(
 
     check_output(folder, overwrite=overwrite)
     check_parameters(task, parameters)  # before the data, which may take long to read
-    dataset = open_data(data, voice, label, format, read)
+    dataset = open_data(data, voice, label, format, phenotype, read)
     result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, voice)
-    files = write_result(folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result))
+    with voice.collecting_warnings():
+        files = write_result(folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result))
     if model is not None:
         save(result.model, model)
     show_groups(result, voice)
@@ -159,7 +161,7 @@ def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]
 
 def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
     """What users of PLINK and AnnData expect on top."""
-    if dataset.format == "plink":
+    if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
         from coterie.report.clumps import CLUMPS, write_clumps
 
         write_clumps(folder / CLUMPS, result)

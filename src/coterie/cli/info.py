@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import Format, Label, ReaderOptions, open_data
+from coterie.cli.data import Format, Label, Phenotype, ReaderOptions, open_data
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 
 _SHOWN_CLASSES = 10
@@ -25,6 +25,7 @@ def info(
     check: Annotated[bool, typer.Option("--check", help="Read a store whole and compare its checksums.")] = False,
     label: Label = None,
     format: Format = None,
+    phenotype: Phenotype = None,
     read: ReaderOptions = None,
     quiet: Quiet = False,
     json: AsJson = False,
@@ -40,7 +41,7 @@ def info(
     voice = Output(quiet, json)
     if not path.exists() and not Path(f"{path}.bed").exists():
         raise FileNotFoundError(f"There is no file or folder {path}.")
-    facts = _facts(path, check, voice, label, format, read)
+    facts = _facts(path, check, voice, label, format, phenotype, read)
     table = Table(show_header=False, box=None)
     for words, value in facts.items():
         table.add_row(words.replace("_", " "), Text(_text(value)))
@@ -49,7 +50,13 @@ def info(
 
 
 def _facts(
-    path: Path, check: bool, voice: Output, label: str | None, format: str | None, read: list[str] | None
+    path: Path,
+    check: bool,
+    voice: Output,
+    label: str | None,
+    format: str | None,
+    phenotype: Path | None,
+    read: list[str] | None,
 ) -> dict[str, Any]:
     from coterie.persistence.archive import is_model
     from coterie.report.folder import RESULT, read_result
@@ -69,7 +76,7 @@ def _facts(
         from coterie.data import check_store
 
         check_store(path)
-    return {**_data_facts(path, voice, label, format, read), **({"checksums": "right"} if check else {})}
+    return {**_data_facts(path, label, format, phenotype, read), **({"checksums": "right"} if check else {})}
 
 
 def _model_facts(path: Path) -> dict[str, Any]:
@@ -86,10 +93,12 @@ def _model_facts(path: Path) -> dict[str, Any]:
     return {**facts, **{f"parameter {k}": v for k, v in model.get_params(deep=False).items()}}
 
 
-def _data_facts(path: Path, voice: Output, label: str | None, format: str | None, read: list[str] | None) -> dict[str, Any]:
+def _data_facts(
+    path: Path, label: str | None, format: str | None, phenotype: Path | None, read: list[str] | None
+) -> dict[str, Any]:
     import numpy as np
 
-    dataset = open_data(path, Output(quiet=True), label, format, read)
+    dataset = open_data(path, Output(quiet=True), label, format, phenotype, read)
     source = dataset.source
     n_samples, n_features = source.shape
     facts: dict[str, Any] = {"kind": "data", "format": dataset.format, "samples": n_samples, "features": n_features}

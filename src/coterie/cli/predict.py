@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from coterie.cli.data import DataPath, Format, Label, ReaderOptions, open_data
+from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, open_data
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def predict(
     ] = None,
     label: Label = None,
     format: Format = None,
+    phenotype: Phenotype = None,
     read: ReaderOptions = None,
     quiet: Quiet = False,
     json: AsJson = False,
@@ -49,7 +50,7 @@ def predict(
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
-    dataset = open_data(data, voice, label, format, read)
+    dataset = open_data(data, voice, label, format, phenotype, read)
     check_names(estimator, dataset, data)
     rows, names = _table(estimator, dataset)
     score = _score(estimator, dataset, voice)

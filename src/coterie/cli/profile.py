@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.data import DataPath, Format, Label, ReaderOptions, open_data
+from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, open_data
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 from coterie.cli.parameters import parse_value
 
@@ -27,6 +27,7 @@ def profile(
     csv: Annotated[Path | None, typer.Option(help="Write the bins to this file.", rich_help_panel="Output")] = None,
     label: Label = None,
     format: Format = None,
+    phenotype: Phenotype = None,
     read: ReaderOptions = None,
     quiet: Quiet = False,
     json: AsJson = False,
@@ -45,7 +46,7 @@ def profile(
     for file in (png, csv):
         if file is not None and not file.parent.is_dir():
             raise FileNotFoundError(f"There is no folder {file.parent} to write {file.name} to; make it first.")
-    dataset = open_data(data, voice, label, format, read)
+    dataset = open_data(data, voice, label, format, phenotype, read)
     found = correlation_profile(
         dataset.source,
         n_pairs=pairs,

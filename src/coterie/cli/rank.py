@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import DataPath, Format, Label, ReaderOptions, names_of, open_data
+from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, names_of, open_data
 from coterie.cli.methods import Method, known_methods
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 from coterie.cli.parameters import parse_settings
@@ -68,6 +68,7 @@ def rank(
     ] = None,
     label: Label = None,
     format: Format = None,
+    phenotype: Phenotype = None,
     read: ReaderOptions = None,
     quiet: Quiet = False,
     json: AsJson = False,
@@ -93,7 +94,7 @@ def rank(
             raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
     if output is not None and not output.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {output.parent} to write {output.name} to; make it first.")
-    dataset = open_data(data, voice, label, format, read)
+    dataset = open_data(data, voice, label, format, phenotype, read)
     with voice.collecting_warnings(), interrupting() as request:
         ranking = rank_features(known[method], chosen, dataset, data, voice)
     if output is not None:
