@@ -7,6 +7,7 @@ or SIGTERM.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import traceback
@@ -79,7 +80,9 @@ def report(error: BaseException) -> int:
         return 2
     if type(error).__name__ == "Abort":
         return 128 + signal.SIGINT
-    text = one_line(_words(error)).replace("overwrite=True", "--overwrite")  # what it is called here
+    text = re.sub(
+        r"\b(label|format|phenotype|overwrite)=(True)?", r"--\1", one_line(_words(error))
+    )  # what they are called here
     if isinstance(error, _USER_ERRORS):
         print(f"coterie: {text}", file=sys.stderr)
         return 2

@@ -1,0 +1,147 @@
+"""Commands on the formats of their users: tables with names, AnnData, PLINK."""
+
+import csv
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coterie.cli.discover import _FEW_FEATURES
+from tests.conftest import grouped_matrix
+
+NAMES = [f"[red]gene {j}[/red] <b>" for j in range(40)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A CSV file with names that are markup, and classes that are words."""
+    X, y = grouped_matrix(np.random.default_rng(0))
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.insert(3, "diagnosis", np.where(y > 0, "ill", "well"))
+    frame.to_csv(tmp_path / "genes.csv", index=False)
+    return frame
+
+
+OPTIONS = ("--n-features-to-select", "5", "--label", "diagnosis")
+
+
+def test_names_come_along_as_they_are(shell, table):
+    result = shell("discover", "genes.csv", "-o", "out", *OPTIONS)
+    assert "[red]gene " in result.stdout  # shown, not obeyed
+    with (shell.folder / "out" / "groups.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["name"] == NAMES[int(row["feature"])] for row in rows)
+    assert "&lt;b&gt;" in (shell.folder / "out" / "report.html").read_text()
+    content = shell.json("predict", "out", "genes.csv", "--label", "diagnosis")
+    assert {row["prediction"] for row in content["predictions"]} == {"ill", "well"}
+    assert "gene 0" in shell("info", "genes.csv", "--label", "diagnosis").stdout
+    assert shell.json("discover", "genes.csv", "--class-weight", '{"ill": 3}', *OPTIONS)["parameters"]["class_weight"] == {
+        "ill": 3
+    }
+
+
+def test_features_can_be_fixed_by_name(shell, table):
+    fixed = NAMES[7].replace(",", "")
+    content = shell.json("discover", "genes.csv", *OPTIONS, "--fixed-features", f'["{fixed}"]')
+    assert content["groups"][0]["name"] == NAMES[7]
+
+
+def test_the_same_groups_from_every_format(shell, table):
+    X, y = table.drop(columns="diagnosis"), table["diagnosis"]
+    np.savez(shell.folder / "genes.npz", X=X.to_numpy(), y=y.to_numpy().astype("U4"))
+    table.to_csv(shell.folder / "genes.tsv", index=False, sep="\t")
+    table.to_parquet(shell.folder / "genes.parquet")
+    shell("convert", "genes.csv", "genes.store", "--label", "diagnosis", "--quiet")
+    found = {}
+    for name, label in (
+        ("genes.csv", "diagnosis"),
+        ("genes.tsv", "diagnosis"),
+        ("genes.parquet", "diagnosis"),
+        ("genes.npz", "y"),
+    ):
+        content = shell.json("discover", name, "-o", f"{name}-out", "--n-features-to-select", "5", "--label", label)
+        found[name] = [[member["feature"] for member in group["members"]] for group in content["groups"]]
+    content = shell.json("discover", "genes.store", "--n-features-to-select", "5")
+    found["genes.store"] = [[member["feature"] for member in group["members"]] for group in content["groups"]]
+    assert len(set(map(str, found.values()))) == 1, found
+
+
+def test_wrong_labels_and_names(shell, table):
+    assert "diagnose" in shell.error("discover", "genes.csv", "--label", "diagnose")
+    assert "drop the column, or name it as --label" in shell.error("discover", "genes.csv", "--label", "none")
+    np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
+    assert "has no labels; say where they are" in shell.error("discover", "genes.npz", "--label", "none")
+    shell("discover", "genes.csv", "-o", "out", *OPTIONS, "--quiet")
+    table[[*NAMES[::-1], "diagnosis"]].to_csv(shell.folder / "other.csv", index=False)
+    assert "put the features in the order of the training data" in shell.error(
+        "predict", "out", "other.csv", "--label", "diagnosis"
+    )
+
+
+def test_results_go_back_into_anndata(shell, table):
+    anndata = pytest.importorskip("anndata")
+    X = table.drop(columns="diagnosis").to_numpy()
+    obs = pd.DataFrame({"diagnosis": pd.Categorical(table["diagnosis"])}, index=[f"cell{i}" for i in range(60)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = anndata.AnnData(X, obs, pd.DataFrame(index=[f"g{j}" for j in range(40)]))
+        data.write_h5ad(shell.folder / "cells.h5ad")
+    content = shell.json("discover", "cells.h5ad", *OPTIONS, "-o", "out")
+    assert "annotated.h5ad" in content["files"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        back = anndata.read_h5ad(shell.folder / "out" / "annotated.h5ad")
+    assert back.var.index[back.var["support"]].tolist() == sorted(
+        (g["name"] for g in content["groups"]), key=lambda n: int(n[1:])
+    )
+    for group in content["groups"]:
+        for member in group["members"]:
+            assert back.var.loc[member["name"], "group"] == group["group"]
+            assert back.var.loc[member["name"], "correlation"] == pytest.approx(member["correlation"])
+    assert (back.var["group"] == 0).sum() == 40 - sum(len(g["members"]) for g in content["groups"])
+    assert back.uns["coterie"]["task"] == "classification"
+    assert np.array_equal(back.X, X)
+    rows = shell.json("predict", "out", "cells.h5ad")["predictions"]
+    assert rows[0]["sample"] == "cell0"
+
+
+def test_plink(shell, real_data):
+    pytest.importorskip("bed_reader")
+    folder = real_data / "plink_eur"
+    options = ("--phenotype", folder / "EUR_subset.pheno.covars", "--label", "PHENO")
+    result = shell("discover", folder / "EUR_subset.bed", *options, "-o", "out", "--n-features-to-select", "3")
+    assert "samples without phenotype dropped: 10" in result.stderr
+    lines = [line.split("\t") for line in (shell.folder / "out" / "groups.clumps").read_text().splitlines()]
+    with (folder / "EUR_subset.bim").open() as file:
+        places = {row[1]: (row[0], row[3]) for row in map(str.split, file)}
+    assert len(lines) == 4
+    assert all((line[0], line[1]) == places[line[2]] for line in lines[1:])
+    shell("convert", folder / "EUR_subset.bed", "eur.store", *options, "--quiet")
+    shell("discover", "eur.store", "-o", "again", "--n-features-to-select", "3", "--quiet")
+    assert (shell.folder / "again" / "groups.clumps").read_text() == (shell.folder / "out" / "groups.clumps").read_text()
+    assert (shell.folder / "again" / "groups.csv").read_text() == (shell.folder / "out" / "groups.csv").read_text()
+
+
+def test_the_default_is_the_estimators_for_more_features(shell, rng):
+    X = rng.standard_normal((30, _FEW_FEATURES + 1))
+    np.savez(shell.folder / "wide.npz", X=X, y=(X[:, 0] > 0).astype(int))
+    assert shell.json("discover", "wide.npz")["parameters"]["n_features_to_select"] == 100
+
+
+def test_read_only_folders(shell, table, monkeypatch):
+    import os
+
+    monkeypatch.setattr(os, "access", lambda _, mode, **__: mode != os.W_OK)  # root may write anywhere: ask as somebody else
+    assert "is read-only" in shell.error("discover", "genes.csv", *OPTIONS)
+
+
+def test_a_full_disk_is_one_line(shell, table, monkeypatch):
+    from coterie.report import folder
+
+    def full(*_):
+        raise OSError(28, "No space left on device", "out")
+
+    monkeypatch.setattr(folder, "save", full)
+    assert "No space left on device" in shell.error("discover", "genes.csv", *OPTIONS)
+    assert sorted(path.name for path in shell.folder.iterdir()) == ["genes.csv"]
