@@ -79,7 +79,9 @@ def fit_rows(name: str, command: list[str], start: float, repeats: int, goals: t
 def demo_rows(start: float, repeats: int) -> list[dict]:
     """``coterie demo``, left out where it does not work (yet)."""
     try:
-        return fit_rows("coterie demo", [str(DEMO), "demo"], start, repeats, (30.0, 5.0))
+        with tempfile.TemporaryDirectory() as folder:
+            command = [str(DEMO), "demo", "--output", str(Path(folder) / "demo")]
+            return fit_rows("coterie demo", command, start, repeats, (30.0, 5.0))
     except (OSError, RuntimeError) as error:
         print(f"coterie demo is left out: {str(error).splitlines()[-1].split('/')[-1]}")
         return []
