@@ -54,4 +54,4 @@ bench: $(STAMP)
 	else $(BIN)/python benchmarks/$(NAME).py; fi
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) coterie-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

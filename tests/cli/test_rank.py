@@ -62,6 +62,11 @@ def test_scores_and_order(shell, svm, with_own_methods):
     assert [(row["feature"], row["score"]) for row in content["ranking"]] == [(0, -0.0), (1, -2.0), (2, -4.0)]
 
 
+def test_json_has_no_nan(shell, svm, with_own_methods):
+    content = shell.json("rank", svm, "--method", "names", "--set", "factor=nan", "--top", "1")
+    assert content["ranking"][0]["score"] is None
+
+
 def test_methods_are_listed_with_their_parameters(shell, with_own_methods):
     text = shell("rank", "--methods").stdout
     assert "factor=1.0" in text

@@ -56,7 +56,9 @@ class Output:
     def result(self, content: Any) -> None:
         """Print the result for programs, if they asked for it."""
         if self.json:
-            print(json.dumps(content, indent=2, ensure_ascii=True, default=str))
+            from coterie.report.result import plain
+
+            print(json.dumps(plain(content), indent=2, ensure_ascii=True, allow_nan=False))
 
     @contextmanager
     def collecting_warnings(self) -> Iterator[None]:

@@ -110,7 +110,7 @@ class DiscoveryResult:
             ],
             "rounds": self.rounds,
         }
-        return _plain(content)
+        return plain(content)
 
 
 def _group_facts(groups: Any) -> list[dict[str, Any]]:
@@ -137,16 +137,16 @@ def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Values that JSON has; anything else as text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, (list, tuple, set)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
