@@ -29,6 +29,7 @@ _HOMES = {
     "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking")
+_MODULES = ("baselines", "data", "datasets", "metrics", "ranking", "report")
 
 __all__ = [
     "CorrelationProfile",
@@ -53,11 +54,13 @@ __all__ = [
     "load",
     "metrics",
     "ranking",
+    "report",
     "save",
 ]
 
 if TYPE_CHECKING:
     from coterie import baselines, data, datasets, filters, metrics, ranking
+    from coterie import baselines, data, datasets, metrics, ranking, report
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.groups import FeatureGroup, FeatureGroups

@@ -47,7 +47,7 @@ def test_a_signal_keeps_the_rounds_that_are_done(slow_data, number, code):
     process = start(slow_data, "--n-features-to-select", "400", "--n-features-per-round", "1", "--json")
     wait_for_rounds(process, 3)
     process.send_signal(number)
-    printed, errors = process.communicate(timeout=60)
+    printed, errors = process.communicate(timeout=300)
     assert process.returncode == code
     assert "Stopping after this round" in errors
     content = read_result(slow_data / "out")

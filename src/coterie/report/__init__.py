@@ -1,6 +1,8 @@
 """What a discovery leaves on the disk: tables, JSON, the model and a page to read."""
 
+from coterie.report.annotated import annotate
+from coterie.report.clumps import write_clumps
 from coterie.report.folder import read_result, write_result
 from coterie.report.result import DiscoveryResult
 
-__all__ = ["DiscoveryResult", "read_result", "write_result"]
+__all__ = ["DiscoveryResult", "annotate", "read_result", "write_clumps", "write_result"]

@@ -7,18 +7,43 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from coterie.report.result import DiscoveryResult
 
 ANNOTATED = "annotated.h5ad"
 
 
-def annotate(adata: Any, result: DiscoveryResult) -> Any:
+def annotate(adata: Any, found: Any) -> Any:
     """Write the groups into ``var`` and ``uns`` of an AnnData object, in place.
 
     ``var["support"]`` says whether a feature is a support feature, ``var["group"]`` is the number of its group (0: none),
-    ``var["correlation"]`` its correlation with the support feature, ``uns["coterie"]`` has task, parameters and summary.
+    ``var["correlation"]`` its correlation with the support feature; ``uns["coterie"]`` has task, parameters and summary.
+
+    Parameters
+    ----------
+    adata : AnnData
+        The data that the model was fitted to.
+    found : fitted group-discovery estimator or DiscoveryResult
+        The groups.
+
+    Returns
+    -------
+    adata : AnnData
+        The same object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from anndata import AnnData
+    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie.report import annotate
+    >>> adata = AnnData(np.random.default_rng(0).standard_normal((30, 5)))
+    >>> model = GroupDiscoveryClassifier(2).fit(adata.X, adata.X[:, 3] > 0)
+    >>> annotate(adata, model).var["support"].tolist()[3]
+    True
     """
+    result = found if isinstance(found, DiscoveryResult) else DiscoveryResult(found, {}, _task(found))
     n_features = result.model.n_features_in_
     if adata.n_vars != n_features:
         raise ValueError(f"The AnnData object has {adata.n_vars} variables, but the model has seen {n_features} features.")
@@ -47,3 +72,8 @@ def write_annotated(path: Path, source: Path, result: DiscoveryResult) -> None:
     except ImportError as error:
         raise ImportError("AnnData files need anndata: pip install 'coterie[bio]'.") from error
     annotate(anndata.read_h5ad(source), result).write_h5ad(path)
+
+
+def _task(model: Any) -> str:
+    """What a fitted model is for."""
+    return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
