@@ -109,7 +109,9 @@ def _handlers(handler: Any, signals: tuple[int, ...] = (signal.SIGINT, signal.SI
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
-    before = {number: signal.signal(number, handler) for number in signals}
+    # Who starts a command in the background (nohup, `&`) may have its signals ignored; that stays as it is.
+    wanted = [number for number in signals if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in wanted}
     try:
         yield
     finally:

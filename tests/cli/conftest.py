@@ -1,6 +1,7 @@
 """Commands run in this process, and small files for them."""
 
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -47,3 +48,16 @@ def svm(tmp_path):
     X, y = grouped_matrix(np.random.default_rng(0))
     dump_svmlight_file(X, y.astype(int), str(tmp_path / "data.svm"), zero_based=False)
     return tmp_path / "data.svm"
+
+
+def listen_to_signals():
+    """Even where the tests themselves run in the background, with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def listening():
+    before = signal.getsignal(signal.SIGINT)
+    listen_to_signals()
+    yield
+    signal.signal(signal.SIGINT, before)

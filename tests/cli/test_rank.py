@@ -74,7 +74,7 @@ def test_methods_are_listed_with_their_parameters(shell, with_own_methods):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_keeps_the_ranking_so_far(shell, svm, with_own_methods, number, code):
+def test_a_signal_keeps_the_ranking_so_far(shell, svm, with_own_methods, listening, number, code):
     result = shell("rank", svm, "--method", "stop", "--set", f"number={int(number)}", "-o", "r.csv", code=code)
     assert "ranking so far" in result.stderr
     assert (shell.folder / "r.csv").exists()

@@ -16,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 from coterie import load
 from coterie.interruption import Terminated, stop_requested, stopping_gracefully, terminating_cleanly
 from coterie.report import read_result
+from tests.cli.conftest import listen_to_signals
 from tests.cli.nursery import Nursery
 
 
@@ -30,7 +31,9 @@ def slow_data(tmp_path):
 
 def start(folder, *words):
     command = [sys.executable, "-u", "-m", "coterie", "discover", "data.svm", "-o", "out", *words]
-    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=listen_to_signals
+    )
 
 
 def wait_for_rounds(process, count):
@@ -129,7 +132,7 @@ def test_kill_a_hundred_times(tmp_path):
     assert halfway > 0
 
 
-def test_the_second_signal_stops_at_once():
+def test_the_second_signal_stops_at_once(listening):
     said = []
     with stopping_gracefully(said.append) as request:
         assert not stop_requested()
@@ -143,6 +146,14 @@ def test_the_second_signal_stops_at_once():
     assert len(said) == 1
     assert not stop_requested()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ignored_signals_stay_ignored(listening):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with stopping_gracefully(print) as request:
+        signal.raise_signal(signal.SIGINT)
+        assert request.signal is None
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
 def test_sigterm_becomes_an_exception_only_inside():
