@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "CorrelationProfile": "coterie.profile.result",
     "DependencyAwareSelector": "coterie.ranking.estimator",
     "EstimatorCriterion": "coterie.ranking.criteria",
-    "CorrelationProfile": "coterie.profile.result",
     "FeatureGroup": "coterie.discovery.groups",
     "FeatureGroups": "coterie.discovery.groups",
     "GlobalRedundancySelector": "coterie.redundancy.estimator",
@@ -28,8 +28,7 @@ _HOMES = {
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
 }
-_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking")
-_MODULES = ("baselines", "data", "datasets", "metrics", "ranking", "report")
+_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking", "report")
 
 __all__ = [
     "CorrelationProfile",
@@ -59,19 +58,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, data, datasets, filters, metrics, ranking
-    from coterie import baselines, data, datasets, metrics, ranking, report
+    from coterie import baselines, data, datasets, filters, metrics, ranking, report
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.groups import FeatureGroup, FeatureGroups
     from coterie.discovery.one_class import GroupDiscoveryOneClass
     from coterie.discovery.regressor import GroupDiscoveryRegressor
-    from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
-    from coterie.redundancy.estimator import GlobalRedundancySelector
     from coterie.persistence.model import load, save
     from coterie.profile.profile import correlation_profile
     from coterie.profile.result import CorrelationProfile
     from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
+    from coterie.redundancy.estimator import GlobalRedundancySelector
 
 
 def __getattr__(name: str) -> Any:
