@@ -229,3 +229,15 @@ def test_without_the_constraint_the_best_scores_win(rng, is_sparse):
     assert max(r.gap for r in model.history_) <= 1e-8
     again = GroupDiscoveryClassifier(12, n_features_per_round=3, correlation=None, affiliates="ranked").fit(make(X), y)
     assert len(set(again.support_features_.tolist())) == 12
+
+
+def test_many_separable_classes_are_certified():
+    """The interior-point method must survive short first steps, which many classes with few samples cause."""
+    rng = np.random.default_rng(4)
+    centres = 3.0 * rng.standard_normal((12, 30))
+    y = np.repeat(np.arange(12), 12)
+    X = centres[y] + rng.standard_normal((144, 30))
+    X *= np.geomspace(0.3, 30, 30)
+    model = GroupDiscoveryClassifier(24, n_features_per_round=6, C=10.0).fit(X, y)
+    assert max(entry.gap for entry in model.history_) <= 1e-6
+    assert model.score(X, y) > 0.95

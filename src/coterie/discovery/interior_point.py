@@ -33,6 +33,8 @@ from coterie.discovery.design import Design
 from coterie.discovery.losses import SimplexLoss
 
 _MAX_STEPS = 80
+# Steps in a row that gain less than a tenth.
+_MAX_STALLED = 4
 
 
 def interior_point(
@@ -44,8 +46,9 @@ def interior_point(
     only has to come close, and stops where rounding ends its progress.
     """
     problem = _Problem(design, loss, blocks)
-    point = problem.start()
-    centrality = problem.complementarity(point)
+    point = best = problem.start()
+    centrality = least = problem.complementarity(point)
+    stalled = 0
     with np.errstate(all="ignore"):  # a breakdown shows as a step that is not finite
         for _ in range(_MAX_STEPS):
             if centrality <= precision * abs(problem.objective(point)):
@@ -54,10 +57,14 @@ def interior_point(
             if ahead is None:
                 break
             reached = problem.complementarity(ahead)
-            if not reached < 0.9 * centrality:
+            # A short step may come first where many constraints are near; rounding shows as several of them.
+            stalled = 0 if reached < 0.9 * centrality else stalled + 1
+            if stalled >= _MAX_STALLED or not np.isfinite(reached):
                 break
             point, centrality = ahead, reached
-    return problem.weights(point), problem.residual(point)
+            if reached < least:
+                best, least = ahead, reached
+    return problem.weights(best), problem.residual(best)
 
 
 class _Point:
