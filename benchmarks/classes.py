@@ -97,10 +97,10 @@ def main() -> None:
     with warnings_counted():
         for name, label in TASKS[1:2] if options.quick else TASKS:
             rows += rows_of(Task(name, label, options.seed), sizes, options.threads)
+            if not options.quick:  # the text takes long: what is done is kept
+                replace_section(DOCS / "family.md", "classes", markdown_table(rows))
     print_table("Several classes: accuracy against the number of features", rows)
     write_results("classes", options, rows=rows)
-    if not options.quick:
-        replace_section(DOCS / "family.md", "classes", markdown_table(rows))
 
 
 if __name__ == "__main__":
