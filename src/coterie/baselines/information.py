@@ -1,0 +1,51 @@
+"""Mutual information of binned features with labels and with each other, one pass over the features at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie._numba import read_only
+from coterie.data.source import Columns
+from coterie.discovery.uncertainty import SymmetricalUncertainty
+from coterie.kernels import information as kernels
+
+
+class BinnedFeatures(SymmetricalUncertainty):
+    """Symmetrical uncertainties, and mutual information in nats, on bins of equal width over each feature's range."""
+
+    def information(self, values: np.ndarray) -> np.ndarray:
+        """Mutual information of every feature with one discrete variable, given as values 0, 1, … of the samples."""
+        other = np.ascontiguousarray(values, dtype=np.int64)
+        counts = np.bincount(other).astype(np.float64)
+        entropy = entropy_of(counts)
+        result = np.empty(self.source.shape[1])
+
+        def task(first: int, columns: Columns) -> None:
+            if isinstance(columns, np.ndarray):
+                kernels.dense_information(
+                    read_only(columns.T), self.low, self.high, self.n_bins, self.entropy,
+                    other, len(counts), entropy, result, first,
+                )  # fmt: skip
+            else:
+                kernels.csc_information(
+                    read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
+                    self.low, self.high, self.n_bins, self.entropy, other, counts, entropy, result, first,
+                )  # fmt: skip
+
+        self._for_blocks(task)
+        return result
+
+    def information_with(self, feature: int) -> np.ndarray:
+        """Mutual information of every feature with one of them."""
+        return self.information(self._supports(np.array([feature])).bins[0])
+
+    def uncertainty(self, values: np.ndarray) -> np.ndarray:
+        """Symmetrical uncertainty of every feature with one discrete variable."""
+        both = self.entropy + entropy_of(np.bincount(values).astype(np.float64))
+        return np.minimum(2.0 * self.information(values) / np.where(both > 0.0, both, 1.0), 1.0)
+
+
+def entropy_of(counts: np.ndarray) -> float:
+    """Entropy of counts, in nats."""
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
