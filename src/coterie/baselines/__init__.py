@@ -3,8 +3,17 @@
 from coterie.baselines.fcbf import FCBFSelector
 from coterie.baselines.l1_svm import L1SVMSelector
 from coterie.baselines.mrmr import MRMRSelector
+from coterie.baselines.rcfs import RCFSSelector
 from coterie.baselines.svm_rfe import SVMRFESelector
 from coterie.ranking.floating import FloatingSelector
 from coterie.ranking.individual import BestIndividualSelector
 
-__all__ = ["BestIndividualSelector", "FCBFSelector", "FloatingSelector", "L1SVMSelector", "MRMRSelector", "SVMRFESelector"]
+__all__ = [
+    "BestIndividualSelector",
+    "FCBFSelector",
+    "FloatingSelector",
+    "L1SVMSelector",
+    "MRMRSelector",
+    "RCFSSelector",
+    "SVMRFESelector",
+]

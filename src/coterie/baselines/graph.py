@@ -1,0 +1,78 @@
+"""Graphs over features: pairs that are correlated, found in blocks, or given by the user."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from coterie._numba import thread_count
+from coterie._validation import require_real
+from coterie.baselines.base import LabelledData
+from coterie.discovery.pearson import PearsonCorrelation
+
+# Features whose partners are looked for at a time; columns of the pairs whose correlation is computed at a time.
+_BATCH = 256
+_PAIRS = 4096
+
+
+class FeatureGraph(NamedTuple):
+    """Edges between features: the smaller index, the larger one, and their correlation."""
+
+    first: np.ndarray
+    second: np.ndarray
+    correlation: np.ndarray
+
+
+def correlated_pairs(measure: PearsonCorrelation, threshold: float) -> FeatureGraph:
+    """All pairs with an absolute correlation of at least the threshold; constant features have none."""
+    features = np.flatnonzero(measure.moments.norm > 0.0)
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for start in range(0, len(features), _BATCH):
+        batch = features[start : start + _BATCH]
+        feature, position, correlation = measure.strong(batch, threshold)
+        once = feature < batch[position]
+        parts.append((feature[once], batch[position[once]], correlation[once]))
+    if not parts:
+        return FeatureGraph(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+    first, second, correlation = (np.concatenate(values) for values in zip(*parts, strict=True))
+    order = np.lexsort((second, first))
+    return FeatureGraph(first[order], second[order], correlation[order])
+
+
+def feature_graph(data: LabelledData, edges: Any, threshold: Any, n_jobs: int | None) -> FeatureGraph:
+    """The graph given by ``edges``, or that of all pairs correlated to at least ``threshold``."""
+    require_real("threshold", threshold, at_most=1.0)
+    measure = PearsonCorrelation(data.source, data.moments, n_threads=thread_count(n_jobs))
+    if edges is None:
+        return correlated_pairs(measure, float(threshold))
+    pairs = _read_edges(edges, data.source.shape[1])
+    pairs = pairs[(data.moments.norm[pairs] > 0.0).all(axis=1)]
+    correlation = np.empty(len(pairs))
+    for start in range(0, len(pairs), _PAIRS):
+        block = pairs[start : start + _PAIRS]
+        left, right = measure.vectors(block[:, 0]), measure.vectors(block[:, 1])
+        correlation[start : start + len(block)] = np.clip(np.einsum("ij,ij->j", left, right), -1.0, 1.0)
+    return FeatureGraph(pairs[:, 0], pairs[:, 1], correlation)
+
+
+def _read_edges(edges: Any, n_features: int) -> np.ndarray:
+    """Pairs of feature indices, the smaller one first, each pair once."""
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(f"edges must be pairs of feature indices, of shape (n_edges, 2); got shape {pairs.shape}.")
+    wrong = np.flatnonzero(((pairs < 0) | (pairs >= n_features)).any(axis=1) | (pairs[:, 0] == pairs[:, 1]))
+    if len(wrong):
+        pair = tuple(pairs[wrong[0]].tolist())
+        raise ValueError(f"edges[{wrong[0]}] = {pair} must be two different features of 0 .. {n_features - 1}.")
+    return np.unique(np.sort(pairs.astype(np.int64), axis=1), axis=0)
+
+
+def components(n_features: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Number of the connected component of each feature."""
+    matrix = sparse.coo_array((np.ones(len(first), dtype=np.int8), (first, second)), shape=(n_features, n_features))
+    return np.asarray(connected_components(matrix, directed=False)[1])
