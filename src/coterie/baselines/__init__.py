@@ -3,6 +3,7 @@
 from coterie.baselines.fcbf import FCBFSelector
 from coterie.baselines.l1_svm import L1SVMSelector
 from coterie.baselines.mrmr import MRMRSelector
+from coterie.baselines.oscar import OSCARSelector
 from coterie.baselines.rcfs import RCFSSelector
 from coterie.baselines.svm_rfe import SVMRFESelector
 from coterie.ranking.floating import FloatingSelector
@@ -14,6 +15,7 @@ __all__ = [
     "FloatingSelector",
     "L1SVMSelector",
     "MRMRSelector",
+    "OSCARSelector",
     "RCFSSelector",
     "SVMRFESelector",
 ]
