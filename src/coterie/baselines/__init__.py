@@ -1,6 +1,8 @@
 """Selectors to compare with."""
 
 from coterie.baselines.fcbf import FCBFSelector
+from coterie.baselines.fused_lasso import GraphFusedLassoSelector
+from coterie.baselines.grouping import FeatureGroupingSelector
 from coterie.baselines.l1_svm import L1SVMSelector
 from coterie.baselines.mrmr import MRMRSelector
 from coterie.baselines.oscar import OSCARSelector
@@ -12,7 +14,9 @@ from coterie.ranking.individual import BestIndividualSelector
 __all__ = [
     "BestIndividualSelector",
     "FCBFSelector",
+    "FeatureGroupingSelector",
     "FloatingSelector",
+    "GraphFusedLassoSelector",
     "L1SVMSelector",
     "MRMRSelector",
     "OSCARSelector",
