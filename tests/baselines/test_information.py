@@ -122,7 +122,7 @@ def test_features_that_say_nothing():
 def test_wrong_parameters(rng):
     X, y = grouped_matrix(rng, n_features=5)
     for wrong, match in [
-        ({"n_features_to_select": "auto"}, "'auto' has no meaning"),
+        ({"n_features_to_select": "auto"}, "n_features_to_select='auto' must be"),
         ({"n_features_to_select": 6}, "more than the 5 feature"),
         ({"n_features_to_select": 2, "scheme": "mix"}, "scheme='mix' must be one of"),
         ({"n_features_to_select": 2, "n_bins": 1}, "n_bins=1"),

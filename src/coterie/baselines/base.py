@@ -48,15 +48,15 @@ class LabelSelector(ColumnSelectorMixin, BaseEstimator):
     def _select(self, data: LabelledData) -> dict[str, Any]:
         """The fitted attributes by name; ``support_features_`` is one of them."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Select features.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame, FeatureSource, path, …} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Class labels of any kind.
+            Class labels of any kind. Files and stores may bring their own.
 
         Returns
         -------
@@ -79,9 +79,7 @@ class LabelSelector(ColumnSelectorMixin, BaseEstimator):
     def _read(self, X: Any, y: Any) -> LabelledData:
         source, labels = read_features(self, X, y)
         moments = source.moments()  # refuses values that are not finite
-        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
-        if n_wanted is None and not self._allows_auto:
-            raise ValueError("n_features_to_select='auto' has no meaning here; give a number or a fraction of the features.")
+        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1], auto=self._allows_auto)
         classes, codes = read_labels(labels, None)
         if self._two_classes_only and len(classes) > 2:
             raise ValueError(

@@ -46,7 +46,7 @@ class GraphFusedLassoSelector(PenalizedSelector):
     weighted : bool, default=False
         Whether edges have the weight :math:`\omega_{ij} = |\rho_{ij}|`; otherwise 1.
 
-    tol : float, default=1e-4
+    tol : float, default=1e-5
         Tolerance: see Notes.
 
     max_iter : int, default=5000
@@ -58,13 +58,14 @@ class GraphFusedLassoSelector(PenalizedSelector):
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest \|coefficient\| first.
+        Indices of the selected features, that of the largest \|coefficient\| first; in a group the one most
+        correlated with the labels.
 
     coef_ : ndarray of shape (n_features,)
         Coefficients for the standardised features.
 
     groups_ : FeatureGroups
-        The features with coefficients; neighbours in the graph whose coefficients are fused (equal up to ten times
+        The features with coefficients; neighbours in the graph whose coefficients are fused (equal up to 100 times
         ``tol``, relative to the largest) are together.
 
     alpha_ : float
@@ -128,7 +129,7 @@ class GraphFusedLassoSelector(PenalizedSelector):
         threshold: float = 0.7,
         edges: Any = None,
         weighted: bool = False,
-        tol: float = 1e-4,
+        tol: float = 1e-5,
         max_iter: int = 5000,
         n_jobs: int | None = None,
     ) -> None:

@@ -85,6 +85,6 @@ class FusedPenalty:
 
 def equal_along_edges(coef: np.ndarray, edges: Any, size: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
     """Edges between features with coefficients where the difference ``size`` is within the tolerance of the solver."""
-    close = size <= max(10.0 * tol, 1e-6) * np.abs(coef).max(initial=0.0)
+    close = size <= max(100.0 * tol, 1e-6) * np.abs(coef).max(initial=0.0)
     both = (coef[edges.first] != 0.0) & (coef[edges.second] != 0.0)
     return edges.first[close & both], edges.second[close & both]

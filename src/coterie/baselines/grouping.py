@@ -49,7 +49,7 @@ class FeatureGroupingSelector(PenalizedSelector):
     edges : array-like of shape (n_edges, 2) or None, default=None
         The edges as pairs of feature indices, instead of those that the threshold gives.
 
-    tol : float, default=1e-4
+    tol : float, default=1e-5
         Tolerance: see Notes.
 
     max_iter : int, default=5000
@@ -64,13 +64,14 @@ class FeatureGroupingSelector(PenalizedSelector):
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest \|coefficient\| first.
+        Indices of the selected features, that of the largest \|coefficient\| first; in a group the one most
+        correlated with the labels.
 
     coef_ : ndarray of shape (n_features,)
         Coefficients for the standardised features.
 
     groups_ : FeatureGroups
-        The features with coefficients; neighbours in the graph of equal \|coefficient\| (up to ten times ``tol``,
+        The features with coefficients; neighbours in the graph of equal \|coefficient\| (up to 100 times ``tol``,
         relative to the largest) are together.
 
     alpha_ : float
@@ -142,7 +143,7 @@ class FeatureGroupingSelector(PenalizedSelector):
         tau: float = 0.15,
         threshold: float = 0.7,
         edges: Any = None,
-        tol: float = 1e-4,
+        tol: float = 1e-5,
         max_iter: int = 5000,
         max_rounds: int = 50,
         n_jobs: int | None = None,

@@ -7,7 +7,7 @@ import numpy as np
 from coterie._numba import read_only
 from coterie.data.source import Columns
 from coterie.discovery.uncertainty import SymmetricalUncertainty
-from coterie.kernels import information as kernels
+from coterie.kernels import filters as kernels
 
 
 class BinnedFeatures(SymmetricalUncertainty):
@@ -15,21 +15,21 @@ class BinnedFeatures(SymmetricalUncertainty):
 
     def information(self, values: np.ndarray) -> np.ndarray:
         """Mutual information of every feature with one discrete variable, given as values 0, 1, … of the samples."""
-        other = np.ascontiguousarray(values, dtype=np.int64)
-        counts = np.bincount(other).astype(np.float64)
+        codes = np.ascontiguousarray(values, dtype=np.int64)
+        counts = np.bincount(codes)
         entropy = entropy_of(counts)
         result = np.empty(self.source.shape[1])
 
         def task(first: int, columns: Columns) -> None:
             if isinstance(columns, np.ndarray):
-                kernels.dense_information(
-                    read_only(columns.T), self.low, self.high, self.n_bins, self.entropy,
-                    other, len(counts), entropy, result, first,
+                kernels.dense_information_gain(
+                    read_only(columns.T), read_only(codes), len(counts), self.low, self.high, self.n_bins,
+                    entropy, result, first,
                 )  # fmt: skip
             else:
-                kernels.csc_information(
+                kernels.csc_information_gain(
                     read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                    self.low, self.high, self.n_bins, self.entropy, other, counts, entropy, result, first,
+                    read_only(codes), read_only(counts), self.low, self.high, self.n_bins, entropy, result, first,
                 )  # fmt: skip
 
         self._for_blocks(task)
@@ -41,7 +41,7 @@ class BinnedFeatures(SymmetricalUncertainty):
 
     def uncertainty(self, values: np.ndarray) -> np.ndarray:
         """Symmetrical uncertainty of every feature with one discrete variable."""
-        both = self.entropy + entropy_of(np.bincount(values).astype(np.float64))
+        both = self.entropy + entropy_of(np.bincount(values))
         return np.minimum(2.0 * self.information(values) / np.where(both > 0.0, both, 1.0), 1.0)
 
 

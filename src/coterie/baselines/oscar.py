@@ -33,7 +33,7 @@ class OSCARSelector(PenalizedSelector):
     grouping : float, default=1.0
         The weight g of the pairs: the largest coefficient pays 1 + g times what the smallest one pays.
 
-    tol : float, default=1e-4
+    tol : float, default=1e-5
         Tolerance: see Notes.
 
     max_iter : int, default=5000
@@ -104,7 +104,7 @@ class OSCARSelector(PenalizedSelector):
         *,
         alpha: float | None = None,
         grouping: float = 1.0,
-        tol: float = 1e-4,
+        tol: float = 1e-5,
         max_iter: int = 5000,
     ) -> None:
         self.n_features_to_select = n_features_to_select

@@ -80,25 +80,24 @@ class PenalizedSelector(LabelSelector):
             strength = point.strength
         solution, report = models[strength]
         warn_unless(solution.converged, type(self).__name__, int(self.max_iter))
-        order = _order(design, solution)
+        labels = components(len(solution.coef), *self._equal_pairs(solution.coef, shared))
+        order = _order(design, solution, labels)
         n_kept = max(np.count_nonzero(solution.coef), 1) if data.n_wanted is None else data.n_wanted
         return {
             "support_features_": order[:n_kept],
             "coef_": solution.coef,
             "alpha_": strength / n_samples,
             "objective_": solution.objective / n_samples,
-            "groups_": self._groups(data, solution.coef, order, self._equal_pairs(solution.coef, shared)),
+            "groups_": self._groups(data, solution.coef, order, labels),
             "path_": [(value / n_samples, count) for value, count in path],
             "n_iter_": solver.n_iter,
             **report,
         }
 
-    def _groups(
-        self, data: LabelledData, coef: np.ndarray, order: np.ndarray, pairs: tuple[np.ndarray, np.ndarray]
-    ) -> FeatureGroups:
+    def _groups(self, data: LabelledData, coef: np.ndarray, order: np.ndarray, labels: np.ndarray) -> FeatureGroups:
         """Groups of the features with coefficients, the largest coefficient first."""
         used = order[: np.count_nonzero(coef)]
-        labels = components(len(coef), *pairs)[used]
+        labels = labels[used]
         _, first = np.unique(labels, return_index=True)
         measure = PearsonCorrelation(data.source, data.moments)
         groups = []
@@ -123,7 +122,12 @@ class PenalizedSelector(LabelSelector):
         return FeatureGroups(groups)
 
 
-def _order(design: StandardizedDesign, solution: Solution) -> np.ndarray:
-    """Features by falling coefficient; of equal ones the most relevant first; those without one by the slope of the loss."""
+def _order(design: StandardizedDesign, solution: Solution, labels: np.ndarray) -> np.ndarray:
+    """Features by falling coefficient; in a group the most relevant first; those without one by the slope of the loss.
+
+    Coefficients of a group are equal up to the solver's tolerance, so their mean counts, not which one rounding made larger.
+    """
+    size = np.abs(solution.coef)
+    level = (np.bincount(labels, size) / np.bincount(labels))[labels]
     slope = np.abs(np.where(solution.coef == 0.0, design.adjoint(solution.residual), design.relevance))
-    return np.lexsort((-slope, -np.abs(solution.coef)))
+    return np.lexsort((-slope, -np.where(size > 0.0, level, 0.0)))

@@ -187,38 +187,3 @@ def csc_uncertainties(
             if value >= threshold:
                 count = record_pair(found, count, first + f, k, value)
     return count, n_evaluated
-
-
-@kernel()
-def dense_information(matrix, low, high, n_bins, entropy, other, n_other, other_entropy, result, first):
-    """Mutual information of each binned row of a (features, samples) block with one discrete variable.
-
-    ``other[i]`` in 0 .. ``n_other`` - 1 is the value of sample i (of equal weight).
-    """
-    joint = np.empty(n_bins * n_other)
-    for f in range(matrix.shape[0]):
-        joint[:] = 0.0
-        for i in range(matrix.shape[1]):
-            joint[bin_of(np.float64(matrix[f, i]), low[first + f], high[first + f], n_bins) * n_other + other[i]] += 1.0
-        shared = entropy[first + f] + other_entropy - _entropy(joint, matrix.shape[1])
-        result[first + f] = max(shared, 0.0)
-
-
-@kernel()
-def csc_information(
-    indptr, indices, values, low, high, n_bins, entropy, other, other_counts, other_entropy, result, first
-):  # fmt: skip
-    """Like :func:`dense_information`, from the stored entries only; ``other_counts`` are the samples of each value."""
-    n_other = other_counts.shape[0]
-    joint = np.empty(n_bins * n_other)
-    for f in range(indptr.shape[0] - 1):
-        zero = bin_of(0.0, low[first + f], high[first + f], n_bins)
-        joint[:] = 0.0
-        for b in range(n_other):
-            joint[zero * n_other + b] = other_counts[b]
-        for p in range(indptr[f], indptr[f + 1]):
-            b = other[indices[p]]
-            joint[zero * n_other + b] -= 1.0
-            joint[bin_of(np.float64(values[p]), low[first + f], high[first + f], n_bins) * n_other + b] += 1.0
-        shared = entropy[first + f] + other_entropy - _entropy(joint, other.shape[0])
-        result[first + f] = max(shared, 0.0)
