@@ -12,7 +12,14 @@ def test_kernels_without_the_compiler():
     if numba.config.DISABLE_JIT:
         return  # this is the inner run
     here = Path(__file__).parent
-    names = ("test_columns.py", "test_blocks.py", "test_filters.py", "test_neighbours.py", "test_transposition.py")
+    names = (
+        "test_columns.py",
+        "test_blocks.py",
+        "test_filters.py",
+        "test_neighbours.py",
+        "test_shrinkage.py",
+        "test_transposition.py",
+    )
     files = [str(here / name) for name in names]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files]
