@@ -111,6 +111,18 @@ def test_a_damaged_npz_gives_data_or_an_error(tmp_path_factory, place, byte, cut
     data_or_error(path, format="npz")
 
 
+def test_an_npz_that_leads_to_places_before_its_beginning(tmp_path):
+    """Found by the mutation loop: the error of seeking there did not name the file."""
+    path = tmp_path / "lost.npz"
+    np.savez(path, X=np.eye(3), y=[0, 1, 0])
+    content = bytearray(path.read_bytes())
+    place = content.rfind(b"PK\x05\x06") + 16  # where the directory begins, in the last record
+    content[place : place + 4] = (int.from_bytes(content[place : place + 4], "little") + 500).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match=r"lost\.npz.*damaged"):
+        open_features(path)
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
 def test_matrix_market(tmp_path, X, packed, symmetry):

@@ -366,6 +366,15 @@ def store(tmp_path, rng):
     return write_store(tmp_path / "s", X, ["a", "b"] * 20 + ["c"], feature_names=[f"f{j}" for j in range(67)])
 
 
+def test_a_blank_more_in_the_header_is_found(store):
+    """Found by the mutation loop: blanks change nothing that is read, and so passed the checksum of the content."""
+    header = store / "header.json"
+    header.write_text(header.read_text().replace(": ", ":  ", 1))
+    open_store(store)
+    with pytest.raises(DataFileError, match=r"header\.json.*changed after it was written"):
+        check_store(store)
+
+
 def test_every_flipped_byte_is_found(store):
     for file in store.iterdir():
         content = file.read_bytes()
