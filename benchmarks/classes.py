@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC, l1_min_c
 from coterie import GroupDiscoveryClassifier
 
 SIZES = (10, 20, 50, 100)
-TASKS = (("coil20", "y"), ("mfeat", "y"), ("usps", "y"), ("20news_bigrams", "y20"))
+TASKS = (("mfeat", "y"), ("usps", "y"), ("coil20", "y"), ("20news_bigrams", "y20"))
 
 
 class Task:
@@ -53,7 +53,7 @@ class Task:
 
 
 def fit_l1(X: Any, y: np.ndarray, C: float) -> LinearSVC:
-    return LinearSVC(penalty="l1", dual=False, C=C, tol=1e-3, max_iter=300).fit(X, y)
+    return LinearSVC(penalty="l1", dual=False, C=C, tol=1e-2, max_iter=100).fit(X, y)
 
 
 def rows_of(task: Task, sizes: tuple[int, ...], threads: int) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def rows_of(task: Task, sizes: tuple[int, ...], threads: int) -> list[dict[str, 
         rival = tune(fit_l1, task.X[:, some], task.y, size, start, max_fits=12)
         theirs = some[np.flatnonzero(np.abs(rival.model.coef_).max(axis=0))]
         began = time.perf_counter()
-        rfe = RFE(LinearSVC(dual=len(few) > len(task.y), C=0.01, max_iter=200), n_features_to_select=size, step=0.2)
+        rfe = RFE(LinearSVC(dual=len(few) > len(task.y), C=0.01, tol=1e-2, max_iter=50), n_features_to_select=size, step=0.2)
         rfe.fit(task.X[:, few], task.y)
         rfe_seconds = time.perf_counter() - began
         rows.append(
@@ -95,7 +95,7 @@ def main() -> None:
     sizes = (5, 10) if options.quick else SIZES
     rows = []
     with warnings_counted():
-        for name, label in TASKS[1:2] if options.quick else TASKS:
+        for name, label in TASKS[:1] if options.quick else TASKS:
             rows += rows_of(Task(name, label, options.seed), sizes, options.threads)
             if not options.quick:  # the text takes long: what is done is kept
                 replace_section(DOCS / "family.md", "classes", markdown_table(rows))
