@@ -72,7 +72,7 @@ def report(error: BaseException) -> int:
         return 128 + signal.SIGTERM
     if hasattr(error, "format_message"):  # wrong usage, found by typer
         if type(error).__name__ == "NoArgsIsHelpError":
-            error.show()  # type: ignore[attr-defined]
+            error.show()  # type: ignore[attr-defined]  # typer has it, whatever its base class
             return 2
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "coterie"

@@ -105,7 +105,7 @@ def _data_facts(
     block = source.block(0, min(1, n_features))
     facts["values"] = str(block.dtype)
     if source.is_sparse:
-        nonzeros = sum(columns.nnz for _, columns in source.blocks(1 << 20))  # type: ignore[union-attr]
+        nonzeros = sum(columns.nnz for _, columns in source.blocks(1 << 20))  # type: ignore[union-attr]  # they are sparse
         facts |= {"nonzeros": nonzeros, "density": nonzeros / max(1, n_samples * n_features)}
     else:
         facts["density"] = "dense"

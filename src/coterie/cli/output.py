@@ -75,7 +75,7 @@ class Output:
             warnings.simplefilter("default")
             warnings.filterwarnings("ignore", category=DeprecationWarning)
             warnings.filterwarnings("ignore", category=FutureWarning)
-            warnings.showwarning = show  # type: ignore[assignment]
+            warnings.showwarning = show  # type: ignore[assignment]  # the other arguments are taken as they come
             yield
 
 

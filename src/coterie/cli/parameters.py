@@ -105,7 +105,7 @@ def with_parameters(*places: str, skip: Sequence[str] = (), panel: str = "Method
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *options.values())]
-        run.__signature__ = signature.replace(parameters=keyword)  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=keyword)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {p.name: p.annotation for p in keyword}
         return run  # type: ignore[return-value]  # the same command with more options
 

@@ -52,7 +52,7 @@ class ByteStream:
         filled = 0
         try:
             while filled < len(buffer):
-                count = self._stream.readinto(buffer[filled:])  # type: ignore[attr-defined]
+                count = self._stream.readinto(buffer[filled:])  # type: ignore[attr-defined]  # all three readers have it
                 if not count:
                     break
                 filled += count

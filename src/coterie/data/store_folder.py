@@ -16,7 +16,7 @@ from coterie.data.store_format import HEADER, ArrayFile, check_entry, checksum, 
 try:
     import fcntl
 except ImportError:  # no locks on this system: folders of killed runs are left for their owner
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # Windows has no such module
 
 
 class StoreFolder:

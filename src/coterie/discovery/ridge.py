@@ -14,6 +14,7 @@ the columns an iteration and no matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -43,8 +44,8 @@ def fit_ridge(loss: Loss, design: Design, *, precision: float = 1e-10) -> Master
     if n_samples < design.n_features and n_samples <= _MAX_DIRECT:
         reduced = _same_products(design, n_samples)
     coef = np.zeros((reduced.n_features, 1))
-    for factor in _stages(loss, reduced):
-        coef = _newton(loss.scaled(factor), reduced, coef, _ROUGH).coef  # type: ignore[attr-defined]
+    for easier in _stages(loss, reduced):
+        coef = _newton(easier, reduced, coef, _ROUGH).coef
     solution = _newton(loss, reduced, coef, precision)
     if reduced is design:
         return solution
@@ -55,18 +56,19 @@ def fit_ridge(loss: Loss, design: Design, *, precision: float = 1e-10) -> Master
     return _certify(coef, state, coef, solution.n_iter)
 
 
-def _stages(loss: Loss, design: Design) -> list[float]:
-    """Factors of C, rising, for which to solve first.
+def _stages(loss: Loss, design: Design) -> list[Loss]:
+    """The same loss with smaller values of C, rising, to be solved first.
 
     With a large C (or large features) the loss is nearly a constraint and Newton's method wanders between active sets;
     the optimum for a tenth of C is a good start.
     """
-    if not hasattr(loss, "scaled"):
+    scaled: Callable[[float], Loss] | None = getattr(loss, "scaled", None)
+    if scaled is None:
         return []
     ones = loss.evaluate(np.zeros((len(loss.strata), 1)))
     size = float((design.scores(ones.residual) ** 2).sum()) / max(abs(ones.conjugate), np.finfo(float).tiny)
     n = int(np.ceil(np.log10(max(size, 1.0))))
-    return [10.0**-k for k in range(n, 0, -1)]
+    return [scaled(10.0**-k) for k in range(n, 0, -1)]
 
 
 def _same_products(design: Design, n_samples: int) -> DenseDesign:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -121,7 +122,7 @@ def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:
 
 def _cell(value: Any) -> Any:
     """Floats with all their digits; nothing for None and NaN."""
-    if value is None or (isinstance(value, float) and value != value):  # noqa: PLR0124
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return repr(float(value)) if isinstance(value, float) else value
 
