@@ -94,3 +94,10 @@ def test_labels_are_asked_for(svm, monkeypatch):
     method = Method("tests.cli.test_rank:name_score", "names", True)
     with pytest.raises(ValueError, match="has no labels, which this method needs"):
         rank.rank_features(method, {}, dataset, svm, rank.Output())
+
+
+def test_fewer_features_than_a_method_selects_by_default(shell):
+    rows = "".join(f"{j % 5},{j % 3},{'yes' if j % 5 > 1 else 'no'}\n" for j in range(30))
+    (shell.folder / "narrow.csv").write_text(f"a,b,y\n{rows}")
+    assert "a" in shell("rank", "narrow.csv", "--method", "grm", "--top", 1).stdout
+    assert shell.error("rank", "narrow.csv", "--label", "z") == "coterie: narrow.csv:1: --label 'z': the columns are a, b, y."

@@ -81,7 +81,7 @@ def report(error: BaseException) -> int:
     if type(error).__name__ == "Abort":
         return 128 + signal.SIGINT
     text = re.sub(
-        r"\b(label|format|phenotype|overwrite)=(True)?", r"--\1", one_line(_words(error))
+        r"\b(label|format|phenotype)=", r"--\1 ", one_line(_words(error)).replace("overwrite=True", "--overwrite")
     )  # what they are called here
     if isinstance(error, _USER_ERRORS):
         print(f"coterie: {text}", file=sys.stderr)

@@ -121,8 +121,11 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
 
     target: Any = method.load()
     if inspect.isclass(target):
-        if "verbose" in inspect.signature(target).parameters:
+        defaults = {name: parameter.default for name, parameter in inspect.signature(target).parameters.items()}
+        if "verbose" in defaults:
             chosen = {**chosen, "verbose": voice.verbose}
+        if isinstance(wanted := defaults.get("n_features_to_select"), int):  # a ranking needs no more than there are
+            chosen = {"n_features_to_select": min(wanted, dataset.source.shape[1]), **chosen}
         model: Any = target(**chosen)
         if model.__sklearn_tags__().target_tags.required and dataset.y is None:
             raise ValueError(f"{path} has no labels, which this method needs; say where they are with --label.")
