@@ -1,8 +1,10 @@
 """One-class discovery next to LIBSVM's one-class SVM, as in TPAMI Table 4.
 
-Trained on one class, tested on held-out samples of both. The best of a grid on both sides (nu from 0.2 to 0.8; C in steps of a
-quarter of a decade, 2, 5 or 10 features a round), chosen by the test accuracy as in the paper: optimistic, equally for both.
-nu is about the share of training samples that are rejected, so only a C that rejects a share in the same range counts.
+Trained on one class, tested on held-out samples of both. The best of a grid on both sides, chosen by the test accuracy as in
+the paper: optimistic for both. The rival's grid is nu from 0.2 to 0.8; ours is C in steps of a third of a decade, once with
+the paper's 2, 5 or 10 features a round, once with up to 200 a round and prediction with support features or with whole groups
+(a larger grid: more optimistic). nu is about the share of training samples that are rejected, so only a C that rejects a share
+in the same range counts. LIBSVM has a kernel cache of 1 GB, which holds the whole kernel matrix.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from sklearn.svm import OneClassSVM
 from coterie import GroupDiscoveryOneClass
 
 NU = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-C = tuple(10.0 ** np.arange(-4, 2.1, 0.25))
-A_ROUND = (2, 5, 10)
+C = tuple(10.0 ** np.arange(-4, 2.1, 1 / 3))
+PAPER = [(k, "support") for k in (2, 5, 10)]
+WIDER = [(k, read) for k in (2, 5, 10, 20, 50, 100, 200) for read in ("support", "groups")]
 
 
 def prepared(name: str) -> list[tuple[str, Any, np.ndarray]]:
@@ -47,19 +50,28 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, options: Any) ->
     def accuracy(model: Any) -> float:
         return float((model.predict(X[test]) == truth).mean())
 
-    grid = [(c, k) for c in C for k in A_ROUND]
+    def best_of(grid: list[tuple[int, str]]) -> GroupDiscoveryOneClass:
+        models = [
+            GroupDiscoveryOneClass(
+                C=c,
+                n_features_per_round=k,
+                predict_with=read,
+                affiliates="complete" if read == "groups" else "ranked",
+                n_jobs=options.threads,
+            ).fit(columns)
+            for c in (C[::5] if options.quick else C)
+            for k, read in grid
+        ]
+        comparable = [model for model in models if 0.15 <= float((model.predict(columns) == -1).mean()) <= 0.85]
+        return max(comparable, key=accuracy)
+
     if options.quick:
-        own, columns, grid = own[:300], columns[:300], grid[::12]
-    ours = [
-        GroupDiscoveryOneClass(C=c, n_features_per_round=k, affiliates="ranked", n_jobs=options.threads).fit(columns)
-        for c, k in grid
-    ]
-    comparable = [model for model in ours if 0.15 <= float((model.predict(columns) == -1).mean()) <= 0.85]
-    again = max(comparable, key=accuracy)
-    theirs = [OneClassSVM(kernel="linear", nu=nu) for nu in (NU[::3] if options.quick else NU)]
+        own, columns = own[:300], columns[:300]
+    paper, wider = best_of(PAPER), best_of(WIDER)
+    theirs = [OneClassSVM(kernel="linear", nu=nu, cache_size=1000) for nu in (NU[::3] if options.quick else NU)]
     times = [measure(lambda model=model: model.fit(own), 1).best for model in theirs]
     rival = int(np.argmax([accuracy(model) for model in theirs]))
-    seconds = measure(lambda: again.fit(columns), max(options.repeats, 3)).best
+    seconds = [measure(lambda model=model: model.fit(columns), max(options.repeats, 3)).best for model in (paper, wider)]
     return {
         "data": name,
         "prepared as": how,
@@ -67,14 +79,18 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, options: Any) ->
         "training samples": own.shape[0],
         "OCSVM accuracy": accuracy(theirs[rival]),
         "best nu": theirs[rival].nu,
-        "ours accuracy": accuracy(again),
-        "best C": f"{again.C:.2g}",
-        "features": len(again.support_features_),
-        "training samples accepted": float((again.predict(columns) == 1).mean()),
-        "at least as accurate": "yes" if accuracy(again) >= accuracy(theirs[rival]) else "no",
+        "paper's grid": accuracy(paper),
+        "features": len(paper.support_features_),
+        "its C": f"{paper.C:.2g}",
+        "wider grid": accuracy(wider),
+        "at least as accurate": "yes" if accuracy(wider) >= accuracy(theirs[rival]) else "no",
+        "C, a round, predict with": f"{wider.C:.2g}, {wider.n_features_per_round}, {wider.predict_with}",
+        "features read": len(wider.prediction_features_),
+        "training samples accepted": float((wider.predict(columns) == 1).mean()),
         "OCSVM s": times[rival],
-        "ours s": seconds,
-        "times faster": times[rival] / seconds,
+        "paper's grid s": seconds[0],
+        "wider grid s": seconds[1],
+        "times faster": f"{times[rival] / seconds[0]:.0f}, {times[rival] / seconds[1]:.0f}",
     }
 
 
@@ -88,10 +104,10 @@ def main() -> None:
                 for label in np.unique(y):
                     rows.append(row(name, how, X, y, label, options))
                     print_table("One class: the newest row", rows[-1:])
+                    if not options.quick:  # the text takes long: what is done is kept
+                        replace_section(DOCS / "family.md", "one class", markdown_table(rows))
     print_table("One class", rows)
     write_results("one_class", options, rows=rows)
-    if not options.quick:
-        replace_section(DOCS / "family.md", "one class", markdown_table(rows))
 
 
 if __name__ == "__main__":

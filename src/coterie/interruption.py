@@ -52,7 +52,7 @@ def stopping_gracefully(say: Callable[[str], object]) -> Iterator[StopRequest]:
     >>> import signal
     >>> from coterie.interruption import stop_requested, stopping_gracefully
     >>> with stopping_gracefully(print) as request:
-    ...     signal.raise_signal(signal.SIGINT)
+    ...     signal.raise_signal(signal.SIGTERM)
     ...     stop_requested()
     Stopping after this round, with what has been found so far; once more to stop at once.
     True

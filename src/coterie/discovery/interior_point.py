@@ -11,16 +11,19 @@ with :math:`h = C\omega`, signed samples :math:`\tilde x_i = d_i x_i` and strata
 :math:`m_e`. A primal-dual step (multipliers :math:`\lambda` of :math:`\alpha\ge0`, :math:`\mu_t` of
 the blocks, :math:`\nu_e` of the strata) has a diagonal plus low-rank matrix, so with
 
-- :math:`D = \mathrm{diag}(1/h + \lambda/\alpha)`, :math:`G = \tilde X'D^{-1}\tilde X`, :math:`s_t = \tilde X_t'\alpha`,
-  :math:`c_t = \theta - \tfrac12\|s_t\|^2`,
-- :math:`M = \mathrm{blockdiag}(\mu_t I + (\mu_t/c_t)s_ts_t')`, :math:`v_t = (\mu_t/c_t)s_t`, :math:`\kappa = \sum\mu_t/c_t`,
+- :math:`D = \mathrm{diag}(1/h + \lambda/\alpha)`, :math:`G = \tilde X'D^{-1}\tilde X`, :math:`B = \tilde X'D^{-1}A'`,
+  :math:`K = AD^{-1}A'` (A sums over strata), :math:`s_t = \tilde X_t'\alpha`, :math:`c_t = \theta - \tfrac12\|s_t\|^2`,
+- S the matrix that has :math:`s_t` in the rows of block t of its column t, and :math:`q_t = (\mu_t/c_t)(s_t'ds_t - d\theta)`,
 
-it is one solve in as many unknowns as there are weights:
+it is
 
 .. math::
-    (I + GM)\,ds - Gv\,d\theta + B\,d\nu = \tilde X'D^{-1}r_\alpha,\quad
-    \kappa\,d\theta - v'ds = r_\theta,\quad B'(M ds - v d\theta) + K d\nu = A D^{-1}r_\alpha - r_m .
+    (I + G\mu)\,ds + B\,d\nu + GSq = \tilde X'D^{-1}r_\alpha,\quad
+    B'\mu\,ds + K\,d\nu + B'Sq = A D^{-1}r_\alpha - r_m,\quad
+    S'ds - (c/\mu)q = d\theta\,1,\quad -1'q = r_\theta .
 
+Only q couples the outputs (the one-against-rest problems of several classes): each output's own part is factorised by
+itself, and what is left is as small as the number of blocks.
 The weights are :math:`W_t = \mu_t s_t`. The cost of a step is that of one weighted Gram matrix.
 """
 
@@ -47,7 +50,8 @@ def interior_point(
     """
     problem = _Problem(design, loss, blocks)
     point = best = problem.start()
-    centrality = least = problem.complementarity(point)
+    centrality = problem.complementarity(point)
+    least = np.inf
     stalled = 0
     with np.errstate(all="ignore"):  # a breakdown shows as a step that is not finite
         for _ in range(_MAX_STEPS):
@@ -62,8 +66,10 @@ def interior_point(
             if stalled >= _MAX_STALLED or not np.isfinite(reached):
                 break
             point, centrality = ahead, reached
-            if reached < least:
-                best, least = ahead, reached
+            # Rounding spoils the multipliers at last, while the products go on falling.
+            distance = reached + problem.infeasibility(ahead)
+            if distance < least:
+                best, least = ahead, distance
     return problem.weights(best), problem.residual(best)
 
 
@@ -91,17 +97,15 @@ class _Point:
 class _System:
     """What a step's linear system is made of; shared by the affine and the corrected step."""
 
-    __slots__ = ("curvature", "factor", "gap", "inverse", "link", "matrix", "scores", "shift", "totals")
+    __slots__ = ("coupled", "factors", "gap", "inverse", "response", "scores")
 
     inverse: np.ndarray
     scores: np.ndarray
     gap: np.ndarray
-    matrix: np.ndarray
-    shift: np.ndarray
-    link: np.ndarray
-    totals: np.ndarray
-    curvature: float
-    factor: tuple[np.ndarray, np.ndarray]
+    # One LU factorisation for each output, of its weights and strata; what they answer to q; the system of q and theta.
+    factors: list[tuple[np.ndarray, np.ndarray]]
+    response: list[np.ndarray]
+    coupled: tuple[np.ndarray, np.ndarray]
 
 
 class _Problem:
@@ -156,6 +160,17 @@ class _Problem:
         gap = point.theta - self._squares(self.scores(point.alpha))
         return float((point.lam * point.alpha).sum() + (point.mu * gap).sum())
 
+    def infeasibility(self, point: _Point) -> float:
+        """How far the multipliers are from stationarity, in units of the objective."""
+        along_alpha = np.abs(self.stationarity(point)) * point.alpha
+        return float(along_alpha.sum() + abs(point.mu.sum() - 1.0) * point.theta)
+
+    def stationarity(self, point: _Point) -> np.ndarray:
+        """Derivative of the Lagrangian in alpha."""
+        curved = np.where(self.used, point.alpha * np.where(self.used, self.inverse_weight, 0.0), 0.0)
+        slope = curved + self.signs * self.design.output(self.weights(point)) - point.lam + self._spread(point.nu)
+        return np.where(self.used, slope, 0.0)
+
     def weights(self, point: _Point) -> np.ndarray:
         return np.asarray(point.mu[self.owner][:, None] * self.scores(point.alpha))
 
@@ -164,37 +179,48 @@ class _Problem:
         return np.asarray(self.signs * point.alpha * self._spread(self.mass / self._sums(point.alpha)))
 
     def factorise(self, point: _Point) -> _System:
-        n_features, n_outputs = self.shape
-        size = n_features * n_outputs
+        p, n_outputs = self.shape
         system = _System()
         diagonal = self.inverse_weight + point.lam / np.where(self.used, point.alpha, 1.0)
         system.inverse = 1.0 / diagonal
         system.scores = self.scores(point.alpha)
         system.gap = point.theta - self._squares(system.scores)
-        ratio = point.mu / system.gap
-        flat, owner = system.scores.T.ravel(), np.tile(self.owner, n_outputs)
-        system.matrix = np.where(owner[:, None] == owner[None, :], ratio[owner][:, None] * np.outer(flat, flat), 0.0)
-        system.matrix[np.diag_indices(size)] += point.mu[owner]
-        system.shift = ratio[owner] * flat
-        system.curvature = float(ratio.sum())
-        gram = linalg.block_diag(*[self.design.gram(system.inverse[:, c]) for c in range(n_outputs)])
-        system.link, system.totals = self._strata_links(system.inverse)
-        n_links = system.link.shape[1]
-        full = np.zeros((size + 1 + n_links, size + 1 + n_links))
-        full[:size, :size] = np.eye(size) + gram @ system.matrix
-        full[:size, size] = -gram @ system.shift
-        full[:size, size + 1 :] = system.link
-        full[size, :size] = -system.shift
-        full[size, size] = system.curvature
-        full[size + 1 :, :size] = system.link.T @ system.matrix
-        full[size + 1 :, size] = -system.link.T @ system.shift
-        full[size + 1 :, size + 1 :] = np.diag(system.totals)
-        system.factor = linalg.lu_factor(full, check_finite=False)
+        totals = self._sums(system.inverse)
+        system.factors, system.response = [], []
+        coupled = np.zeros((self.n_blocks + 1, self.n_blocks + 1))
+        for c in range(n_outputs):
+            both = np.vstack([self.design.gram(system.inverse[:, c]), self._link(system.inverse, c).T])
+            own = np.zeros((p + self.n_strata, p + self.n_strata))
+            own[:, :p] = both * point.mu[self.owner]
+            own[:p, p:] = both[p:].T
+            own[np.arange(p), np.arange(p)] += 1.0
+            own[np.arange(p, p + self.n_strata), np.arange(p, p + self.n_strata)] = totals[c]
+            spread = self._in_blocks(system.scores[:, c])
+            system.factors.append(linalg.lu_factor(own, check_finite=False))
+            system.response.append(linalg.lu_solve(system.factors[c], both @ spread, check_finite=False))
+            coupled[:-1, :-1] += spread.T @ system.response[c][:p]
+        coupled[np.arange(self.n_blocks), np.arange(self.n_blocks)] += system.gap / point.mu
+        coupled[-1, :-1] = coupled[:-1, -1] = 1.0
+        system.coupled = linalg.lu_factor(coupled, check_finite=False)
         return system
+
+    def solve(
+        self, system: _System, rhs_scores: np.ndarray, rhs_theta: float, rhs_mass: np.ndarray
+    ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+        """Steps of the scores, theta and nu, and q, for the right sides of the four equations above."""
+        p, n_outputs = self.shape
+        alone = [
+            linalg.lu_solve(system.factors[c], np.concatenate([rhs_scores[:, c], rhs_mass[c]]), check_finite=False)
+            for c in range(n_outputs)
+        ]
+        inner = self._inner(system.scores, np.stack([part[:p] for part in alone], axis=1))
+        coupling = linalg.lu_solve(system.coupled, np.append(inner, -rhs_theta), check_finite=False)
+        q, theta = coupling[:-1], float(coupling[-1])
+        steps = np.stack([part - answer @ q for part, answer in zip(alone, system.response, strict=True)], axis=1)
+        return steps[:p], theta, steps[p:].T, q
 
     def direction(self, point: _Point, system: _System, centring: float, affine: _Point | None) -> _Point:
         """A Newton step towards complementarity ``centring`` (a total), with second-order correction."""
-        n_outputs = self.shape[1]
         tau = centring / (self.used.sum() + self.n_blocks)
         bound_target, block_target = tau - point.lam * point.alpha, tau - point.mu * system.gap
         if affine is not None:
@@ -207,29 +233,19 @@ class _Problem:
         safe = np.where(self.used, point.alpha, 1.0)
         push = np.where(self.used, bound_target / safe, 0.0)
         pull = block_target / system.gap
-        weights = point.mu[self.owner][:, None] * system.scores
-        stationarity = (
-            np.where(self.used, point.alpha * np.where(self.used, self.inverse_weight, 0.0), 0.0)
-            + self.signs * self.design.output(weights)
-            - point.lam
-            + self._spread(point.nu)
+        rhs_alpha = (
+            push - self.stationarity(point) - self.signs * self.design.output(pull[self.owner][:, None] * system.scores)
         )
-        rhs_alpha = -stationarity - self.signs * self.design.output(pull[self.owner][:, None] * system.scores) + push
         rhs_alpha = np.where(self.used, rhs_alpha, 0.0)
         scaled = system.inverse * rhs_alpha
         rhs_theta = float(point.mu.sum() - 1.0 + pull.sum())
-        rhs_mass = (self._sums(scaled) - (self.mass - self._sums(point.alpha))).ravel()
-        right = np.concatenate([self.scores(scaled).T.ravel(), [rhs_theta], rhs_mass])
-        solution = linalg.lu_solve(system.factor, right, check_finite=False)
-        size = system.matrix.shape[0]
-        step_scores = solution[:size]
-        theta = float(solution[size])
-        nu = solution[size + 1 :].reshape(n_outputs, self.n_strata)
-        combined = (system.matrix @ step_scores - system.shift * theta).reshape(n_outputs, -1).T
+        rhs_mass = self._sums(scaled) - (self.mass - self._sums(point.alpha))
+        step_scores, theta, nu, q = self.solve(system, self.scores(scaled), rhs_theta, rhs_mass)
+        combined = point.mu[self.owner][:, None] * step_scores + q[self.owner][:, None] * system.scores
         alpha = system.inverse * (rhs_alpha - self.signs * self.design.output(combined) - self._spread(nu))
         alpha = np.where(self.used, alpha, 0.0)
         lam = np.where(self.used, push - point.lam / safe * alpha, 0.0)
-        moved = theta - self._inner(system.scores, step_scores.reshape(n_outputs, -1).T)
+        moved = theta - self._inner(system.scores, step_scores)
         return _Point(alpha, theta, lam, pull - point.mu / system.gap * moved, nu)
 
     def longest_step(self, point: _Point, step: _Point) -> float:
@@ -271,13 +287,15 @@ class _Problem:
     def _spread(self, per_stratum: np.ndarray) -> np.ndarray:
         return np.stack([per_stratum[c][self.strata[:, c]] for c in range(self.shape[1])], axis=1)
 
-    def _strata_links(self, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``B`` (one column for each output and stratum) and the diagonal of ``K``."""
-        n_features, n_outputs = self.shape
-        link = np.zeros((n_outputs, n_features, n_outputs * self.n_strata))
-        for c in range(n_outputs):
-            members = np.stack(
-                [np.where(self.strata[:, c] == e, self.signs[:, c] * inverse[:, c], 0.0) for e in range(self.n_strata)], axis=1
-            )
-            link[c, :, c * self.n_strata : (c + 1) * self.n_strata] = self.design.scores(members)
-        return link.reshape(n_outputs * n_features, -1), self._sums(inverse).ravel()
+    def _in_blocks(self, scores: np.ndarray) -> np.ndarray:
+        """The matrix S of one output."""
+        spread = np.zeros((len(scores), self.n_blocks))
+        spread[np.arange(len(scores)), self.owner] = scores
+        return spread
+
+    def _link(self, inverse: np.ndarray, c: int) -> np.ndarray:
+        """The columns of B that belong to output c, one for each stratum."""
+        weight = self.signs[:, c] * inverse[:, c]
+        return self.design.scores(
+            np.stack([np.where(self.strata[:, c] == e, weight, 0.0) for e in range(self.n_strata)], axis=1)
+        )
