@@ -18,6 +18,16 @@ def lgd(X, y=None, k=5):
     return np.array(scores)
 
 
+def lgd_among_samples(X, k):
+    squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    local = 0.0
+    for i in range(len(X)):
+        others = [h for h in np.argsort(squared[i], kind="stable") if h != i]
+        near = X[[i, *others[: k - 1]]]
+        local = local + ((near - near.mean(axis=0)) ** 2).sum(axis=0)
+    return ((X - X.mean(axis=0)) ** 2).sum(axis=0) / local
+
+
 def fisher(X, y):
     between = within = 0.0
     for c in np.unique(y):

@@ -149,6 +149,21 @@ def test_lgd_of_two_values_by_hand():
     assert lgd_score(X) == pytest.approx(2.5 / (0.8 + 1.2 + 1.2 + 0.8))
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
+def test_lgd_among_samples(kind, rng):
+    X = np.round(3 * rng.random((40, 7))) + np.arange(40)[:, None] // 10 * (rng.random((40, 7)) < 0.5)
+    X[:, 6] = 2.0
+    np.testing.assert_allclose(
+        lgd_score(kind(X), n_neighbors=4, neighborhood="samples")[:6], naive_scores.lgd_among_samples(X[:, :6], 4)
+    )
+    assert lgd_score(kind(X), neighborhood="samples")[6] == 0.0
+
+
+def test_lgd_knows_its_neighborhoods(data):
+    with pytest.raises(ValueError, match="neighborhood='rows'"):
+        lgd_score(data[0], neighborhood="rows")
+
+
 def test_laplacian_by_hand():
     """Two pairs of samples far apart: each sample's neighbour is its twin, and all weights are equal."""
     X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]])

@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from coterie._numba import read_only, thread_count
-from coterie._validation import require_integer, source_of
+from coterie._validation import require_choice, require_integer, source_of
 from coterie.data.blocks import for_blocks
-from coterie.data.source import Columns
+from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.filters.neighbors import nearest_neighbors, variation
 from coterie.kernels import filters as kernels
 
 
-def lgd_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int | None = None) -> np.ndarray:
-    r"""Local and global discriminative score: global variance over the variance among close values.
+def lgd_score(
+    X: Any, y: Any = None, *, n_neighbors: int = 5, neighborhood: str = "values", n_jobs: int | None = None
+) -> np.ndarray:
+    r"""Local and global discriminative score: global variance over the variance among neighbours.
 
     .. math:: s = \frac{\sum_i (f(i) - \bar f)^2}{\sum_j \sum_{i \in o(j)} (f(i) - \bar f_j)^2}
 
-    (eq. 29 of [1]_), where :math:`o(j)` are the ``n_neighbors`` samples with the values nearest to that of sample j,
-    j itself among them, and :math:`\bar f_j` is their mean. High for a feature whose values fall into clusters.
-    O(n log n) a feature.
+    (eq. 29 of [1]_), where :math:`o(j)` are the ``n_neighbors`` samples next to sample j, j itself among them, and
+    :math:`\bar f_j` is their mean. High for a feature whose values fall into clusters.
 
     Parameters
     ----------
@@ -30,6 +33,10 @@ def lgd_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int | None
         Not used; present for scikit-learn's ``score_func``.
     n_neighbors : int, default=5
         Size of the neighbourhoods; the paper finds 5 to 8 good.
+    neighborhood : {"values", "samples"}, default="values"
+        What makes two samples neighbours: close values of the feature itself, O(n log n) for each feature, or a small
+        Euclidean distance over all features, O(n² m) once for all. The paper describes the former; its tables
+        look like the latter.
     n_jobs : int or None, default=None
         Number of threads; None for all cores the process may use.
 
@@ -65,9 +72,16 @@ def lgd_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int | None
     True
     """
     require_integer("n_neighbors", n_neighbors, minimum=2)
+    require_choice("neighborhood", neighborhood, ("values", "samples"))
     source = source_of(X)
     n_threads = thread_count(n_jobs)
-    norm = source.moments(n_threads=n_threads).norm
+    moments = source.moments(n_threads=n_threads)
+    scatter = _scatter_among_values if neighborhood == "values" else _scatter_among_samples
+    local = scatter(source, moments, n_neighbors, n_threads)
+    return np.divide(moments.norm**2, local, out=np.zeros(len(local)), where=(moments.norm > 0) & (local > 0))
+
+
+def _scatter_among_values(source: FeatureSource, _: Moments, n_neighbors: int, n_threads: int) -> np.ndarray:
     local = np.empty(source.shape[1])
 
     def look(first: int, columns: Columns) -> None:
@@ -80,4 +94,17 @@ def lgd_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int | None
             kernels.csc_local_scatter(read_only(columns.indptr), ordered, source.shape[0], n_neighbors, local, first)
 
     for_blocks(source, look, n_threads)
-    return np.divide(norm**2, local, out=np.zeros(len(norm)), where=(norm > 0) & (local > 0))
+    return local
+
+
+def _scatter_among_samples(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> np.ndarray:
+    r"""Scatter about the mean of k values is :math:`\frac1k\sum_{i<h}(f_i - f_h)^2`, so all neighbourhoods make one graph."""
+    n_samples = source.shape[0]
+    others = nearest_neighbors(source, moments, n_neighbors - 1, n_threads).samples
+    members = np.hstack([np.arange(n_samples)[:, None], others])
+    rows = np.repeat(np.arange(n_samples), members.shape[1])
+    belongs = sparse.csr_array((np.ones(members.size), (rows, members.ravel())), shape=(n_samples, n_samples))
+    together = sparse.csr_array(belongs.T @ belongs) / members.shape[1]
+    together.setdiag(0.0)
+    together.eliminate_zeros()
+    return variation(source, sparse.csr_array(together), True, n_threads)
