@@ -56,12 +56,12 @@ EXPERIMENTS = (
         "spambase",
         "knn",
         {"3-NN": lambda: nearest(3), "SVM (rbf)": rbf},
-        (1, 2, 3, 5, 7),
+        (1, 2, 3, 5, 7, 10, 15, 20, 25),
         57,
-        300,
-        3,
+        3_000,
+        5,
         standardise=True,
-        floating=7,
+        floating=25,
     ),
     Experiment(
         "basehock",
@@ -69,8 +69,8 @@ EXPERIMENTS = (
         {"SVM (linear)": LinearSVC, "1-NN": lambda: nearest(1)},
         (1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200),
         200,
-        1_500,
-        3,
+        3_000,
+        5,
     ),
 )
 
