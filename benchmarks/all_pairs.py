@@ -123,7 +123,7 @@ def main() -> None:
         print_table("profile of sparse text: 20 Newsgroups, word 1-2-grams", text)
     else:
         print(f"The sparse part is left out: there is no {FILE} in $COTERIE_DATA or ../shared/data.")
-    write_results("profile", options, rows=rows, text=text)
+    write_results("all_pairs", options, rows=rows, text=text)
 
 
 if __name__ == "__main__":
