@@ -290,12 +290,12 @@ def write_page(results: dict[str, Any], table8: dict[str, Any], strengths: tuple
         "# The tables of the GRM paper, measured",
         "",
         "Written by `benchmarks/grm_tables.py`. Ours, and in brackets the paper's (TKDE 2015, tables 2 to 8). Top 20",
-        f"features, five stratified folds (repeated {REPEATS['GLIOMA']} times on GLIOMA, {REPEATS['BINALPHA']} times on BINALPHA,",
-        f"{REPEATS['Synthetic']} times on the synthetic data); scores and GRM see the training part only. Linear SVM with C = 1, five nearest neighbours,",
-        "features standardised on the training part (bits as they are for the SVM); the paper says neither. LGD*: neighbours among",
-        "the samples in all features, next to the paper's LGD. G: with GRM and the default",
-        f'`n_candidates="auto"` ({AUTO_FACTOR} for each feature). Redundancy: mean squared correlation of the selected',
-        "features. What it means: [redundancy.md](redundancy.md).",
+        f"features, five stratified folds (repeated: {', '.join(f'{n} times on {name}' for name, n in REPEATS.items())});",
+        "scores and GRM see the training part only. Linear SVM with C = 1, five nearest neighbours, features standardised",
+        "on the training part (bits as they are for the SVM); the paper says neither. LGD*: neighbours among the samples,",
+        'next to the paper\'s LGD. G: with GRM and the default `n_candidates="auto"`',
+        f"({AUTO_FACTOR} for each feature). Redundancy: mean squared correlation of the selected features. What it means:",
+        "[redundancy.md](redundancy.md).",
     ]
     for scores, numbers in ((unsupervised, "2, 3, 4"), (supervised, "5, 6, 7")):
         for measure, number in enumerate(numbers.split(", ")):
