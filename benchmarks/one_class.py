@@ -10,6 +10,7 @@ in the same range counts. LIBSVM has a kernel cache of 1 GB, which holds the who
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -50,20 +51,24 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, options: Any) ->
     def accuracy(model: Any) -> float:
         return float((model.predict(X[test]) == truth).mean())
 
-    def best_of(grid: list[tuple[int, str]]) -> GroupDiscoveryOneClass:
-        models = [
-            GroupDiscoveryOneClass(
+    def comparable(k: int, read: str) -> Iterator[GroupDiscoveryOneClass]:
+        """Models that reject a share as nu allows; the larger C, the smaller it is."""
+        for c in C[::5] if options.quick else C:
+            model = GroupDiscoveryOneClass(
                 C=c,
                 n_features_per_round=k,
                 predict_with=read,
                 affiliates="complete" if read == "groups" else "ranked",
                 n_jobs=options.threads,
             ).fit(columns)
-            for c in (C[::5] if options.quick else C)
-            for k, read in grid
-        ]
-        comparable = [model for model in models if 0.15 <= float((model.predict(columns) == -1).mean()) <= 0.85]
-        return max(comparable, key=accuracy)
+            rejected = float((model.predict(columns) == -1).mean())
+            if rejected < 0.15:
+                return
+            if rejected <= 0.85:
+                yield model
+
+    def best_of(grid: list[tuple[int, str]]) -> GroupDiscoveryOneClass:
+        return max((model for k, read in grid for model in comparable(k, read)), key=accuracy)
 
     if options.quick:
         own, columns = own[:300], columns[:300]
