@@ -41,7 +41,7 @@ LAYERS = [
     ["coterie.redundancy.estimator"],
     ["coterie.datasets", "coterie.metrics"],
     ["coterie.persistence", "coterie.profile"],
-    ["coterie.report"],
+    ["coterie.report", "coterie.plots"],
     ["coterie.cli", "coterie.__main__"],
 ]
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
@@ -98,7 +98,7 @@ def test_files_hold_one_idea(path):
 def test_public_names_are_documented_with_examples():
     for name in [name for name in coterie.__all__ if name[0].isupper()]:
         assert ">>> " in getattr(coterie, name).__doc__
-    for module in (coterie.baselines, coterie.datasets, coterie.filters, coterie.metrics, coterie.ranking):
+    for module in (coterie.baselines, coterie.datasets, coterie.filters, coterie.metrics, coterie.plots, coterie.ranking):
         for name in module.__all__:
             assert ">>> " in getattr(module, name).__doc__, name
 

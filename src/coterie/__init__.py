@@ -28,7 +28,7 @@ _HOMES = {
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
 }
-_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "ranking", "report")
+_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "plots", "ranking", "report")
 
 __all__ = [
     "CorrelationProfile",
@@ -52,13 +52,14 @@ __all__ = [
     "filters",
     "load",
     "metrics",
+    "plots",
     "ranking",
     "report",
     "save",
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, data, datasets, filters, metrics, ranking, report
+    from coterie import baselines, data, datasets, filters, metrics, plots, ranking, report
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.groups import FeatureGroup, FeatureGroups

@@ -1,0 +1,60 @@
+"""Figures without pyplot, and colours and marks that everyone can tell apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours for all kinds of sight, without their yellow, which is too pale for lines on white.
+BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK = COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#000000",
+)  # fmt: skip
+GREY = "#9a9a9a"
+# Seven colours and as many marks would repeat together, so there are eleven marks: 77 styles before one comes again.
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
+_DASHES = ("-", "--", ":", "-.")
+
+
+class Style(NamedTuple):
+    """How a curve or a class is drawn."""
+
+    color: str
+    marker: str
+    linestyle: str
+
+
+def style(number: int) -> Style:
+    """The style of the curve or class of that number; no two of the first 77 are the same."""
+    return Style(COLOURS[number % len(COLOURS)], _MARKS[number % len(_MARKS)], _DASHES[number // len(COLOURS) % len(_DASHES)])
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of that size in inches, which pyplot does not know of."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("coterie.plots needs matplotlib: pip install 'coterie[plot]'.") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(ax: Any, width: float, height: float) -> Axes:
+    """The axes given, or those of a new figure."""
+    if ax is None:
+        return new_figure(width, height).add_subplot()
+    if not hasattr(ax, "add_artist"):
+        raise TypeError(f"ax must be one matplotlib Axes, got {type(ax).__name__}.")
+    return ax
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that axes belong to."""
+    return ax.figure  # type: ignore[return-value]
+
+
+def plain(text: object) -> str:
+    """A name from the data as text that matplotlib takes neither for mathematics nor for something to hide."""
+    name = str(text).replace("$", r"\$")
+    return f" {name}" if name.startswith("_") else name
