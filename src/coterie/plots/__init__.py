@@ -4,6 +4,10 @@ Every function draws on the axes it is given, or else on a figure of its own, an
 through pyplot: no figure is left open, no backend is chosen, nothing is shown. ``figure.savefig("groups.png")`` writes a file.
 """
 
+from coterie.plots.affiliated import affiliated_counts
 from coterie.plots.comparison import comparison_curves
+from coterie.plots.graph import group_graph
+from coterie.plots.pixels import pixel_map
+from coterie.plots.scatter import feature_scatter
 
-__all__ = ["comparison_curves"]
+__all__ = ["affiliated_counts", "comparison_curves", "feature_scatter", "group_graph", "pixel_map"]

@@ -1,0 +1,251 @@
+"""Groups as stars: a support feature with its affiliated features around it (TPAMI Figs 2, 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie._validation import require_integer
+from coterie.plots.canvas import BLACK, BLUE, GREY, VERMILLION, axes_or_new, figure_of, plain
+from coterie.plots.found import groups_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from coterie.discovery.groups import FeatureGroup, FeatureGroups
+
+# The layout is in inches, so that names take the room they need.
+_LETTER, _HUB_LETTER = 0.058, 0.071
+_MARGIN = 0.1
+_NARROWEST = 4.2
+_LONGEST = 22
+_THIN, _THICK = 0.5, 3.0
+
+
+def group_graph(
+    groups: Any, *, max_groups: int = 20, max_affiliated: int = 24, ax: Any = None, title: str | None = None
+) -> Figure:
+    """Draw groups as stars: support features as hubs, their affiliated features around them.
+
+    The line between them is the thicker the larger their absolute correlation; its colour is the sign. The strongest
+    affiliated feature is on the right, the others follow clockwise. Hubs are numbered in order of selection.
+
+    Parameters
+    ----------
+    groups : FeatureGroups or fitted estimator
+        What to draw: groups, or an estimator with ``groups_``.
+
+    max_groups : int, default=20
+        Groups drawn at most: the first ones. The title says how many were left out.
+
+    max_affiliated : int, default=24
+        Affiliated features drawn for a group at most: the strongest ones. "+ 80 more" takes the place of the others.
+
+    ax : matplotlib Axes, optional
+        Where to draw. A new figure by default, as large as the names need.
+
+    title : str, optional
+        Title in place of the number of groups and features.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+
+    See Also
+    --------
+    pixel_map : Groups of pixels on their image.
+
+    Examples
+    --------
+    >>> from coterie import FeatureGroup, FeatureGroups
+    >>> from coterie.plots import group_graph
+    >>> groups = FeatureGroups([FeatureGroup(3, [7, 5], [0.9, -0.8]), FeatureGroup(1, [])])
+    >>> figure = group_graph(groups)
+    >>> figure.axes[0].get_title()
+    '2 groups, 4 features'
+    """
+    require_integer("max_groups", max_groups, minimum=1)
+    require_integer("max_affiliated", max_affiliated, minimum=1)
+    found = groups_of(groups)
+    stars = [_star(group, number, max_affiliated) for number, group in enumerate(found[:max_groups], start=1)]
+    width, height = _place(stars)
+    ax = axes_or_new(ax, width + 0.2, height + 0.9)
+    _draw(ax, stars)
+    ax.set_xlim(0.0, width)
+    ax.set_ylim(-height, 0.0)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.set_title(_title(found, stars) if title is None else title, fontsize=10)
+    return figure_of(ax)
+
+
+@dataclass
+class _Star:
+    """A group, its ring around the hub at (x, y), and how far it reaches to the left, right, top and bottom; in inches."""
+
+    hub: str
+    names: list[str]
+    correlation: np.ndarray
+    n_left_out: int
+    radii: tuple[float, float]
+    left: float = 0.0
+    right: float = 0.0
+    up: float = 0.0
+    down: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def labels(self) -> list[str]:
+        """What stands around the ring: the affiliated features, and the number of those left out."""
+        return [*self.names, f"+ {self.n_left_out:,} more"] if self.n_left_out else self.names
+
+    def offset(self, place: int) -> tuple[float, float]:
+        """Where a place of the ring lies from the hub: the first on the right, the others follow clockwise."""
+        turn = -2.0 * math.pi * place / len(self.labels)
+        return self.radii[0] * math.cos(turn), self.radii[1] * math.sin(turn)
+
+    def measure(self, hub_half: float) -> None:
+        """Find out how far hub and names reach."""
+        xs, ys = [-hub_half, hub_half], [-0.13, 0.13]
+        for place, label in enumerate(self.labels):
+            dx, dy = self.offset(place)
+            length = 1.0 + (0.1 + _LETTER * len(label)) / math.hypot(dx, dy)
+            xs += [dx * length - 0.05, dx * length + 0.05]
+            ys += [dy * length - 0.05, dy * length + 0.05]
+        self.left, self.right = _MARGIN - min(xs), _MARGIN + max(xs)
+        self.down, self.up = _MARGIN - min(ys), _MARGIN + max(ys)
+
+
+def _star(group: FeatureGroup, number: int, max_affiliated: int) -> _Star:
+    """The star of a group; a wide hub makes the ring an ellipse."""
+    support, *others = (_short(label) for label in group.labels)
+    order = np.argsort(-np.abs(np.nan_to_num(group.correlation)), kind="stable")[:max_affiliated]
+    hub = f"{number} · {support}"
+    hub_half = 0.5 * _HUB_LETTER * len(hub) + 0.1
+    height = max(0.34, 0.14 * (len(order) + 1) / (2.0 * math.pi))
+    radii = (max(height, hub_half + 0.3), height)
+    star = _Star(hub, [others[i] for i in order], group.correlation[order], len(others) - len(order), radii)
+    star.measure(hub_half)
+    return star
+
+
+def _short(name: str) -> str:
+    name = " ".join(name.split())
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+
+
+def _place(stars: Sequence[_Star]) -> tuple[float, float]:
+    """Put the stars on shelves, those with affiliated features first; returns the size of the whole."""
+    area = sum((star.left + star.right) * (star.up + star.down) for star in stars)
+    limit = max(*(star.left + star.right for star in stars), math.sqrt(2.6 * area), _NARROWEST)
+    shelves: list[list[_Star]] = []
+    used = math.inf
+    for star in sorted(stars, key=lambda one: not one.names):
+        new_kind = bool(shelves) and bool(shelves[-1][-1].names) != bool(star.names)
+        if used + star.left + star.right > limit + 1e-9 or new_kind:
+            shelves.append([])
+            used = 0.0
+        shelves[-1].append(star)
+        used += star.left + star.right
+    widest = max(_NARROWEST, *(sum(star.left + star.right for star in shelf) for shelf in shelves))
+    top = 0.0
+    for shelf in shelves:
+        gap = (widest - sum(star.left + star.right for star in shelf)) / (len(shelf) + 1)
+        x = gap
+        for star in shelf:
+            star.x, star.y = x + star.left, -top - max(one.up for one in shelf)
+            x += star.left + star.right + gap
+        top += max(star.up for star in shelf) + max(star.down for star in shelf)
+    return widest, top
+
+
+def _draw(ax: Axes, stars: Sequence[_Star]) -> None:
+    from matplotlib.collections import LineCollection
+
+    correlation = np.concatenate([star.correlation for star in stars])
+    known = np.abs(correlation[np.isfinite(correlation)])
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    lines = []
+    for star in stars:
+        for place, label in enumerate(star.labels):
+            dx, dy = star.offset(place)
+            if place < len(star.names):
+                lines.append([(star.x, star.y), (star.x + dx, star.y + dy)])
+                _radial_text(ax, star, place, label)
+            else:
+                _radial_text(ax, star, place, label, style="italic", color="0.35")
+    if lines:
+        widths = [_line_width(abs(r), low, high) for r in correlation.tolist()]
+        colours = [_colour(r) for r in correlation.tolist()]
+        ax.add_collection(LineCollection(lines, linewidths=widths, colors=colours, zorder=1, gid="correlations"))
+        ends = np.array([line[1] for line in lines])
+        ax.scatter(
+            ends[:, 0], ends[:, 1], s=14, facecolors="white", edgecolors=BLACK, linewidths=0.7, zorder=2, gid="affiliated"
+        )
+    for star in stars:
+        box = {"boxstyle": "round,pad=0.3", "facecolor": BLACK, "edgecolor": "none"}
+        ax.text(
+            star.x, star.y, plain(star.hub), ha="center", va="center", fontsize=7.5, color="white", bbox=box, gid="support"
+        )
+    handles = _handles(correlation, low, high)
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, fontsize=7.5)
+
+
+def _radial_text(ax: Axes, star: _Star, place: int, text: str, **look: Any) -> None:
+    """A name that points away from the hub, and never stands on its head."""
+    dx, dy = star.offset(place)
+    away = 1.0 + 0.07 / math.hypot(dx, dy)
+    left = dx < -1e-9
+    degrees = math.degrees(math.atan2(dy, dx)) + (180.0 if left else 0.0)
+    ax.text(
+        star.x + away * dx, star.y + away * dy, plain(text), rotation=degrees, rotation_mode="anchor",
+        ha="right" if left else "left", va="center", fontsize=6.5, **look,
+    )  # fmt: skip
+
+
+def _line_width(strength: float, low: float, high: float) -> float:
+    """Thin for the weakest correlation of the graph, thick for the strongest."""
+    if not math.isfinite(strength) or high <= low:
+        return 0.5 * (_THIN + _THICK)
+    return _THIN + (_THICK - _THIN) * (strength - low) / (high - low)
+
+
+def _colour(r: float) -> str:
+    return GREY if not math.isfinite(r) else BLUE if r >= 0.0 else VERMILLION
+
+
+def _handles(correlation: np.ndarray, low: float, high: float) -> list[Any]:
+    """Lines of the legend for what occurs in the graph."""
+    from matplotlib.lines import Line2D
+
+    result = [Line2D([], [], color=BLACK, marker="s", linestyle="none", label="support (in order of selection)")]
+    if len(correlation):
+        result.append(
+            Line2D([], [], color=BLACK, marker="o", markerfacecolor="white", linestyle="none", ms=4, label="affiliated")
+        )
+    finite = correlation[np.isfinite(correlation)]
+    for sign, colour, mine in ((1, BLUE, finite[finite >= 0.0]), (-1, VERMILLION, finite[finite < 0.0])):
+        for r in dict.fromkeys([sign * float(np.abs(mine).min()), sign * float(np.abs(mine).max())] if len(mine) else []):
+            width = _line_width(abs(r), low, high)
+            result.append(Line2D([], [], color=colour, linewidth=width, label=f"correlation {r:+.2f}"))
+    if len(finite) < len(correlation):
+        result.append(Line2D([], [], color=GREY, linewidth=1.5, label="correlation not known"))
+    return result
+
+
+def _title(groups: FeatureGroups, stars: Sequence[_Star]) -> str:
+    n_features = sum(len(group) for group in groups)
+    text = f"{len(groups)} group{'s' * (len(groups) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
+    n_shown = sum(1 + len(star.names) for star in stars)
+    cut = []
+    if len(stars) < len(groups):
+        cut.append(f"{len(stars)} groups")
+    if n_shown < n_features:
+        cut.append(f"{n_shown:,} features")
+    return f"{text} ({' and '.join(cut)} shown)" if cut else text
