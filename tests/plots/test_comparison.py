@@ -11,7 +11,7 @@ COLUMNS = ["method", "n_features", "fold", "accuracy", "redundancy_rate", "fit_s
 
 def run(method, n_features, fold, status="ok"):
     nothing = status != "ok"
-    value = float("nan") if nothing else len(method) / 10 + n_features / 100 + fold / 50
+    value = 0.0 if nothing else len(method) / 10 + n_features / 100 + fold**2 / 50
     return [method, n_features, fold, value, value / 2, 10 * value, status, "why" if nothing else ""]
 
 

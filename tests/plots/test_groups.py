@@ -74,8 +74,8 @@ def test_graph_says_what_it_leaves_out(rng):
     assert len(artist(ax, "correlations").get_segments()) == 120
 
 
-@pytest.mark.parametrize("length", [3, 15])
-def test_graph_names_do_not_meet(rng, length):
+@pytest.mark.parametrize(("length", "most"), [(3, 24), (15, 24), (5, 80)])
+def test_graph_names_do_not_meet(rng, length, most):
     """Ten groups of hundreds: no name covers another, and none leaves the picture."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -83,7 +83,8 @@ def test_graph_names_do_not_meet(rng, length):
         names = tuple(f"{g}{'x' * length}{i}" for i in range(n + 1))
         return FeatureGroup(500 * g, 500 * g + 1 + np.arange(n), rng.uniform(0.7, 1, n), names=names)
 
-    figure = group_graph([named(g, n) for g, n in enumerate([300, 1, 2, 3, 24, 25, 0, 0, 8, 100])])
+    found = [named(g, n) for g, n in enumerate([300, 1, 2, 3, 24, 25, 0, 0, 8, 100])]
+    figure = group_graph(found, max_affiliated=most)
     drawer = FigureCanvasAgg(figure)
     drawer.draw()
     boxes = []
@@ -102,7 +103,10 @@ def test_graph_names_do_not_meet(rng, length):
         assert (points < [frame.width, frame.height]).all()
     for i, (points, height) in enumerate(boxes):
         for others, _ in boxes[:i]:
-            assert np.linalg.norm(points[:, None] - others[None], axis=2).min() > 0.5 * height
+            assert np.linalg.norm(points[:, None] - others[None], axis=2).min() > 0.8 * height
+    dots = figure.axes[0].transData.transform(artist(figure.axes[0], "affiliated").get_offsets())
+    for hub in [text.get_bbox_patch().get_window_extent() for text in figure.axes[0].texts if text.get_gid() == "support"]:
+        assert not hub.count_contains(dots)
 
 
 def test_graph_takes_an_estimator_and_axes(model, axes):
