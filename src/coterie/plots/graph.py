@@ -33,7 +33,7 @@ def group_graph(
     """Draw groups as stars: support features as hubs, their affiliated features around them.
 
     The line between them is the thicker the larger their absolute correlation; its colour is the sign. The strongest
-    affiliated feature is on the right, the others follow clockwise. Hubs are numbered in order of selection.
+    affiliated feature is on the right, the others follow clockwise. Hubs are numbered in the order of the groups.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def group_graph(
     stars = [_star(group, number, max_affiliated) for number, group in enumerate(found[:max_groups], start=1)]
     width, height = _place(stars)
     ax = axes_or_new(ax, width + 0.2, height + 0.9)
-    _draw(ax, stars)
+    _draw(ax, stars, width)
     ax.set_xlim(0.0, width)
     ax.set_ylim(-height, 0.0)
     ax.set_aspect("equal")
@@ -165,7 +165,7 @@ def _place(stars: Sequence[_Star]) -> tuple[float, float]:
     return widest, top
 
 
-def _draw(ax: Axes, stars: Sequence[_Star]) -> None:
+def _draw(ax: Axes, stars: Sequence[_Star], width: float) -> None:
     from matplotlib.collections import LineCollection
 
     correlation = np.concatenate([star.correlation for star in stars])
@@ -194,7 +194,8 @@ def _draw(ax: Axes, stars: Sequence[_Star]) -> None:
             star.x, star.y, plain(star.hub), ha="center", va="center", fontsize=7.5, color="white", bbox=box, gid="support"
         )
     handles = _handles(correlation, low, high)
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, fontsize=7.5)
+    n_columns = min(len(handles), int(width / 1.4))  # inches that an entry takes
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=n_columns, frameon=False, fontsize=7.5)
 
 
 def _radial_text(ax: Axes, star: _Star, place: int, text: str, **look: Any) -> None:
@@ -224,7 +225,7 @@ def _handles(correlation: np.ndarray, low: float, high: float) -> list[Any]:
     """Lines of the legend for what occurs in the graph."""
     from matplotlib.lines import Line2D
 
-    result = [Line2D([], [], color=BLACK, marker="s", linestyle="none", label="support (in order of selection)")]
+    result = [Line2D([], [], color=BLACK, marker="s", linestyle="none", label="support")]
     if len(correlation):
         result.append(
             Line2D([], [], color=BLACK, marker="o", markerfacecolor="white", linestyle="none", ms=4, label="affiliated")

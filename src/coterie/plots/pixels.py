@@ -136,7 +136,7 @@ def _overlay(ax: Axes, values: np.ndarray, n_groups: int, transparent: bool) -> 
         vmin=0.5,
         vmax=len(colours) + 0.5,
         interpolation="nearest",
-        alpha=0.75 if transparent else 1.0,
+        alpha=0.65 if transparent else 1.0,
         gid="pixels",
     )
 

@@ -61,7 +61,7 @@ def feature_scatter(
     >>> model = GroupDiscoveryClassifier(2, n_features_per_round=1, threshold=0.9).fit(X, y)
     >>> figure = feature_scatter(X, y, model)
     >>> figure.axes[0].get_xlabel()
-    'first principal component (95 % of the variance)'
+    'component 1 (95 % of the variance)'
     """
     X, y = opened(X, y)
     source = source_of(X)
@@ -85,8 +85,8 @@ def feature_scatter(
             ax.figure.colorbar(drawn, ax=ax, label="y")
         else:
             _classes(ax, points, labels)
-    for axis, share, which in zip((ax.xaxis, ax.yaxis), shares, ("first", "second"), strict=True):
-        axis.set_label_text(f"{which} principal component ({100 * share:.0f} % of the variance)")
+    for axis, share, number in zip((ax.xaxis, ax.yaxis), shares, (1, 2), strict=True):
+        axis.set_label_text(f"component {number} ({100 * share:.0f} % of the variance)")
     if title:
         ax.set_title(title)
     return figure_of(ax)

@@ -1,0 +1,47 @@
+"""What the examples share: where the data are, and where pictures go."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+_HERE = Path(__file__).resolve().parent
+
+
+def data_file(name: str) -> Path | None:
+    """A data set in ``$COTERIE_DATA`` or, beside the project, in ``../shared/data``; None where it is not there."""
+    for folder in (os.environ.get("COTERIE_DATA"), _HERE.parents[1] / "shared" / "data"):
+        if folder and (Path(folder) / name).exists():
+            return Path(folder) / name
+    return None
+
+
+def need(name: str) -> Path:
+    """The same; ends the example where the data set is not there."""
+    path = data_file(name)
+    if path is None:
+        sys.exit(
+            f"This example needs {name}: put it into a folder and set COTERIE_DATA to that folder (see docs/examples.md)."
+        )
+    return path
+
+
+def load(path: Path, label: str = "y"):
+    """Features (an array, or CSR) and labels of an .npz file."""
+    with np.load(path) as file:
+        if "X" in file:
+            return file["X"], file[label]
+        shape = tuple(int(size) for size in file["shape"])
+        return sparse.csr_array((file["data"], file["indices"], file["indptr"]), shape=shape), file[label]
+
+
+def write(figure, name: str) -> None:
+    """Write a picture to the folder that the command line names, or to examples/figures."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else _HERE / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"example-{name}.png", dpi=90)
+    print(f"Written: {folder / f'example-{name}.png'}")
