@@ -183,6 +183,14 @@ def test_counts_add_up(groups, model):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["three", "planted"]
 
 
+def test_a_part_of_a_figure_gives_the_whole(groups):
+    from matplotlib.figure import Figure
+
+    whole = Figure()
+    part = whole.subfigures(1, 2)[1]
+    assert affiliated_counts(groups, ax=part.add_subplot()) is whole
+
+
 def test_counts_one_after_the_other_on_the_same_axes(groups, axes):
     affiliated_counts(groups, ax=axes[0])
     assert axes[0].get_legend() is None

@@ -50,8 +50,8 @@ def axes_or_new(ax: Any, width: float, height: float) -> Axes:
 
 
 def figure_of(ax: Axes) -> Figure:
-    """The figure that axes belong to."""
-    return ax.figure  # type: ignore[return-value]
+    """The figure that axes belong to; that of the whole, where they lie in a part of it."""
+    return ax.figure.figure
 
 
 def plain(text: object) -> str:

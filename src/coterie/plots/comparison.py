@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.plots.canvas import Style, new_figure, plain, style
+from coterie.plots.canvas import Style, figure_of, new_figure, plain, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +121,7 @@ def _panels(axes: Any, n_metrics: int) -> tuple[list[Axes], Figure]:
     given = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())
     if len(given) != n_metrics or not all(hasattr(ax, "plot") for ax in given):
         raise ValueError(f"axes must be {n_metrics} matplotlib Axes, one for each metric; got {len(given)} object(s).")
-    return given, given[0].figure
+    return given, figure_of(given[0])
 
 
 def _draw(ax: Axes, rows: dict[str, np.ndarray], metric: str, look: Style) -> None:

@@ -74,6 +74,7 @@ def feature_scatter(
         values = values / np.where(spread > 0.0, spread, 1.0)
     pca = PCA(2, svd_solver="full").fit(values)
     points, shares = pca.transform(values), np.nan_to_num(pca.explained_variance_ratio_)
+    own = ax is None
     ax = axes_or_new(ax, 5.2, 4.2)
     if y is None:
         ax.scatter(points[:, 0], points[:, 1], s=14, color=BLUE, linewidths=0, alpha=0.8)
@@ -84,7 +85,7 @@ def feature_scatter(
             drawn = ax.scatter(points[:, 0], points[:, 1], s=14, c=labels, cmap="cividis", linewidths=0)
             ax.figure.colorbar(drawn, ax=ax, label="y")
         else:
-            _classes(ax, points, labels)
+            _classes(ax, points, labels, own)
     for axis, share, number in zip((ax.xaxis, ax.yaxis), shares, (1, 2), strict=True):
         axis.set_label_text(f"component {number} ({100 * share:.0f} % of the variance)")
     if title:
@@ -103,7 +104,7 @@ def _chosen(features: Any, n_features: int, names: Any) -> np.ndarray:
     return feature_positions(features, n_features, names, "features")
 
 
-def _classes(ax: Axes, points: np.ndarray, labels: np.ndarray) -> None:
+def _classes(ax: Axes, points: np.ndarray, labels: np.ndarray, own: bool) -> None:
     """One colour and mark a class; the legend is left out where it would cover the picture."""
     classes = list(dict.fromkeys(labels.tolist())) if labels.dtype.kind == "O" else np.unique(labels).tolist()
     if labels.dtype.kind == "O":
@@ -115,4 +116,7 @@ def _classes(ax: Axes, points: np.ndarray, labels: np.ndarray) -> None:
             mine[:, 0], mine[:, 1], s=16, color=look.color, marker=look.marker, linewidths=0, alpha=0.75, label=plain(label)
         )
     if len(classes) <= _NAMED_CLASSES:
+        if own:  # the names go beside the panel, not at its expense
+            width, height = figure_of(ax).get_size_inches()
+            figure_of(ax).set_size_inches(width + 0.06 * max(len(str(label)) for label in classes), height)
         ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, borderaxespad=0.2)
