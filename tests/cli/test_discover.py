@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load
-from coterie.cli.discover import _stem
+from coterie.cli.data import stem
 from coterie.report import read_result
 
 
@@ -241,9 +241,9 @@ def test_info_about_results_models_and_data(shell, svm):
 def test_names_of_folders():
     from pathlib import Path
 
-    assert _stem(Path("a/news20.svm.bz2")) == "news20"
-    assert _stem(Path("news20.store")) == "news20"
-    assert _stem(Path("cells.h5ad")) == "cells"
+    assert stem(Path("a/news20.svm.bz2")) == "news20"
+    assert stem(Path("news20.store")) == "news20"
+    assert stem(Path("cells.h5ad")) == "cells"
 
 
 def test_result_json_has_no_nan(shell, svm):

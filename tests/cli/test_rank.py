@@ -9,8 +9,9 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from coterie.cli import methods, rank
-from coterie.cli.methods import Method, known_methods
+from coterie.cli.methods import known_methods
 from coterie.data import open_features
+from coterie.methods import Method
 
 
 def name_score(X, y=None, *, factor=1.0):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coterie.amounts import read_size
 from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, read_label, read_settings
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 
@@ -86,24 +87,3 @@ class ConversionProgress:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-
-def read_size(text: str) -> int:
-    """Bytes from text such as ``500M``.
-
-    Examples
-    --------
-    >>> from coterie.cli.convert import read_size
-    >>> read_size("4G"), read_size("1.5k"), read_size("100")
-    (4294967296, 1536, 100)
-    """
-    units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-    number = text.strip().lower().removesuffix("b").rstrip("kmgt")
-    unit = text.strip().lower().removesuffix("b")[len(number) :]
-    try:
-        size = int(float(number) * units[unit])
-    except (KeyError, ValueError, OverflowError):
-        raise ValueError(f"{text!r} is no size; write 500M or 4G.") from None
-    if size < 1:
-        raise ValueError(f"{text!r} is too little memory; write 500M or 4G.")
-    return size

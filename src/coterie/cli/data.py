@@ -135,3 +135,11 @@ def names_of(source: Any, features: Any) -> list[str | None]:
     """Names of some features, None where the data have none."""
     names = source.feature_names
     return [None if names is None else str(names[int(j)]) for j in features]
+
+
+def stem(path: Path) -> str:
+    """The name of the data without what tells their format and packing."""
+    name = path.name.rstrip("/") or path.resolve().name
+    for suffix in (".gz", ".bz2", ".xz"):
+        name = name.removesuffix(suffix)
+    return Path(name).stem or name

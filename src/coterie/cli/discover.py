@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import TASKS, DataPath, Format, Label, Phenotype, ReaderOptions, Task, open_data, settle_task
+from coterie.cli.data import TASKS, DataPath, Format, Label, Phenotype, ReaderOptions, Task, open_data, settle_task, stem
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 from coterie.cli.parameters import read_parameters, with_parameters
 from coterie.interruption import stopping_gracefully
@@ -72,7 +72,7 @@ def discover(
         coterie discover cells.h5ad --label bulk_labels --task classification
     """
     voice = Output(quiet, json)
-    folder = output if output is not None else Path(f"{_stem(data)}-groups")
+    folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.persistence import save
     from coterie.report.folder import check_output, write_result
 
@@ -196,11 +196,3 @@ def _figure(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _stem(path: Path) -> str:
-    """The name of the data without what tells their format and packing."""
-    name = path.name.rstrip("/") or path.resolve().name
-    for suffix in (".gz", ".bz2", ".xz"):
-        name = name.removesuffix(suffix)
-    return Path(name).stem or name

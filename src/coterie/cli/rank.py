@@ -12,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, names_of, open_data
-from coterie.cli.methods import Method, known_methods
+from coterie.cli.methods import known_methods, parameters_of
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 from coterie.cli.parameters import parse_settings
 from coterie.interruption import interrupting
+from coterie.methods import Method
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +37,7 @@ def _show_methods(wanted: bool) -> None:
     if wanted:
         table = Table("method", "labels", "what it is", "parameters (--set name=value)")
         for name, method in known_methods().items():
-            parameters = ", ".join(f"{p.name}={p.default}" for p in method.parameters)
+            parameters = ", ".join(f"{p.name}={p.default}" for p in parameters_of(method))
             table.add_row(name, "yes" if method.supervised else "no", method.words, Text(parameters))
         Output().show(table)
         raise typer.Exit
@@ -89,8 +90,8 @@ def rank(
         raise ValueError(f"--method {method!r} must be one of {', '.join(known)}.")
     chosen = parse_settings(settings or [], "--set")
     for name in chosen:
-        if name not in {p.name for p in known[method].parameters}:
-            possible = ", ".join(p.name for p in known[method].parameters)
+        if name not in {p.name for p in parameters_of(known[method])}:
+            possible = ", ".join(p.name for p in parameters_of(known[method]))
             raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
     if output is not None and not output.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {output.parent} to write {output.name} to; make it first.")

@@ -1,0 +1,121 @@
+"""The methods by name: scores of single features, and selectors that look at them together.
+
+Nothing is imported before a method is used, so that the command line can list them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Method(NamedTuple):
+    """A method of the package.
+
+    Attributes
+    ----------
+    place : str
+        Where its function (of a score) or class (of a selector) is: ``module:name``.
+    words : str
+        What it does.
+    supervised : bool
+        Whether it needs labels.
+    settings : mapping
+        Parameters that make the method of its class.
+    ranks : bool
+        Whether it gives all features a rank.
+    nested : {"", "support", "ranking"}
+        Whether one fit serves every number of features: ``"support"``, the first k of the largest fit's
+        ``support_features_`` are those of a fit for k; ``"ranking"``, the first k by ``ranking_`` of the smallest fit are.
+    nested_if : mapping
+        Values of parameters for which that holds.
+    """
+
+    place: str
+    words: str
+    supervised: bool
+    settings: Mapping[str, Any] = _NOTHING
+    ranks: bool = True
+    nested: str = ""
+    nested_if: Mapping[str, Any] = _NOTHING
+
+    def load(self) -> Any:
+        """The function or class."""
+        module, _, name = self.place.partition(":")
+        return getattr(import_module(module), name)
+
+
+def _score(name: str, words: str, supervised: bool) -> Method:
+    return Method(f"coterie.filters.{name}:{name}_score", words, supervised, nested="ranking")
+
+
+def _selector(
+    place: str,
+    words: str,
+    settings: Mapping[str, Any] = _NOTHING,
+    nested: str = "",
+    nested_if: Mapping[str, Any] = _NOTHING,
+) -> Method:
+    return Method(f"coterie.{place}", words, True, settings, ranks=False, nested=nested, nested_if=nested_if)
+
+
+_GDM = "discovery.classifier:GroupDiscoveryClassifier"
+_WALK = {"cv": None, "representative": "score", "fixed_features": None}
+
+METHODS: dict[str, Method] = {
+    "gdm": _selector(_GDM, "group discovery machine", nested="support", nested_if=_WALK),
+    "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", nested_if=_WALK),
+    "variance": _score("variance", "variance", False),
+    "lgd": _score("lgd", "local and global discriminative score", False),
+    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False),
+    "mcfs": _score("mcfs", "multi-cluster feature selection", False),
+    "fisher": _score("fisher", "Fisher's ratio of variances", True),
+    "relieff": _score("relieff", "ReliefF", True),
+    "information_gain": _score("information_gain", "information gain", True),
+    "grm": Method(
+        "coterie.redundancy.estimator:GlobalRedundancySelector",
+        "global redundancy minimisation over any of the scores",
+        True,
+        nested="ranking",
+        nested_if={"n_candidates": None},  # their number depends on the number of features otherwise
+    ),
+    "daf": Method(
+        "coterie.ranking.estimator:DependencyAwareSelector",
+        "dependency-aware ranking by random probes",
+        True,
+        nested="ranking",
+        nested_if={"max_seconds": None, "checkpoint": None},
+    ),
+    "mrmr": _selector("baselines.mrmr:MRMRSelector", "minimum redundancy, maximum relevance (MID)", nested="support"),
+    "mrmr-miq": _selector("baselines.mrmr:MRMRSelector", "mRMR by the quotient (MIQ)", {"scheme": "miq"}, nested="support"),
+    "fcbf": _selector("baselines.fcbf:FCBFSelector", "fast correlation-based filter", nested="support"),
+    "rcfs": _selector("baselines.rcfs:RCFSSelector", "redundancy-constrained feature selection"),
+    "svm-rfe": _selector(
+        "baselines.svm_rfe:SVMRFESelector",
+        "recursive elimination by a linear SVM, half of the features at a time",
+        {"step": "half"},
+        nested="ranking",
+        nested_if={"step": 1},
+    ),
+    "l1-svm": _selector("baselines.l1_svm:L1SVMSelector", "linear SVM with an L1 penalty"),
+    "oscar": _selector("baselines.oscar:OSCARSelector", "octagonal shrinkage (sorted L1), two classes"),
+    "gflasso": _selector("baselines.fused_lasso:GraphFusedLassoSelector", "graph-guided fused lasso, two classes"),
+    "ncfgs": _selector("baselines.grouping:FeatureGroupingSelector", "non-convex feature grouping, two classes"),
+    "nctfgs": _selector(
+        "baselines.grouping:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
+    ),
+    "sffs": _selector("ranking.floating:FloatingSelector", "sequential floating forward selection"),
+    "bif": _selector("ranking.individual:BestIndividualSelector", "best individual features", nested="ranking"),
+}
+
+
+def method_named(name: str) -> Method:
+    """The method of a name; ``-`` and ``_`` are the same in it."""
+    key = name.strip().lower().replace("-", "_")
+    for known, method in METHODS.items():
+        if known.replace("-", "_") == key:
+            return method
+    raise ValueError(f"There is no method {name!r}; the methods are {', '.join(METHODS)}.")
