@@ -10,7 +10,7 @@ import coterie
 ROOT = Path(coterie.__file__).parent
 # source -> scores -> oracle -> master -> groups -> estimator -> CLI: a module imports only from layers above its own.
 LAYERS = [
-    ["coterie._numba", "coterie.atomic", "coterie.interruption"],
+    ["coterie._numba", "coterie.amounts", "coterie.atomic", "coterie.interruption", "coterie.methods"],
     ["coterie.kernels"],
     ["coterie.data"],
     ["coterie._validation", "coterie.progress"],
@@ -42,6 +42,7 @@ LAYERS = [
     ["coterie.datasets", "coterie.metrics"],
     ["coterie.persistence", "coterie.profile"],
     ["coterie.report", "coterie.plots"],
+    ["coterie.comparison"],
     ["coterie.cli", "coterie.__main__"],
 ]
 MODULES = sorted(path for path in ROOT.rglob("*.py"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Comparison": "coterie.comparison.result",
     "CorrelationProfile": "coterie.profile.result",
     "DependencyAwareSelector": "coterie.ranking.estimator",
     "EstimatorCriterion": "coterie.ranking.criteria",
@@ -24,6 +25,7 @@ _HOMES = {
     "KNNCriterion": "coterie.ranking.criteria",
     "LinearSVMCriterion": "coterie.ranking.criteria",
     "RidgeCriterion": "coterie.ranking.criteria",
+    "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.profile.profile",
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
@@ -31,6 +33,7 @@ _HOMES = {
 _MODULES = ("baselines", "data", "datasets", "filters", "metrics", "plots", "ranking", "report")
 
 __all__ = [
+    "Comparison",
     "CorrelationProfile",
     "DependencyAwareSelector",
     "EstimatorCriterion",
@@ -46,6 +49,7 @@ __all__ = [
     "RidgeCriterion",
     "__version__",
     "baselines",
+    "compare",
     "correlation_profile",
     "data",
     "datasets",
@@ -60,6 +64,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from coterie import baselines, data, datasets, filters, metrics, plots, ranking, report
+    from coterie.comparison.result import Comparison
+    from coterie.comparison.run import compare
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.groups import FeatureGroup, FeatureGroups

@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from coterie import __version__
+from coterie.cli.compare import compare
 from coterie.cli.convert import convert
 from coterie.cli.demo import demo
 from coterie.cli.discover import discover
@@ -136,7 +137,7 @@ def _add(command: Callable[..., None]) -> None:
     )(command)
 
 
-for _command in (demo, discover, rank, profile, convert, info, predict):
+for _command in (demo, discover, rank, compare, profile, convert, info, predict):
     _add(_command)
 
 

@@ -1,0 +1,283 @@
+"""``coterie compare``: methods of feature selection side by side on a file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from coterie.amounts import read_size
+from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, open_data, stem
+from coterie.cli.methods import parameters_of
+from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.parameters import parse_settings, parse_value
+from coterie.interruption import interrupting
+from coterie.methods import METHODS, method_named
+
+if TYPE_CHECKING:
+    from coterie.comparison import Comparison
+    from coterie.data import Dataset
+
+TABLE, SUMMARY, FIGURE = "comparison.csv", "summary.csv", "comparison.png"
+_METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
+# Standard deviations of features that differ by more make methods depend on the units.
+_SCALES_APART = 100.0
+
+
+def _show_methods(wanted: bool) -> None:
+    if wanted:
+        table = Table("method", "what it is", "parameters (--set method.name=value)")
+        for name, method in METHODS.items():
+            shown = (p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings))
+            table.add_row(name, method.words, Text(", ".join(f"{p.name}={p.default}" for p in shown)))
+        Output().show(table)
+        raise typer.Exit
+
+
+def compare(
+    data: DataPath,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            "-M",
+            help="Names with commas between, or all; see --list. By default eight quick ones.",
+            rich_help_panel=_METHOD,
+            show_default=False,
+        ),
+    ] = None,
+    n_features: Annotated[
+        str | None,
+        typer.Option(
+            "--n-features",
+            "-n",
+            help="Numbers of features. \\[default: 5,10,20,50,100]",
+            rich_help_panel=_METHOD,
+            show_default=False,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="METHOD.NAME=VALUE", help="A parameter of a method; may be repeated.", rich_help_panel=_METHOD
+        ),
+    ] = None,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Give all methods features of unit variance.", rich_help_panel=_METHOD)
+    ] = False,
+    show_list: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            callback=_show_methods,
+            is_eager=True,
+            help="List the methods with their parameters, and exit.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = False,
+    cv: Annotated[int, typer.Option(help="Number of folds.", rich_help_panel=_EVALUATION)] = 5,
+    classifier: Annotated[
+        str, typer.Option(help="What judges a selection: linear_svm or knn.", rich_help_panel=_EVALUATION)
+    ] = "linear_svm",
+    scoring: Annotated[
+        str, typer.Option(help="A score of scikit-learn's, such as balanced_accuracy.", rich_help_panel=_EVALUATION)
+    ] = "accuracy",
+    random_state: Annotated[int, typer.Option(help="Seed of folds and methods.", rich_help_panel=_EVALUATION)] = 0,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for a method on one fold.", rich_help_panel=_LIMITS, show_default=False)
+    ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help="Memory for a method, such as 2GB.", rich_help_panel=_LIMITS, show_default=False)
+    ] = None,
+    n_jobs: Annotated[int, typer.Option(help="Methods that run at the same time.", rich_help_panel=_LIMITS)] = 1,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Folder for the results; by default the data's name with -comparison.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start anew where a comparison is there already.", rich_help_panel="Output")
+    ] = False,
+    label: Label = None,
+    format: Format = None,
+    phenotype: Phenotype = None,
+    read: ReaderOptions = None,
+    quiet: Quiet = False,
+    json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Compare methods by accuracy, redundancy, time and stability, against the number of features.
+
+    Every method selects features on the training part of each fold, in a process of its own; one that fails or goes over a
+    limit is a row that says so. The folder gets comparison.csv (one row a fit), summary.csv (means over folds) and
+    comparison.png. Run again, the command goes on where it was ended.
+
+    Examples:
+        coterie compare genes.csv --label diagnosis --standardize
+        coterie compare data.svm --methods gdm,mrmr,l1-svm,svm-rfe --n-features 5,10,20 --time-limit 60 --memory-limit 2GB
+        coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
+        coterie compare data.npz --methods gdm,fgm --set gdm.C=10 --set gdm.n_features_per_round=1
+        coterie compare --list
+    """
+    voice = Output(quiet, json)
+    folder = output if output is not None else Path(f"{stem(data)}-comparison")
+    chosen = chosen_methods(methods, settings or [])
+    limit = None if memory_limit is None else read_size(memory_limit)
+    sizes = None if n_features is None else _whole_numbers(n_features)
+    from coterie.comparison import compare as run
+
+    dataset = open_data(data, voice, label, format, phenotype, read)
+    if dataset.y is None:
+        raise ValueError(f"{data} has no labels, which a comparison needs; say where they are with --label.")
+    if not standardize:
+        _note_scales(dataset, voice)
+    with voice.collecting_warnings(), interrupting() as request:
+        found = run(
+            selectors_of(chosen),
+            dataset,
+            n_features=sizes,
+            cv=cv,
+            classifier=classifier,
+            scoring=scoring,
+            standardize=standardize,
+            time_limit=time_limit,
+            memory_limit=limit,
+            results=folder,
+            overwrite=overwrite,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=voice.verbose,
+        )
+    files = write_tables(folder, found, voice)
+    show_summary(found, voice)
+    voice.show(f"Written to {folder}: {', '.join(files)}.")
+    rows = [row._asdict() for row in found.rows]
+    content = {"output": str(folder), "files": files, "interrupted": found.interrupted}
+    voice.result({**content, "summary": found.summary_rows(), "rows": rows})
+    if request.signal is not None:
+        voice.note("Stopped early; the same command goes on from here.")
+        raise typer.Exit(128 + request.signal)
+
+
+def chosen_methods(methods: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The parameters that were set for each method that was named."""
+    from coterie.comparison.contenders import DEFAULT
+
+    words = [word.strip() for word in (methods or ",".join(DEFAULT)).split(",") if word.strip()]
+    names = list(METHODS) if [word.lower() for word in words] == ["all"] else words
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in names:
+        method_named(name)
+        if name in chosen:
+            raise ValueError(f"--methods names {name!r} twice.")
+        chosen[name] = {}
+    for key, value in parse_settings(settings, "--set").items():
+        name, dot, parameter = key.partition(".")
+        mine = next((known for known in chosen if known.replace("-", "_") == name), None)
+        if not dot or mine is None:
+            raise ValueError(f"--set {key}: write method.name=value with one of the methods compared ({', '.join(chosen)}).")
+        possible = [p.name for p in parameters_of(method_named(mine)) if p.name != "n_features_to_select"]
+        if parameter not in possible:
+            raise ValueError(f"--set {key}: {mine} has no such parameter; it has {', '.join(possible)}.")
+        chosen[mine][parameter] = value
+    return chosen
+
+
+def selectors_of(chosen: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """A selector for each method."""
+    from coterie.comparison.contenders import selector_named
+
+    return {name: selector_named(name, **parameters) for name, parameters in chosen.items()}
+
+
+def _whole_numbers(text: str) -> list[int]:
+    values = parse_value(text)
+    numbers = values if isinstance(values, list) else [values]
+    if not numbers or not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
+        raise ValueError(f"--n-features {text!r} must be whole numbers with commas between, such as 5,10,20.")
+    return numbers
+
+
+def _note_scales(dataset: Dataset, voice: Output) -> None:
+    """Say so when the units of the features are far apart."""
+    if dataset.source.is_sparse or voice.quiet:
+        return
+    scale = dataset.source.moments().scale
+    scale = scale[scale > 0]
+    if len(scale) and scale.max() > _SCALES_APART * scale.min():
+        voice.note("The features have very different scales, on which some methods depend; --standardize gives all the same.")
+
+
+def write_tables(folder: Path, found: Comparison, voice: Output) -> list[str]:
+    """Write the tables and the figure; returns the names of the files."""
+    rows = [row._asdict() for row in found.rows]
+    _write_csv(folder / TABLE, rows)
+    _write_csv(folder / SUMMARY, found.summary_rows())
+    files = [TABLE, SUMMARY]
+    try:
+        figure = found.plot()
+    except ImportError:  # the extra is not installed
+        voice.note(f"{FIGURE} was left out; it needs: pip install 'coterie[plot,tabular]'")
+        return files
+    except ValueError as error:  # nothing went well
+        voice.note(f"{FIGURE} was left out: {error}")
+        return files
+    from coterie.atomic import new_file
+
+    with new_file(folder / FIGURE) as partial:
+        figure.savefig(partial, format="png", dpi=150)
+    return [*files, FIGURE]
+
+
+def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    from coterie.atomic import new_file
+
+    with new_file(path) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    return value
+
+
+def show_summary(found: Comparison, voice: Output) -> None:
+    """The means as a table."""
+    table = Table(title=f"Means over folds, of {found.n_features_in:,} features", title_justify="left")
+    table.add_column("method", overflow="fold")
+    for column in ("features", found.scoring, "redundancy", "fit s", "stability"):
+        table.add_column(column, justify="right")
+    table.add_column("notes", overflow="fold")
+    for row in found.summary_rows():
+        asked, selected = row["n_features"], row["n_selected"]
+        number = str(asked) if not row["n_ok"] or selected == asked else f"{selected:g} of {asked}"
+        failed = row["n_folds"] - row["n_ok"]
+        note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
+        spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
+        table.add_row(
+            Text(row["method"]),
+            number,
+            _figure(row["accuracy"], 3) + spread,
+            _figure(row["redundancy_rate"], 3),
+            _figure(row["fit_seconds"], 2),
+            _figure(row["weighted_consistency"], 3),
+            Text(note),
+        )
+    voice.show(table)
+
+
+def _figure(value: float, digits: int) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"

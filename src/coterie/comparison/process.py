@@ -1,0 +1,192 @@
+"""A method's process as its parent sees it: commands, messages, time, memory, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT
+
+# The module path comes first: nothing may be imported from the folder that the command happens to run in.
+_CODE = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from coterie.comparison.worker import main; main(*sys.argv[2:])"
+)
+# Seconds that a process may take to start, on top of the limit.
+_START = 120.0
+_ALL_MEMBERS_EVERY = 0.25
+_PATIENCE = 5.0
+
+
+class Limits(NamedTuple):
+    """Seconds for one fold of a method, and bytes of its process with all its children; None for no limit."""
+
+    seconds: float | None = None
+    memory: int | None = None
+
+
+class Ending(NamedTuple):
+    """Why a process ended before its work was done."""
+
+    status: str
+    message: str
+
+
+class MethodProcess:
+    """A process that tries one method on one fold after the other.
+
+    Parameters
+    ----------
+    job : Path
+        The pickled setting.
+    method : Path
+        The pickled method, with the suffix ``.method``; messages go to a file beside it.
+    limits : Limits
+        Limits for each fold.
+    environment : dict
+        Environment of the process.
+    """
+
+    def __init__(self, job: Path, method: Path, limits: Limits, environment: dict[str, str]) -> None:
+        self.limits = limits
+        self._results = method.with_suffix(".jsonl")
+        self._results.touch()
+        self._errors = method.with_suffix(".log")
+        self._position = 0
+        self._since = time.monotonic()
+        self._began = False
+        self._next_count = 0.0
+        words = [sys.executable, "-P", "-c", _CODE, json.dumps(sys.path), str(job), str(self._results)]
+        with self._errors.open("wb") as log:
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env=environment
+            )
+
+    def begin(self, fold: int, sizes: Sequence[int]) -> None:
+        """Ask for a fold."""
+        self._since, self._began = time.monotonic(), False
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended; that will be found out
+            self._process.stdin.write(json.dumps({"fold": fold, "sizes": list(sizes)}).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What has come since the last time; a line that is not whole yet is left for later."""
+        with self._results.open("rb") as file:
+            file.seek(self._position)
+            content = file.read()
+        whole = content.rfind(b"\n") + 1
+        self._position += whole
+        for line in content[:whole].splitlines():
+            message = json.loads(line)
+            if "begin" in message:
+                self._since, self._began = time.monotonic(), True
+            yield message
+
+    def trouble(self) -> Ending | None:
+        """Why it has ended, or is to be ended; None while all is well."""
+        code = self._process.poll()
+        if code is not None:
+            return Ending(FAILED, self._words_of(code))
+        limit = self.limits.seconds
+        if limit is not None and time.monotonic() - self._since > limit + (0.0 if self._began else _START):
+            return Ending(TIMED_OUT, f"over {limit:g} s for a fold")
+        if self.limits.memory is not None:
+            used = self._memory()
+            if used > self.limits.memory:
+                return Ending(OUT_OF_MEMORY, f"{_megabytes(used)} in use, over the limit of {_megabytes(self.limits.memory)}")
+        return None
+
+    def _memory(self) -> int:
+        """Bytes of the process; now and then of all processes that it has started, too."""
+        now = time.monotonic()
+        if now < self._next_count:
+            return own_memory(self._process.pid)
+        self._next_count = now + _ALL_MEMBERS_EVERY
+        return group_memory(self._process.pid)
+
+    def _words_of(self, code: int) -> str:
+        if code < 0:
+            with suppress(ValueError):
+                name = signal.Signals(-code).name
+                hint = ", perhaps by the system for lack of memory" if -code == signal.SIGKILL else ""
+                return f"its process was ended by {name}{hint}"
+        lines = self._errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        last = f": {lines[-1].strip()[:300]}" if lines else ""
+        return f"its process ended with code {code}{last}"
+
+    def kill(self) -> None:
+        """End the process and all that it has started, at once."""
+        _kill_group(self._process)
+        self._process.wait()
+        self._close_pipe()
+
+    def finish(self) -> None:
+        """Let the process end by itself, and see to it that it does."""
+        self._close_pipe()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
+        _kill_group(self._process)
+        self._process.wait()
+
+    def _close_pipe(self) -> None:
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # it leads a group of its own
+    else:
+        process.kill()
+
+
+def own_memory(pid: int) -> int:
+    """Bytes of memory that a process has for itself (not those of mapped files); 0 if it has ended or cannot be seen."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return 0
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
+
+
+def group_memory(pid: int) -> int:
+    """Bytes of a process group, named by its first process."""
+    if not os.path.isdir("/proc/self"):
+        return _group_memory_by_ps(pid)
+    total = 0
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == pid:
+            total += own_memory(int(entry))
+    return total
+
+
+def _group_memory_by_ps(pid: int) -> int:
+    """The same where there is no /proc; mapped files count there."""
+    try:
+        listing = subprocess.run(["ps", "-A", "-o", "pgid=,rss="], capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    pairs = [line.split() for line in listing.splitlines()]
+    return 1024 * sum(int(pair[1]) for pair in pairs if len(pair) == 2 and int(pair[0]) == pid)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

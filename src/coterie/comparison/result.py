@@ -1,0 +1,173 @@
+"""What a comparison found: one row a fit, and means over the folds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from coterie.metrics.stability import tanimoto_stability, weighted_consistency
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OK, FAILED, TIMED_OUT, OUT_OF_MEMORY = "ok", "failed", "timed out", "out of memory"
+MEASURES = ("accuracy", "redundancy_rate", "squared_redundancy", "fit_seconds")
+
+
+class Row(NamedTuple):
+    """One method on one fold with one number of features; measures are NaN where it did not get that far."""
+
+    method: str
+    n_features: int
+    fold: int
+    n_selected: int
+    accuracy: float
+    redundancy_rate: float
+    squared_redundancy: float
+    fit_seconds: float
+    status: str
+    message: str
+
+    @classmethod
+    def without_result(cls, method: str, n_features: int, fold: int, status: str, message: str) -> Row:
+        """A row that says what went wrong."""
+        return cls(method, n_features, fold, 0, math.nan, math.nan, math.nan, math.nan, status, message)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Result of :func:`coterie.compare`.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        One row a method, number of features and fold, in this order.
+    selections : dict of (method, n_features, fold) to ndarray
+        The features that were selected, in order of selection where the method has one.
+    n_features_in : int
+        Number of features to choose from.
+    interrupted : bool
+        Whether Ctrl-C ended the comparison; rows that were not done are not there.
+    scoring : str
+        What the column ``accuracy`` holds.
+
+    Examples
+    --------
+    >>> from coterie.comparison import Comparison, Row
+    >>> rows = (
+    ...     Row("gdm", 5, 0, 5, 0.9, 0.1, 0.02, 0.5, "ok", ""),
+    ...     Row.without_result("slow", 5, 0, "timed out", "over 60 s"),
+    ... )
+    >>> Comparison(rows, {("gdm", 5, 0): [3, 1, 4, 15, 9]}, 20)
+    Comparison of 2 methods, 1 fold, 5 of 20 features
+    method    n  accuracy          redundancy  seconds  stability
+    gdm       5  0.900             0.100          0.50  -
+    slow      5  timed out (1 of 1): over 60 s
+    """
+
+    rows: tuple[Row, ...]
+    selections: dict[tuple[str, int, int], np.ndarray]
+    n_features_in: int
+    interrupted: bool = False
+    scoring: str = "accuracy"
+    _cache: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The rows as a pandas data frame, tidy: one row a method, number of features and fold."""
+        pandas = _pandas()
+        return pandas.DataFrame(self.rows, columns=list(Row._fields))
+
+    def summary_rows(self) -> list[dict[str, Any]]:
+        """The content of :meth:`summary` as dictionaries."""
+        if "summary" not in self._cache:
+            keys = dict.fromkeys((row.method, row.n_features) for row in self.rows)
+            self._cache["summary"] = [self._summary_of(*key) for key in keys]
+        return [dict(row) for row in self._cache["summary"]]
+
+    def summary(self) -> pd.DataFrame:
+        """Means over the folds that went well, one row a method and number of features.
+
+        ``n_ok`` of ``n_folds`` folds went well; each measure comes with its standard deviation (``_std``, division by the
+        number of folds less one). ``weighted_consistency`` (CW_rel) and ``tanimoto_stability`` (ATI) compare the features
+        selected on the folds. ``status`` is ``"ok"``, or what happened on the folds that went wrong.
+        """
+        return _pandas().DataFrame(self.summary_rows())
+
+    def _summary_of(self, method: str, n_features: int) -> dict[str, Any]:
+        mine = [row for row in self.rows if (row.method, row.n_features) == (method, n_features)]
+        good = [row for row in mine if row.status == OK]
+        result: dict[str, Any] = {
+            "method": method,
+            "n_features": n_features,
+            "n_folds": len(mine),
+            "n_ok": len(good),
+            "n_selected": _mean([row.n_selected for row in good]),
+        }
+        for measure in MEASURES:
+            values = [getattr(row, measure) for row in good]
+            result |= {measure: _mean(values), f"{measure}_std": float(np.std(values, ddof=1)) if len(good) > 1 else math.nan}
+        subsets = [self.selections[method, n_features, row.fold] for row in good]
+        several = len(subsets) > 1
+        return result | {
+            "weighted_consistency": weighted_consistency(subsets, self.n_features_in) if several else math.nan,
+            "tanimoto_stability": tanimoto_stability(subsets) if several else math.nan,
+            "status": " and ".join(dict.fromkeys(row.status for row in mine if row.status != OK)) or OK,
+            "message": next((row.message for row in mine if row.status != OK), ""),
+        }
+
+    def best(self, n_features: int | None = None) -> str:
+        """The method with the best mean accuracy: at a number of features, or at any."""
+        rows = [row for row in self.summary_rows() if row["n_ok"] and n_features in (None, row["n_features"])]
+        if not rows:
+            raise ValueError("No method went well" + ("." if n_features is None else f" with {n_features} features."))
+        return str(max(rows, key=lambda row: row["accuracy"])["method"])
+
+    def plot(self, metrics: Sequence[str] = ("accuracy", "redundancy_rate", "fit_seconds"), **options: Any) -> Any:
+        """Curves against the number of features; see :func:`coterie.plots.comparison_curves`."""
+        from coterie.plots import comparison_curves
+
+        return comparison_curves(self.table, metrics, **options)
+
+    def __repr__(self) -> str:
+        summary = self.summary_rows()
+        methods = list(dict.fromkeys(row["method"] for row in summary))
+        sizes = sorted({row["n_features"] for row in summary})
+        n_folds = len({row.fold for row in self.rows})
+        words = [f"{len(methods)} method{'s' * (len(methods) != 1)}", f"{n_folds} fold{'s' * (n_folds != 1)}"]
+        numbers = ", ".join(str(size) for size in sizes)
+        head = f"Comparison of {', '.join(words)}, {numbers} of {self.n_features_in:,} features"
+        if self.interrupted:
+            head += " (interrupted)"
+        width = max([len("method"), *(len(name) for name in methods)]) + 2
+        lines = [head, f"{'method':<{width}}{'n':>3}  {self.scoring[:16]:<16}  redundancy  seconds  stability"]
+        lines += [f"{row['method']:<{width}}{row['n_features']:>3}  {summary_text(row)}" for row in summary]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def summary_text(row: dict[str, Any]) -> str:
+    """The measures of a row of the summary in one line, or what went wrong."""
+    if not row["n_ok"]:
+        return f"{row['status']} ({row['n_folds']} of {row['n_folds']}): {row['message']}"
+    spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
+    stability = "-" if math.isnan(row["weighted_consistency"]) else f"{row['weighted_consistency']:.3f}"
+    accuracy = f"{row['accuracy']:.3f}{spread}"
+    failed = row["n_folds"] - row["n_ok"]
+    note = f"  {row['status']} ({failed} of {row['n_folds']})" if failed else ""
+    return f"{accuracy:<16}  {row['redundancy_rate']:<10.3f}  {row['fit_seconds']:>7.2f}  {stability}{note}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else math.nan
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("The table of a comparison needs pandas: pip install 'coterie[tabular]'.") from error
+    return pandas

@@ -1,0 +1,299 @@
+"""``coterie.compare``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils import check_random_state
+
+from coterie._validation import class_codes, opened, read_folds, require_integer, require_real, source_of
+from coterie.amounts import read_size
+from coterie.comparison.contenders import Contender, read_contenders
+from coterie.comparison.journal import Journal
+from coterie.comparison.process import Limits
+from coterie.comparison.result import Comparison, Row
+from coterie.comparison.schedule import Schedule, Unit
+from coterie.comparison.trial import Setting
+from coterie.data.dataset import Dataset
+from coterie.data.store import Store, is_store, open_store
+from coterie.data.store_writer import write_store
+from coterie.progress import RoundProgress
+
+_SIZES = (5, 10, 20, 50, 100)
+
+
+def compare(
+    methods: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    n_features: Any = None,
+    cv: Any = 5,
+    classifier: Any = "linear_svm",
+    scoring: Any = "accuracy",
+    standardize: bool = False,
+    share_fits: bool = True,
+    time_limit: float | None = None,
+    memory_limit: int | str | None = None,
+    results: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+) -> Comparison:
+    """Compare methods of feature selection on the same folds.
+
+    On each fold every method selects features from the training part alone; the classifier learns from the selected
+    features of that part and is judged on the test part. Each method runs in a process of its own, so that
+    one that fails, hangs or runs out of memory is a row that says so.
+
+    Parameters
+    ----------
+    methods : list of str or selector, dict of str to str or selector, "all", or None
+        Names (``"gdm"``, ``"fgm"``, ``"grm"``, ``"daf"``, ``"mrmr"``, ``"mrmr-miq"``, ``"fcbf"``, ``"rcfs"``, ``"svm-rfe"``,
+        ``"l1-svm"``, ``"oscar"``, ``"gflasso"``, ``"ncfgs"``, ``"nctfgs"``, ``"sffs"``, ``"bif"``, or a filter: ``"fisher"``,
+        ``"relieff"``, ``"information_gain"``, ``"variance"``, ``"lgd"``, ``"laplacian"``, ``"mcfs"``), or any selector with
+        ``fit``, ``get_support`` and a parameter ``n_features_to_select``, ``k`` or ``max_features``. A dictionary gives
+        selectors names of your own. None stands for eight quick methods, ``"all"`` for all names.
+
+    X : {array-like, sparse matrix, data frame, AnnData, path, store, data set} of shape (n_samples, n_features)
+        Data. They go to the processes once, through a memory-mapped store.
+
+    y : array-like of shape (n_samples,), default=None
+        Class labels. Files and stores may bring their own.
+
+    n_features : int or iterable of int, default=None
+        Numbers of features to select; None for those of 5, 10, 20, 50 and 100 that X has.
+
+    cv : int, splitter or iterable of (train, test), default=5
+        Folds. A number means shuffled, stratified folds.
+
+    classifier : {"linear_svm", "knn"} or estimator, default="linear_svm"
+        What judges a selection. The two named ones scale the selected features to unit variance on the training part.
+
+    scoring : str or callable, default="accuracy"
+        What is reported in the column ``accuracy``, in scikit-learn's sense.
+
+    standardize : bool, default=False
+        Whether every method sees features of mean 0 and standard deviation 1 in the training part (sparse data are only
+        scaled). Without it a method sees the data as they are, and some depend on the units.
+
+    share_fits : bool, default=True
+        Whether one fit serves all numbers of features where that is known to give the same selections (GDM, mRMR, filters,
+        …). Then ``fit_seconds`` is the time of that one fit. False times each number by itself.
+
+    time_limit : float, default=None
+        Seconds that a method may take for one fold, all numbers of features together.
+
+    memory_limit : int or str, default=None
+        Bytes (or text such as ``"2GB"``) that a method's process and its children may use, apart from the mapped data.
+
+    results : path, default=None
+        Folder in which finished rows are kept as they come. Run again with the same data and settings, the comparison goes
+        on where it ended; methods and numbers of features may be added. Rows that went over a limit are tried again when
+        the limits have changed.
+
+    overwrite : bool, default=False
+        Start anew where ``results`` holds a comparison already.
+
+    n_jobs : int, default=None
+        Processes at the same time; None means one. Only the times depend on it.
+
+    random_state : int or RandomState instance, default=0
+        Seed of the folds, and of every method whose own ``random_state`` is None.
+
+    verbose : int, default=0
+        Show progress.
+
+    Returns
+    -------
+    comparison : Comparison
+        ``table`` (one row a method, number of features and fold), ``summary()`` (means over folds, and stability),
+        ``selections``, ``plot()``.
+
+    See Also
+    --------
+    coterie.baselines : The methods.
+    coterie.metrics.selection_stability : Stability of one selector over resampled data.
+
+    Notes
+    -----
+    The columns of ``table`` are ``method``, ``n_features``, ``fold``, ``n_selected``, ``accuracy``, ``redundancy_rate``,
+    ``squared_redundancy`` (both of the training part), ``fit_seconds``, ``status`` (``"ok"``, ``"failed"``, ``"timed out"``,
+    ``"out of memory"``) and ``message`` (what went wrong, or the first warning of the fit). Ctrl-C ends all processes
+    and returns the rows that are done.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> from coterie.datasets import make_support_affiliated
+    >>> data = make_support_affiliated(200, 40, n_support=4, n_true=11, random_state=3)
+    >>> comparison = coterie.compare(["gdm", "fisher"], data.X, data.y, n_features=[2, 4], cv=3)
+    >>> comparison.table.shape
+    (12, 10)
+    >>> comparison.summary()[["method", "n_features", "n_ok"]]
+       method  n_features  n_ok
+    0     gdm           2     3
+    1     gdm           4     3
+    2  fisher           2     3
+    3  fisher           4     3
+    """
+    limits = _read_limits(time_limit, memory_limit)
+    jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
+    contenders = read_contenders(methods, int(check_random_state(random_state).randint(2**31 - 1)))
+    with tempfile.TemporaryDirectory(prefix="coterie-compare-") as scratch:
+        store, labels = _stored(X, y, Path(scratch))
+        n_samples, n_columns = store.shape
+        class_codes(labels, n_samples, "compare")  # refuses what is no class
+        sizes = _read_sizes(n_features, n_columns)
+        judge = _read_classifier(classifier, store.is_sparse, scoring)
+        setting = Setting(
+            store.path,
+            hasattr(X, "columns") and hasattr(X, "dtypes"),
+            labels,
+            read_folds(LinearSVC(), cv, labels, random_state),
+            judge,
+            scoring,
+            bool(standardize),
+            bool(share_fits),
+        )
+        journal = None
+        if results is not None:
+            methods_digests = {contender.name: contender.digest for contender in contenders}
+            journal = Journal(results, _digests(store, setting), methods_digests, limits, overwrite=overwrite)
+        with closing(journal) if journal is not None else nullcontext():
+            folder = Path(scratch)
+            schedule = Schedule(setting, folder, limits, jobs)
+            found, interrupted = _run(schedule, contenders, sizes, journal, verbose)
+    place = {contender.name: number for number, contender in enumerate(contenders)}
+    rows = tuple(sorted((row for row, _ in found.values()), key=lambda row: (place[row.method], row.n_features, row.fold)))
+    selections = {key: features for key, (row, features) in found.items() if row.status == "ok"}
+    return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score")
+
+
+def _run(
+    schedule: Schedule, contenders: list[Contender], sizes: list[int], journal: Journal | None, verbose: int
+) -> tuple[dict[tuple[str, int, int], tuple[Row, np.ndarray]], bool]:
+    """All rows by method, number of features and fold; and whether Ctrl-C has ended the work."""
+    folds = range(len(schedule.setting.folds))
+    wanted = [(contender.name, size, fold) for contender in contenders for size in sizes for fold in folds]
+    found = {key: journal.done[key] for key in wanted if key in journal.done} if journal is not None else {}
+    units = []
+    for contender in contenders:
+        for fold in folds:
+            left = [size for size in sizes if (contender.name, size, fold) not in found]
+            if left:
+                units.append(Unit(contender, fold, left))
+    with RoundProgress(len(wanted), int(verbose), "compare", unit="rows") as bar:
+
+        def on_row(row: Row, features: np.ndarray) -> None:
+            found[row.method, row.n_features, row.fold] = (row, features)
+            if journal is not None:
+                journal.add(row, features)
+            words = f"{row.accuracy:.4g}" if row.status == "ok" else row.status
+            bar.update(len(found), f"{row.method}, {row.n_features} features, fold {row.fold}: {words}")
+
+        try:
+            schedule.run(units, on_row)
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            return found, True
+    return found, False
+
+
+def _stored(X: Any, y: Any, scratch: Path) -> tuple[Store, np.ndarray]:
+    """The data as a store (the user's own where they are one), and the labels."""
+    if isinstance(X, (str, os.PathLike)) and is_store(X):
+        X = open_store(X)
+    if isinstance(X, Dataset) and X.format == "store" and is_store(X.path):
+        store, labels = open_store(X.path), X.y if y is None else y
+    elif isinstance(X, Store):
+        store, labels = X, X.y if y is None else y
+    else:
+        columns, labels = opened(X, y)
+        source = source_of(columns)
+        store = open_store(write_store(scratch / "data", source, feature_names=source.feature_names))
+    if labels is None:
+        raise ValueError(
+            "requires y to be passed, but the target y is None: the methods are compared by how well they classify."
+        )
+    labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    return store, labels
+
+
+def _read_sizes(n_features: Any, n_columns: int) -> list[int]:
+    if n_features is None:
+        return [size for size in _SIZES if size <= n_columns] or [n_columns]
+    given = list(n_features) if isinstance(n_features, Iterable) and not isinstance(n_features, str) else [n_features]
+    if not given:
+        raise ValueError("n_features is empty; give at least one number of features.")
+    for size in given:
+        require_integer("n_features", size, minimum=1)
+        if int(size) > n_columns:
+            raise ValueError(f"n_features has {size}, but X has {n_columns} feature(s); choose at most {n_columns}.")
+    return sorted({int(size) for size in given})
+
+
+def _read_limits(time_limit: Any, memory_limit: Any) -> Limits:
+    if time_limit is not None:
+        require_real("time_limit", time_limit)
+    if isinstance(memory_limit, str):
+        memory_limit = read_size(memory_limit)
+    if memory_limit is not None:
+        require_integer("memory_limit", memory_limit, minimum=1)
+    return Limits(None if time_limit is None else float(time_limit), None if memory_limit is None else int(memory_limit))
+
+
+def _read_classifier(classifier: Any, is_sparse: bool, scoring: Any) -> Any:
+    """An estimator; those with a name scale the features (sparse ones without shifting them)."""
+    if isinstance(scoring, str):
+        get_scorer(scoring)  # says which ones there are
+    elif not callable(scoring):
+        raise ValueError(f"scoring={scoring!r} must be the name of a score of scikit-learn's, or a callable.")
+    if isinstance(classifier, str):
+        known = {
+            "linear_svm": LinearSVC(dual="auto", max_iter=10_000, random_state=0),
+            "knn": KNeighborsClassifier(),
+        }
+        if classifier not in known:
+            raise ValueError(f"classifier={classifier!r} must be one of {', '.join(known)}, or an estimator.")
+        return make_pipeline(StandardScaler(with_mean=not is_sparse), known[classifier])
+    if not (hasattr(classifier, "fit") and hasattr(classifier, "get_params")) or isinstance(classifier, type):
+        raise ValueError(f"classifier={classifier!r} must be 'linear_svm', 'knn', or an estimator of scikit-learn's kind.")
+    return clone(classifier)
+
+
+def _digests(store: Store, setting: Setting) -> dict[str, str]:
+    """What tells a comparison from one whose rows mean something else."""
+    arrays = {name: entry for name, entry in store.header["arrays"].items() if name in ("indptr", "indices", "values")}
+    contents = {
+        "data": [store.shape, sorted((name, entry["dtype"], entry["crc32"]) for name, entry in arrays.items()),
+                 setting.y.dtype.str, joblib.hash(setting.y.tolist())],
+        "folds": [(joblib.hash(train), joblib.hash(test)) for train, test in setting.folds],
+        "judging": [type(setting.classifier).__qualname__, _parameters_digest(setting.classifier), str(setting.scoring),
+                    setting.standardize, setting.share_fits],
+    }  # fmt: skip
+    return {name: hashlib.blake2b(repr(content).encode(), digest_size=12).hexdigest() for name, content in contents.items()}
+
+
+def _parameters_digest(estimator: Any) -> str:
+    parameters = sorted(estimator.get_params(deep=True).items())
+    return str(joblib.hash([(name, repr(value)) for name, value in parameters]))

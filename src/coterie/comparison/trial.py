@@ -1,0 +1,189 @@
+"""One method on the folds: select on the training part, judge on the test part. This runs in the method's own process."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+
+from coterie.comparison.contenders import Contender
+from coterie.comparison.result import FAILED, OK, OUT_OF_MEMORY, Row
+from coterie.data.store import open_store
+from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
+
+Report = Callable[[Row, np.ndarray], None]
+_NO_FEATURES = np.empty(0, dtype=np.int64)
+# Samples of each class, and features, of the fit that loads the compiled kernels before anything is timed.
+_WARM_SAMPLES, _WARM_FEATURES = 20, 12
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all methods share: the data in a store, the folds, and how a selection is judged."""
+
+    store: Path
+    frame: bool
+    y: np.ndarray
+    folds: Sequence[tuple[np.ndarray, np.ndarray]]
+    classifier: Any
+    scoring: Any
+    standardize: bool
+    share_fits: bool
+
+
+class Trial:
+    """A method and the data it is tried on.
+
+    Parameters
+    ----------
+    setting : Setting
+        Data, folds, classifier.
+    contender : Contender
+        The method.
+    """
+
+    def __init__(self, setting: Setting, contender: Contender) -> None:
+        self.setting = setting
+        self.contender = contender
+        self.source = open_store(setting.store).source
+
+    def run(self, fold: int, sizes: Sequence[int], report: Report) -> None:
+        """Try all numbers of features on a fold; each row is reported when it is there."""
+        try:
+            X, y = self._training_part(fold)
+        except MemoryError as error:
+            self._without_result(fold, sizes, error, report)
+            return
+        if self.contender.nested and self.setting.share_fits:
+            self._run_shared(X, y, fold, sizes, report)
+            return
+        for size in sizes:
+            try:
+                model, seconds, note = self._fitted(X, y, size)
+                row, chosen = self._judged(_selection(model), fold, size, seconds, note)
+            except BaseException as error:
+                self._without_result(fold, [size], error, report)
+            else:
+                report(row, chosen)
+
+    def _run_shared(self, X: Any, y: np.ndarray, fold: int, sizes: Sequence[int], report: Report) -> None:
+        """One fit for all numbers of features."""
+        by_ranking = self.contender.nested == "ranking"
+        try:
+            model, seconds, note = self._fitted(X, y, min(sizes) if by_ranking else max(sizes))
+            order = np.argsort(model.ranking_, kind="stable") if by_ranking else np.asarray(model.support_features_)
+        except BaseException as error:
+            self._without_result(fold, sizes, error, report)
+            return
+        for size in sizes:
+            try:
+                row, chosen = self._judged(order[:size], fold, size, seconds, note)
+            except BaseException as error:
+                self._without_result(fold, [size], error, report)
+            else:
+                report(row, chosen)
+
+    def _fitted(self, X: Any, y: np.ndarray, size: int) -> tuple[Any, float, str]:
+        """The fitted selector, its seconds, and the first warning."""
+        model = clone(self.contender.selector).set_params(**{self.contender.size: size})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            began = time.perf_counter()
+            model.fit(X, y)
+            seconds = time.perf_counter() - began
+        told = [w for w in caught if not issubclass(w.category, (DeprecationWarning, FutureWarning))]
+        return model, seconds, " ".join(str(told[0].message).split()) if told else ""
+
+    def _judged(self, chosen: np.ndarray, fold: int, size: int, seconds: float, note: str) -> tuple[Row, np.ndarray]:
+        if len(chosen) == 0:
+            raise ValueError("It selected no features.")
+        train, test = self.setting.folds[fold]
+        columns = self.source.columns(np.sort(chosen))  # the order of selection is nothing to the classifier
+        columns = columns if isinstance(columns, np.ndarray) else columns.tocsr()
+        y = self.setting.y
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            classifier = clone(self.setting.classifier).fit(columns[train], y[train])
+            score = check_scoring(classifier, self.setting.scoring)(classifier, columns[test], y[test])
+            seen = columns[train].astype(np.float64)
+            row = Row(
+                self.contender.name,
+                size,
+                fold,
+                len(chosen),
+                float(score),
+                redundancy_rate(seen),
+                squared_redundancy(seen),
+                seconds,
+                OK,
+                note,
+            )
+        return row, chosen
+
+    def _without_result(self, fold: int, sizes: Sequence[int], error: BaseException, report: Report) -> None:
+        status = OUT_OF_MEMORY if isinstance(error, MemoryError) else FAILED
+        words = " ".join(str(error).split())
+        kind = type(error).__name__
+        message = words if isinstance(error, ValueError) and words else f"{kind}: {words}" if words else kind
+        for size in sizes:
+            report(Row.without_result(self.contender.name, size, fold, status, message), _NO_FEATURES)
+
+    def _training_part(self, fold: int) -> tuple[Any, np.ndarray]:
+        train = self.setting.folds[fold][0]
+        y = self.setting.y[train]
+        everything = self._everything
+        if self.source.is_sparse:
+            X = everything.tocsr()[train].tocsc()
+        else:
+            X = np.take(everything.T, train, axis=1).T  # by feature, as it is in the store
+        if self.setting.standardize:
+            X = _standardized(X)
+        if self.setting.frame and not self.source.is_sparse:
+            import pandas as pd
+
+            X = pd.DataFrame(X, columns=[str(name) for name in self.source.feature_names or []])
+        return X, y
+
+    @cached_property
+    def _everything(self) -> Any:
+        return self.source.block(0, self.source.shape[1])
+
+    def warm_up(self) -> None:
+        """Fit a few samples and features, so that the first fold does not pay for the loading of compiled code."""
+        train = self.setting.folds[0][0]
+        y = self.setting.y[train]
+        some = np.sort(np.concatenate([np.flatnonzero(y == label)[:_WARM_SAMPLES] for label in np.unique(y)]))
+        features = np.arange(min(_WARM_FEATURES, self.source.shape[1]))
+        X = self.source.columns(features)
+        X = X[train[some]] if isinstance(X, np.ndarray) else X.tocsr()[train[some]].tocsc()
+        X = _standardized(X) if self.setting.standardize else X
+        try:
+            self._fitted(X if not isinstance(X, np.ndarray) else np.asfortranarray(X), y[some], 2)
+        except Exception:  # the folds will tell
+            return
+
+
+def _selection(model: Any) -> np.ndarray:
+    """What a fitted selector selects, in order of selection if it has one."""
+    kept = np.flatnonzero(np.asarray(model.get_support()))
+    order = getattr(model, "support_features_", None)
+    if order is not None and np.array_equal(np.sort(order), kept):
+        return np.asarray(order)
+    return kept
+
+
+def _standardized(X: Any) -> Any:
+    """Columns of mean 0 and standard deviation 1; sparse ones are only scaled."""
+    from sklearn.preprocessing import StandardScaler
+
+    if isinstance(X, np.ndarray):
+        return np.asfortranarray(StandardScaler().fit_transform(X.astype(np.float64)))
+    return StandardScaler(with_mean=False).fit_transform(X.astype(np.float64)).tocsc()

@@ -1,0 +1,22 @@
+"""Comparisons without processes, where processes are not what is tested."""
+
+import pytest
+
+from coterie.comparison import run
+from coterie.comparison.trial import Trial
+
+
+class Inline:
+    """Does what a schedule does, in this process."""
+
+    def __init__(self, setting, folder, limits, n_jobs):
+        self.setting = setting
+
+    def run(self, units, on_row):
+        for unit in units:
+            Trial(self.setting, unit.contender).run(unit.fold, list(unit.sizes), on_row)
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    monkeypatch.setattr(run, "Schedule", Inline)

@@ -1,0 +1,132 @@
+"""A comparison that was ended goes on; one that has become another is refused."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import coterie
+from coterie.comparison.contenders import selector_named
+from tests.conftest import grouped_matrix
+
+X, y = grouped_matrix(np.random.default_rng(3), n_samples=60, n_features=12)
+OPTIONS = {"n_features": [2, 4], "cv": 3}
+
+
+def run(folder, methods=("gdm", "fisher"), X=X, y=y, **options):
+    return coterie.compare(methods, X, y, results=folder, **{**OPTIONS, **options})
+
+
+@pytest.mark.parametrize("kept", [0, 1, 5, 11])
+def test_resumed_equals_uninterrupted(inline, tmp_path, kept):
+    whole = run(tmp_path / "whole")
+    assert len(whole.rows) == 12
+    run(tmp_path / "cut")
+    rows = (tmp_path / "cut" / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "cut" / "rows.jsonl").write_bytes(b"".join(rows[:kept]) + rows[kept][: len(rows[kept]) // 2])  # a kill
+    resumed = run(tmp_path / "cut")
+    assert resumed.table.drop(columns="fit_seconds").equals(whole.table.drop(columns="fit_seconds"))
+    assert all(np.array_equal(resumed.selections[key], whole.selections[key]) for key in whole.selections)
+    lines = (tmp_path / "cut" / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    assert lines[:kept] == rows[:kept]
+    assert len(lines) == 12
+    assert run(tmp_path / "cut").table.equals(resumed.table)  # the times, too
+    assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == ["rows.jsonl", "settings.json"]
+
+
+def test_methods_and_numbers_can_be_added(inline, tmp_path):
+    first = run(tmp_path / "out")
+    more = run(tmp_path / "out", ["fisher", "mrmr"], n_features=[2, 4, 6])
+    assert len((tmp_path / "out" / "rows.jsonl").read_text().splitlines()) == 12 + 3 + 9
+    old, new = first.table, more.table
+    assert (
+        old[old.method == "fisher"]
+        .reset_index(drop=True)
+        .equals(new[(new.method == "fisher") & (new.n_features < 6)].reset_index(drop=True))
+    )
+    assert run(tmp_path / "out").table.equals(first.table)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"X": X + 1e-9}, "other data"),
+        ({"y": -y}, "other data"),
+        ({"cv": 2}, "other folds"),
+        ({"random_state": 1}, "other folds"),
+        ({"classifier": "knn"}, "other classifier"),
+        ({"classifier": DecisionTreeClassifier()}, "other classifier"),
+        ({"scoring": "balanced_accuracy"}, "other classifier, scoring"),
+        ({"standardize": True}, "scoring or standardize"),
+        ({"methods": {"gdm": selector_named("gdm", C=2.0)}}, "other parameters of 'gdm'"),
+        ({"methods": {"gdm": selector_named("fisher")}}, "other parameters of 'gdm'"),
+    ],
+)
+def test_another_comparison_is_refused(inline, tmp_path, change, words):
+    run(tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(ValueError, match=words) as caught:
+        run(tmp_path / "out", **change)
+    assert "choose another folder" in str(caught.value)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_the_same_comparison_in_other_words_is_not_refused(inline, tmp_path):
+    first = run(tmp_path / "out")
+    again = run(tmp_path / "out", {"gdm": selector_named("gdm", C=1.0), "fisher": "fisher"}, X=np.asfortranarray(X), n_jobs=1)
+    assert again.table.equals(first.table)
+
+
+def test_folders_that_are_none_of_ours(inline, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("")
+    for place, words in (
+        (tmp_path / "file", "is a file"),
+        (tmp_path / "full", "thesis.tex"),
+        (tmp_path / "a" / "b", "no folder"),
+    ):
+        with pytest.raises(OSError, match=words):
+            run(place)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("{", "damaged"), ("[]", "not that of a comparison"), ('{"format": "coterie comparison", "version": 9}', "version 9")],
+)
+def test_damaged_settings(inline, tmp_path, content, words):
+    run(tmp_path / "out")
+    (tmp_path / "out" / "settings.json").write_text(content)
+    with pytest.raises(ValueError, match=words):
+        run(tmp_path / "out")
+
+
+def test_damaged_rows(inline, tmp_path):
+    run(tmp_path / "out")
+    path = tmp_path / "out" / "rows.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], lines[1].replace('"fold"', '"fald"'), *lines[2:]]))
+    with pytest.raises(ValueError, match=r"rows.jsonl, line 2: damaged \('fold'\)"):
+        run(tmp_path / "out")
+    path.write_text("".join([lines[0], *lines[2:]]))
+    assert len(run(tmp_path / "out").rows) == 12
+
+
+def test_two_at_the_same_time_are_refused(inline, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    run(tmp_path / "out")
+    with (tmp_path / "out" / "rows.jsonl").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match=re.escape(f"Another comparison is writing to {tmp_path / 'out'}")):
+            run(tmp_path / "out")
+    run(tmp_path / "out")
+
+
+def test_rows_are_plain_json(inline, tmp_path):
+    run(tmp_path / "out", ["oscar"], y=np.tile([0, 1, 2], 20))  # fails: its measures are NaN
+    lines = (tmp_path / "out" / "rows.jsonl").read_text().splitlines()
+    entries = [json.loads(line, parse_constant=lambda _: pytest.fail("NaN")) for line in lines]
+    assert {entry["accuracy"] for entry in entries} == {None}
+    assert run(tmp_path / "out", ["oscar"], y=np.tile([0, 1, 2], 20)).table.accuracy.isna().all()

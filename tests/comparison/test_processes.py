@@ -1,0 +1,191 @@
+"""Processes that hang, die, eat memory or are left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import coterie
+from coterie.comparison import process, run
+from coterie.comparison.process import group_memory, own_memory
+from tests.cli.conftest import listen_to_signals
+from tests.comparison.conftest import Inline
+from tests.comparison.misbehaving import Eats, Exits, Hangs, HangsOnFewSamples, IsKilled, Selector
+from tests.conftest import grouped_matrix
+
+X, y = grouped_matrix(np.random.default_rng(3), n_samples=80, n_features=12)
+SPLIT = [(np.arange(50), np.arange(50, 80))]
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_ended(pids, seconds=20):
+    deadline = time.monotonic() + seconds
+    while any(is_running(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return [pid for pid in pids if is_running(pid)]
+
+
+@pytest.fixture(scope="module")
+def misbehaved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("misbehaved")
+    methods = {
+        "good": Selector(),
+        "hangs": Hangs(at=(3,), pid_file=str(folder / "pids")),
+        "eats": Eats(),
+        "killed": IsKilled(),
+        "exits": Exits(),
+        "fisher": "fisher",
+    }
+    limits = {"time_limit": 5.0, "memory_limit": "500MB"}
+    comparison = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, n_jobs=2, results=folder / "out", **limits)
+    return comparison, folder, methods, limits
+
+
+def test_each_trouble_is_a_row(misbehaved):
+    table = misbehaved[0].table.set_index(["method", "n_features"])
+    assert table.status.to_dict() == {
+        ("good", 2): "ok",
+        ("good", 3): "ok",
+        ("hangs", 2): "ok",  # what it had done before stays
+        ("hangs", 3): "timed out",
+        ("eats", 2): "out of memory",
+        ("eats", 3): "out of memory",
+        ("killed", 2): "failed",
+        ("killed", 3): "failed",
+        ("exits", 2): "failed",
+        ("exits", 3): "failed",
+        ("fisher", 2): "ok",
+        ("fisher", 3): "ok",
+    }
+    assert table.message["hangs", 3] == "over 5 s for a fold"
+    assert "over the limit of 524 MB" in table.message["eats", 2]
+    assert "SIGKILL" in table.message["killed", 2]
+    assert table.message["exits", 2] == "its process ended with code 7: goodbye"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_what_a_method_has_started_ends_with_it(misbehaved):
+    pids = [int(pid) for pid in (misbehaved[1] / "pids").read_text().split()]
+    assert len(pids) == 2
+    assert wait_until_ended(pids) == []
+
+
+def test_what_is_done_is_not_done_again(misbehaved, monkeypatch):
+    comparison, folder, methods, limits = misbehaved
+    monkeypatch.setattr("coterie.comparison.run.Schedule.run", lambda *_: None)  # no row can come from there
+    again = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, results=folder / "out", **limits)
+    assert again.table.equals(comparison.table)
+    more = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, results=folder / "out", time_limit=60)
+    lost = {("hangs", 3), ("eats", 2), ("eats", 3)}  # to be tried again with other limits
+    assert {(row.method, row.n_features) for row in comparison.rows} - {(r.method, r.n_features) for r in more.rows} == lost
+
+
+def test_a_new_process_takes_the_next_fold():
+    folds = [(np.arange(30), np.arange(50, 80)), (np.arange(50), np.arange(50, 80))]
+    comparison = coterie.compare({"m": HangsOnFewSamples()}, X, y, n_features=2, cv=folds, time_limit=1.0)
+    assert comparison.table.status.tolist() == ["timed out", "ok"]
+
+
+def test_the_result_does_not_depend_on_the_number_of_processes(monkeypatch):
+    options = {"n_features": [2, 5], "cv": 2}
+    two = coterie.compare(["mrmr"], X, y, n_jobs=2, **options)  # a process for each of two folds
+    monkeypatch.setattr(run, "Schedule", Inline)
+    one = coterie.compare(["mrmr"], X, y, **options)
+    assert one.table.drop(columns="fit_seconds").equals(two.table.drop(columns="fit_seconds"))
+    assert set(one.table.status) == {"ok"}
+    assert all(np.array_equal(one.selections[key], two.selections[key]) for key in one.selections)
+
+
+SCRIPT = """
+    import sys
+    import numpy as np
+    import coterie
+    from tests.comparison.misbehaving import Hangs, Selector
+    from tests.comparison.test_processes import SPLIT, X, y
+
+    class Mine(Selector):  # of a script without a guard for its main part
+        pass
+
+    methods = {"mine": Mine(), "hangs": Hangs(pid_file=sys.argv[1] + "/pids")}
+    comparison = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, results=sys.argv[1] + "/out", verbose=1)
+    print(comparison)
+"""
+
+
+def started(folder):
+    """A script that has done one method and hangs in the next."""
+    (folder / "script.py").write_text(textwrap.dedent(SCRIPT))
+    script = subprocess.Popen(
+        [sys.executable, "-c", "import runpy, sys; sys.path.insert(0, '.'); runpy.run_path(sys.argv[2], run_name='__main__')",
+         str(folder), str(folder / "script.py")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen_to_signals,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (folder / "pids").exists() or len((folder / "pids").read_text().split()) < 2:
+        assert time.monotonic() < deadline
+        assert script.poll() is None, script.communicate()
+        time.sleep(0.05)
+    return script, [int(pid) for pid in (folder / "pids").read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_signal_leaves_what_is_done_and_no_process(tmp_path, number):
+    script, pids = started(tmp_path)
+    script.send_signal(number)
+    printed, errors = script.communicate(timeout=60)
+    left = wait_until_ended(pids[:1])
+    for pid in pids[1:]:  # a child of the method's own, which nobody can know of when the parent is killed
+        if number == signal.SIGKILL and is_running(pid):
+            os.kill(pid, signal.SIGKILL)
+    assert left == []
+    assert wait_until_ended(pids) == []
+    rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
+    assert [(row["method"], row["n_features"], row["status"]) for row in rows] == [("mine", 2, "ok"), ("mine", 3, "ok")]
+    if number == signal.SIGINT:
+        assert script.returncode == 0, errors
+        assert "(interrupted)" in printed
+        assert "[compare] 2/4 rows, mine, 3 features, fold 0" in errors
+
+
+def test_ctrl_c_before_the_first_row_is_passed_on(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("coterie.comparison.run.Schedule.run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        coterie.compare("fisher", X, y, n_features=2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_memory_of_a_process_and_its_children(monkeypatch):
+    code = "import subprocess, sys; b = bytearray(100_000_000); " + (
+        "subprocess.run([sys.executable, '-c', 'b = bytearray(100_000_000); print(1, flush=True); input()'])"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert parent.stdout.readline() == b"1\n"
+        assert 100e6 < own_memory(parent.pid) < 180e6
+        assert 200e6 < group_memory(parent.pid) < 360e6
+        monkeypatch.setattr(process.os.path, "isdir", lambda _: False)  # as where there is no /proc
+        if subprocess.run(["ps", "-A"], capture_output=True, check=False).returncode == 0:
+            assert 200e6 < group_memory(parent.pid) < 400e6
+    finally:
+        parent.communicate(b"\n")
+    assert own_memory(parent.pid) == 0
+    assert group_memory(parent.pid) == 0
