@@ -63,7 +63,7 @@ def _selector(
 
 
 _GDM = "discovery.classifier:GroupDiscoveryClassifier"
-_WALK = {"cv": None, "representative": "score", "fixed_features": None}
+_WALK = {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"}
 
 METHODS: dict[str, Method] = {
     "gdm": _selector(_GDM, "group discovery machine", nested="support", nested_if=_WALK),

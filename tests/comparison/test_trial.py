@@ -137,6 +137,7 @@ def test_one_fit_serves_all_numbers_where_it_says_so(inline, name, make):
     [
         GroupDiscoveryClassifier(cv=3),
         GroupDiscoveryClassifier(representative="medoid"),
+        GroupDiscoveryClassifier(keep="groups"),
         SVMRFESelector(step="half"),
         selector_named("grm"),
         SelectKBest(),
@@ -144,6 +145,12 @@ def test_one_fit_serves_all_numbers_where_it_says_so(inline, name, make):
 )
 def test_other_selectors_are_fitted_for_each_number(selector):
     assert read_contenders([selector], 0)[0].nested == ""
+
+
+def test_what_transform_would_keep_is_judged(inline, data):
+    X, y = data
+    comparison = coterie.compare([GroupDiscoveryClassifier(keep="groups")], X, y, n_features=[2, 4], cv=2)
+    assert (comparison.table.n_selected > comparison.table.n_features).all()
 
 
 def test_a_small_seed_of_selectors_of_all_kinds(inline, data):

@@ -158,10 +158,12 @@ class Trial:
 
     def warm_up(self) -> None:
         """Fit a few samples and features, so that the first fold does not pay for the loading of compiled code."""
+        if self.contender.selector.get_params(deep=False).get("checkpoint") is not None:
+            return  # which would keep this fit
         train = self.setting.folds[0][0]
         y = self.setting.y[train]
         some = np.sort(np.concatenate([np.flatnonzero(y == label)[:_WARM_SAMPLES] for label in np.unique(y)]))
-        features = np.arange(min(_WARM_FEATURES, self.source.shape[1]))
+        features = np.sort(np.argsort(-self.source.moments().norm, kind="stable")[:_WARM_FEATURES])
         X = self.source.columns(features)
         X = X[train[some]] if isinstance(X, np.ndarray) else X.tocsr()[train[some]].tocsc()
         X = _standardized(X) if self.setting.standardize else X
