@@ -79,10 +79,22 @@ def test_json_resume_and_overwrite(shell, table, inline):
 def test_parameters_of_methods(shell, table, inline):
     content = shell.json(
         *["compare", "genes.csv", "-l", "diagnosis", "-M", "svm-rfe,relieff,gdm", "-n", "3", "--cv", "2", "-o", "out"],
-        *["--set", "svm-rfe.step=1", "--set", "relieff.n_neighbors=3", "--set", "gdm.C=10", "--time-limit", "600"],
+        *[
+            "--set",
+            "svm-rfe.step=1",
+            "--set",
+            "relieff.n_neighbors=3",
+            "--set",
+            "gdm.C=10",
+            "--set",
+            "gdm.fixed_features=gene 3",
+        ],
+        *["--time-limit", "600"],
         *["--memory-limit", "8GB", "--classifier", "knn", "--scoring", "balanced_accuracy"],
     )
     assert {row["status"] for row in content["rows"]} == {"ok"}
+    lines = [json.loads(line) for line in (shell.folder / "out" / "rows.jsonl").read_text().splitlines()]
+    assert all(3 in line["features"] for line in lines if line["method"] == "gdm")
 
 
 @pytest.mark.parametrize(

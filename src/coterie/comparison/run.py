@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterable
 from contextlib import closing, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,7 @@ def compare(
         judge = _read_classifier(classifier, store.is_sparse, scoring)
         setting = Setting(
             store.path,
-            hasattr(X, "columns") and hasattr(X, "dtypes"),
+            store.feature_names is not None and not store.is_sparse and find_spec("pandas") is not None,
             labels,
             read_folds(LinearSVC(), cv, labels, random_state),
             judge,

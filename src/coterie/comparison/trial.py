@@ -27,7 +27,7 @@ _WARM_SAMPLES, _WARM_FEATURES = 20, 12
 
 @dataclass(frozen=True)
 class Setting:
-    """What all methods share: the data in a store, the folds, and how a selection is judged."""
+    """What all methods share: the data in a store, whether they become a frame (for names), the folds, who judges and how."""
 
     store: Path
     frame: bool
@@ -146,7 +146,7 @@ class Trial:
             X = np.take(everything.T, train, axis=1).T  # by feature, as it is in the store
         if self.setting.standardize:
             X = _standardized(X)
-        if self.setting.frame and not self.source.is_sparse:
+        if self.setting.frame:
             import pandas as pd
 
             X = pd.DataFrame(X, columns=[str(name) for name in self.source.feature_names or []])
