@@ -68,7 +68,9 @@ def test_json_resume_and_overwrite(shell, table, inline):
     assert [row["method"] for row in first["summary"]] == ["fisher", "variance"]
     assert len(first["rows"]) == 4
     assert shell.json(*command)["rows"] == first["rows"]  # the times, too: nothing was done again
-    assert "other folds" in shell.error(*command, "--cv", "3")
+    refusal = shell.error(*command, "--cv", "3")
+    assert "other folds" in refusal
+    assert refusal.endswith("start anew with --overwrite.")
     other = shell.json(*command, "--cv", "3", "--overwrite")
     assert len(other["rows"]) == 6
     assert "no method" in shell.error(*command, "-M", "gdn", "--overwrite")

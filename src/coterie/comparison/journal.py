@@ -106,7 +106,7 @@ class Journal:
         if changed:
             raise ValueError(
                 f"{self.folder} holds a comparison with other {' and other '.join(changed)}; choose another folder, "
-                "or remove that one."
+                "or start anew with overwrite=True."
             )
 
     def _locked(self) -> BinaryIO:
