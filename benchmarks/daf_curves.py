@@ -118,7 +118,7 @@ def cost(method: str, start: float, n_subsets: int, coverage: int | None = None)
     return {"method": method, "seconds": round(seconds, 1), "subsets": n_subsets, "coverage": coverage, "load": load_average()}
 
 
-def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_splits: int) -> str:
+def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_splits: int, n_jobs: int) -> str:
     """A page for docs/."""
     first, second = experiment.classifiers
     name = experiment.data.split("_", maxsplit=1)[0].capitalize()
@@ -137,7 +137,7 @@ def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_
         f"probes of 1 to {experiment.max_probe_size} features. Tested on the other half with {first} and with {second}.\n"
         f"{n_splits} splits.",
         markdown(table),
-        f"Two workers; load average during the run: {costs[-1]['load']}, these two included.",
+        f"Workers: {n_jobs}; load average during the run: {costs[-1]['load']}, these included.",
         f"![curves](figures/{path.name})",
         *(f"## {title}\n\n{markdown(rows)}" for title, rows in curves.tables().items()),
     ]
@@ -158,7 +158,7 @@ def main() -> None:
         content[experiment.data] = curves.results() | {"costs": costs}
         if not options.quick:
             name = experiment.data.split("_", maxsplit=1)[0]
-            (DOCS / f"daf-{name}.md").write_text(page(experiment, curves, costs, n_splits), encoding="utf-8")
+            (DOCS / f"daf-{name}.md").write_text(page(experiment, curves, costs, n_splits, options.threads), encoding="utf-8")
     write_results("daf_curves" if options.only is None else f"daf_curves-{options.only}", options, **content)
 
 
