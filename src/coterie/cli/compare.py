@@ -263,7 +263,7 @@ def show_summary(found: Comparison, voice: Output) -> None:
     table.add_column("notes", overflow="fold")
     for row in found.summary_rows():
         asked, selected = row["n_features"], row["n_selected"]
-        number = str(asked) if not row["n_ok"] or selected == asked else f"{selected:g} of {asked}"
+        number = str(asked) if not row["n_ok"] or selected == asked else f"{round(selected, 1):g} of {asked}"
         failed = row["n_folds"] - row["n_ok"]
         note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
         spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
