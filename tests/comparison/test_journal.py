@@ -1,7 +1,10 @@
 """A comparison that was ended goes on; one that has become another is refused."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -59,7 +62,8 @@ def test_methods_and_numbers_can_be_added(inline, tmp_path):
         ({"classifier": "knn"}, "other classifier"),
         ({"classifier": DecisionTreeClassifier()}, "other classifier"),
         ({"scoring": "balanced_accuracy"}, "other classifier, scoring"),
-        ({"standardize": True}, "scoring or standardize"),
+        ({"standardize": True}, "standardize or share_fits"),
+        ({"share_fits": False}, "standardize or share_fits"),
         ({"methods": {"gdm": selector_named("gdm", C=2.0)}}, "other parameters of 'gdm'"),
         ({"methods": {"gdm": selector_named("fisher")}}, "other parameters of 'gdm'"),
     ],
@@ -77,6 +81,18 @@ def test_the_same_comparison_in_other_words_is_not_refused(inline, tmp_path):
     first = run(tmp_path / "out")
     again = run(tmp_path / "out", {"gdm": selector_named("gdm", C=1.0), "fisher": "fisher"}, X=np.asfortranarray(X), n_jobs=1)
     assert again.table.equals(first.table)
+
+
+def test_digests_are_the_same_in_every_process():
+    code = (
+        "from sklearn.ensemble import RandomForestClassifier; from sklearn.feature_selection import RFE, SelectKBest, chi2; "
+        "from coterie.comparison.contenders import estimator_digest as d; "
+        "print(d(RFE(RandomForestClassifier(max_features='log2'), step=0.1)), d(SelectKBest(chi2)), d(SelectKBest()))"
+    )
+    seeds = [subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
+                            check=True).stdout for seed in ("1", "2")]  # fmt: skip
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds[0].split())) == 3
 
 
 def test_folders_that_are_none_of_ours(inline, tmp_path):

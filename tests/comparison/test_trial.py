@@ -220,6 +220,16 @@ def test_what_goes_wrong_is_a_row(inline, data):
     assert comparison.best() in ("Selector", "Warns")
 
 
+def test_a_warning_goes_to_the_rows_that_it_is_true_of(inline, data):
+    X, y = data
+    comparison = coterie.compare({"gdm": GroupDiscoveryClassifier(threshold=0.5)}, X, y, n_features=[2, 20, 30], cv=2)
+    few, many, most = (comparison.table[comparison.table.n_features == size] for size in (2, 20, 30))
+    assert set(few.message) == {""}
+    assert (many.n_selected < 20).all()
+    assert many.message.str.contains("Only").all()
+    assert most.message.str.contains("Only").all()
+
+
 def test_standardised_features_know_no_units(inline, data):
     X, y = data
     scaled = X * np.logspace(-3, 3, X.shape[1])

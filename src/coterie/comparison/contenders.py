@@ -44,10 +44,15 @@ class Contender(NamedTuple):
     @property
     def digest(self) -> str:
         """What tells it from a selector of other parameters."""
-        parameters = {name: value for name, value in self.selector.get_params(deep=True).items() if name != self.size}
-        plain = sorted((name, joblib.hash(value)) for name, value in parameters.items())
-        content = f"{type(self.selector).__module__}:{type(self.selector).__qualname__} {plain}"
-        return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
+        return estimator_digest(self.selector, without=self.size)
+
+
+def estimator_digest(estimator: Any, without: str | None = None) -> str:
+    """Digest of an estimator's class and parameters, the same in every process."""
+    parameters = {name: value for name, value in estimator.get_params(deep=True).items() if name != without}
+    plain = sorted((name, joblib.hash(value)) for name, value in parameters.items())
+    content = f"{type(estimator).__module__}:{type(estimator).__qualname__} {plain}"
+    return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
 
 def read_contenders(methods: Any, seed: int) -> list[Contender]:

@@ -23,7 +23,11 @@ except ImportError:  # Windows
 
 SETTINGS, ROWS = "settings.json", "rows.jsonl"
 _FORMAT, _VERSION = "coterie comparison", 1
-_WORDS = {"data": "data (X or y)", "folds": "folds (cv or random_state)", "judging": "classifier, scoring or standardize"}
+_WORDS = {
+    "data": "data (X or y)",
+    "folds": "folds (cv or random_state)",
+    "judging": "classifier, scoring, standardize or share_fits",
+}
 
 
 class Journal:

@@ -38,7 +38,7 @@ class Row(NamedTuple):
         return cls(method, n_features, fold, 0, math.nan, math.nan, math.nan, math.nan, status, message)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Result of :func:`coterie.compare`.
 
@@ -74,7 +74,7 @@ class Comparison:
     n_features_in: int
     interrupted: bool = False
     scoring: str = "accuracy"
-    _cache: dict[str, Any] = field(default_factory=dict, compare=False)
+    _cache: dict[str, Any] = field(default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:

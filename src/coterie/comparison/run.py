@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 
 from coterie._validation import class_codes, opened, read_folds, require_integer, require_real, source_of
 from coterie.amounts import read_size
-from coterie.comparison.contenders import Contender, read_contenders
+from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
 from coterie.comparison.journal import Journal
 from coterie.comparison.process import Limits
 from coterie.comparison.result import Comparison, Row
@@ -289,12 +289,7 @@ def _digests(store: Store, setting: Setting) -> dict[str, str]:
         "data": [store.shape, sorted((name, entry["dtype"], entry["crc32"]) for name, entry in arrays.items()),
                  setting.y.dtype.str, joblib.hash(setting.y.tolist())],
         "folds": [(joblib.hash(train), joblib.hash(test)) for train, test in setting.folds],
-        "judging": [type(setting.classifier).__qualname__, _parameters_digest(setting.classifier), str(setting.scoring),
-                    setting.standardize, setting.share_fits],
+        "judging": [estimator_digest(setting.classifier), joblib.hash(setting.scoring), setting.standardize,
+                    setting.share_fits],
     }  # fmt: skip
     return {name: hashlib.blake2b(repr(content).encode(), digest_size=12).hexdigest() for name, content in contents.items()}
-
-
-def _parameters_digest(estimator: Any) -> str:
-    parameters = sorted(estimator.get_params(deep=True).items())
-    return str(joblib.hash([(name, repr(value)) for name, value in parameters]))

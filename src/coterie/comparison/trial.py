@@ -78,14 +78,17 @@ class Trial:
         """One fit for all numbers of features."""
         by_ranking = self.contender.nested == "ranking"
         try:
-            model, seconds, note = self._fitted(X, y, min(sizes) if by_ranking else max(sizes))
+            fitted = min(sizes) if by_ranking else max(sizes)
+            model, seconds, note = self._fitted(X, y, fitted)
             order = np.argsort(model.ranking_, kind="stable") if by_ranking else np.asarray(model.support_features_)
         except BaseException as error:
             self._without_result(fold, sizes, error, report)
             return
         for size in sizes:
             try:
-                row, chosen = self._judged(order[:size], fold, size, seconds, note)
+                # A warning of the one fit (that there were not enough features, say) may not be true of the others.
+                its_own = size == fitted or len(order) < size
+                row, chosen = self._judged(order[:size], fold, size, seconds, note if its_own else "")
             except BaseException as error:
                 self._without_result(fold, [size], error, report)
             else:
