@@ -49,7 +49,7 @@ def misbehaved(tmp_path_factory):
         "exits": Exits(),
         "fisher": "fisher",
     }
-    limits = {"time_limit": 5.0, "memory_limit": "500MB"}
+    limits = {"time_limit": 15.0, "memory_limit": "500MB"}  # fresh memory takes seconds on a busy machine
     comparison = coterie.compare(methods, X, y, n_features=[2, 3], cv=SPLIT, n_jobs=2, results=folder / "out", **limits)
     return comparison, folder, methods, limits
 
@@ -70,7 +70,7 @@ def test_each_trouble_is_a_row(misbehaved):
         ("fisher", 2): "ok",
         ("fisher", 3): "ok",
     }
-    assert table.message["hangs", 3] == "over 5 s for a fold"
+    assert table.message["hangs", 3] == "over 15 s for a fold"
     assert "over the limit of 524 MB" in table.message["eats", 2]
     assert "SIGKILL" in table.message["killed", 2]
     assert table.message["exits", 2] == "its process ended with code 7: goodbye"
@@ -95,7 +95,7 @@ def test_what_is_done_is_not_done_again(misbehaved, monkeypatch):
 
 def test_a_new_process_takes_the_next_fold():
     folds = [(np.arange(30), np.arange(50, 80)), (np.arange(50), np.arange(50, 80))]
-    comparison = coterie.compare({"m": HangsOnFewSamples()}, X, y, n_features=2, cv=folds, time_limit=1.0)
+    comparison = coterie.compare({"m": HangsOnFewSamples()}, X, y, n_features=2, cv=folds, time_limit=5.0)
     assert comparison.table.status.tolist() == ["timed out", "ok"]
 
 
