@@ -7,31 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import _real
 import numpy as np
 import psutil
-from scipy import sparse
+from _real import DOCS
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from coterie.metrics import hamming_stability, tanimoto_stability, weighted_consistency
 
-DOCS = Path(__file__).parent.parent / "docs"
 FIGURES = DOCS / "figures"
 INFORMATIVE = np.array([28, 48, 64, 105, 128, 153, 241, 281, 318, 336, 338, 378, 433, 442, 451, 453, 455, 472, 475, 493])
 
 
 def load(name: str) -> tuple[Any, np.ndarray]:
-    """One of the real data sets, from $COTERIE_DATA or ../shared/data."""
-    candidates = [os.environ.get("COTERIE_DATA"), Path(__file__).resolve().parents[2] / "shared" / "data"]
-    folder = next((Path(c) for c in candidates if c and Path(c).is_dir()), None)
-    if folder is None:
-        raise SystemExit("The real data sets are neither in $COTERIE_DATA nor in ../shared/data.")
-    with np.load(folder / f"{name}.npz") as archive:
-        y = archive["y"]
-        if "X" in archive:
-            return archive["X"].astype(np.float64), y
-        parts = (archive["data"].astype(np.float64), archive["indices"], archive["indptr"])
-        return sparse.csr_array(parts, shape=tuple(archive["shape"])), y
+    """One of the real data sets, in double precision."""
+    X, y = _real.load(name)
+    return X.astype(np.float64), y
 
 
 class Split(NamedTuple):

@@ -7,13 +7,14 @@ does. Features are selected inside the folds. Writes docs/grm-tables.md and docs
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import _real
 import numpy as np
 from _common import RESULTS, read_arguments, warnings_counted, write_results
+from _real import DOCS
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -26,7 +27,6 @@ from coterie.filters.registry import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 from coterie.redundancy.estimator import AUTO_FACTOR
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
 N_FEATURES = 20
 # Candidates for each feature asked for; 1 is the score alone, None lets all features in.
 FACTORS = (1, 2, 3, 5, 10, 20, 50, None)
@@ -90,21 +90,12 @@ FILES = {"GLIOMA": "glioma", "COIL20": "coil20", "BINALPHA": "binaryalphadigs", 
 MEASURES = ("linear SVM", "kNN", "redundancy")
 
 
-def data_folder() -> Path:
-    """$COTERIE_DATA, then ../shared/data."""
-    candidates = [os.environ.get("COTERIE_DATA"), Path(__file__).resolve().parents[2] / "shared" / "data"]
-    for candidate in candidates:
-        if candidate and Path(candidate).is_dir():
-            return Path(candidate)
-    raise SystemExit("The real data sets are neither in $COTERIE_DATA nor in ../shared/data.")
-
-
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name == "Synthetic":
         data = make_block_gaussian(random_state=0)
         return data.X, data.y
-    with np.load(data_folder() / f"{FILES[name]}.npz") as data:
-        return data["X"].astype(np.float64), data["y"]
+    X, y = _real.load(FILES[name])
+    return X.astype(np.float64), y
 
 
 def scores_of(score: str, X: np.ndarray, y: np.ndarray, threads: int | None = None) -> np.ndarray:

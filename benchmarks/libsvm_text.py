@@ -69,7 +69,7 @@ def write_text(path: Path, lines: list[bytes], n_bytes: int, seed: int) -> None:
 
 def parse_only(path: Path) -> int:
     """Our parser as far as rows (CSR), which is what scikit-learn makes."""
-    return sum(len(block.columns) for block in LibsvmReader(path).blocks(1 << 24))  # type: ignore[union-attr]
+    return sum(len(block.columns) for block in LibsvmReader(path).blocks(1 << 24))  # type: ignore[union-attr]  # rows are what it reads
 
 
 def in_a_process(code: str) -> dict[str, Any]:

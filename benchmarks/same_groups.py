@@ -80,7 +80,7 @@ def main() -> None:
             converted = time.perf_counter() - began - read
             stored = open_features(folder / "store")
             for one in (data, stored):
-                one.source.feature_names = None  # type: ignore[misc]
+                one.source.feature_names = None  # type: ignore[misc]  # formats without names are to compare
             groups = [GroupDiscoveryClassifier(20 if options.quick else 100).fit(one).groups_ for one in (data, stored)]
             expected = expected or groups[0]
             rows.append(

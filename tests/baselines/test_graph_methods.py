@@ -70,7 +70,9 @@ def test_fused_groups_are_correlated_features(rng):
 
 
 def naive_objective(Z, t, w, pairs, alpha, fusion, tau):
-    J = lambda x: min(x, tau)  # noqa: E731
+    def J(x):
+        return min(x, tau)
+
     sizes = sum(J(abs(v)) for v in w)
     differences = sum(J(abs(abs(w[i]) - abs(w[j]))) for i, j in pairs)
     return np.sum((t - Z @ w) ** 2) / (2 * len(t)) + alpha * (sizes + fusion * differences)
