@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from coterie.discovery import master as master_module
 from coterie.discovery.block_problem import block_norm_sum, minimise_block_model
 from coterie.discovery.design import DenseDesign, SparseDesign
 from coterie.discovery.interior_point import interior_point
-from coterie.discovery.losses import SquaredHinge
+from coterie.discovery.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from coterie.discovery.master import Master
 from tests import naive
 
@@ -146,3 +147,87 @@ def test_block_model_with_an_ill_conditioned_hessian(rng):
             np.testing.assert_allclose(slope[a:b] + total * coef[a:b] / size, 0, atol=1e-7)
         else:
             assert np.linalg.norm(slope[a:b]) <= total + 1e-8
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_optimum_without_a_matrix_of_the_columns(monkeypatch, C, fit_intercept, is_sparse):
+    """As above by the solver for wide blocks: the same optimum, in every round."""
+    X, y, weight = problem(1, density=0.4 if is_sparse else 1.0)
+    narrow = solve(X, y, weight, C, fit_intercept, 3, is_sparse)
+    monkeypatch.setattr(master_module, "_WIDE", 0)
+    wide = solve(X, y, weight, C, fit_intercept, 3, is_sparse)
+    assert -wide[-1].bound == pytest.approx(with_cvxpy(X, y, weight, C, fit_intercept, 3), rel=1e-6, abs=1e-9)
+    for one, other in zip(narrow, wide, strict=True):
+        assert other.gap <= 1e-7
+        assert other.objective == pytest.approx(one.objective, rel=1e-7)
+        assert other.n_iter > 0
+    np.testing.assert_allclose(wide[-1].coef, narrow[-1].coef, atol=2e-3 * np.abs(narrow[-1].coef).max())
+
+
+@settings(max_examples=10)
+@given(
+    seed=st.integers(0, 10**6),
+    C=st.sampled_from([1e-3, 0.1, 1.0, 100.0]),
+    fit_intercept=st.booleans(),
+    is_sparse=st.booleans(),
+    size=st.integers(2, 6),
+    separable=st.booleans(),
+)
+def test_wide_certificate_recomputed_from_scratch(seed, C, fit_intercept, is_sparse, size, separable):
+    X, y, weight = problem(seed, n=20 if separable else 70, p=30 if separable else 9, density=0.4 if is_sparse else 1.0)
+    weight[5] = 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(master_module, "_WIDE", 0)
+        solution = solve(X, y, weight, C, fit_intercept, size, is_sparse)[-1]
+    p = X.shape[1]
+    blocks = [list(range(a, min(a + size, p))) for a in range(0, p, size)]
+    alpha = solution.residual[:, 0] * y
+    assert (alpha >= 0).all()
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-9)
+    if fit_intercept:
+        assert solution.residual.sum() == pytest.approx(0.0, abs=1e-9)
+    primal = naive.primal(X, y, solution.coef[:, 0], blocks, C, weight, fit_intercept)
+    dual = naive.dual(X, solution.residual[:, 0], blocks, C, weight)
+    assert solution.objective == pytest.approx(dual, rel=1e-8)
+    assert -solution.bound == pytest.approx(primal, rel=1e-7, abs=1e-12)
+    assert -1e-9 <= (dual + primal) / abs(dual) <= 1e-5
+
+
+@pytest.mark.parametrize("name", ["several classes", "regression"])
+def test_other_losses_without_a_matrix_of_the_columns(monkeypatch, rng, name):
+    X = rng.standard_normal((60, 12))
+    target = X[:, 0] - X[:, 5] + 0.3 * rng.standard_normal(60)
+    weight = rng.random(60) + 0.5
+    if name == "regression":
+        loss = SquaredLoss(target, weight, 0.5, True)
+    else:
+        loss = OneVsRestHinge(np.digitize(target, [-0.5, 0.5]), 3, weight, 0.5, True)
+    objectives = []
+    for wide in (10**6, 0):
+        monkeypatch.setattr(master_module, "_WIDE", wide)
+        master = Master(loss, DenseDesign(60))
+        for first in range(0, 12, 4):
+            columns = X[:, first : first + 4]
+            master.add_block(columns, columns.mean(axis=0), np.ones(4))
+            solution = master.solve()
+            assert solution.gap <= 1e-8
+            objectives.append(solution.objective)
+    assert objectives[3:] == pytest.approx(objectives[:3], rel=1e-7)
+
+
+def test_wide_blocks_need_no_matrix(monkeypatch):
+    """Thousands of columns in two rounds: only products with them."""
+    X = sparse.random_array((3000, 8000), density=0.002, format="csc", rng=np.random.default_rng(0))
+    y = np.where(X[:, :50].sum(axis=1) > 0.05, 1.0, -1.0)
+
+    def forbidden(*args):
+        raise AssertionError("a matrix of all columns was made")
+
+    for method in ("gram", "sample_products"):
+        monkeypatch.setattr(SparseDesign, method, forbidden)
+    master = Master(SquaredHinge(y, np.ones(3000), 1.0, True), SparseDesign(3000))
+    for half in (X[:, :4000], X[:, 4000:]):
+        master.add_block(half, np.zeros(4000), np.ones(4000))
+        assert master.solve().gap <= 1e-7

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie.data import as_source
+from coterie.discovery import oracle as oracle_module
 from coterie.discovery.oracle import Affiliations, Oracle
 from coterie.discovery.pearson import PearsonCorrelation
 from coterie.discovery.ranking import Ranking, Reach, by_content
@@ -208,6 +209,23 @@ def test_order_by_content_does_not_depend_on_position(rng):
     names = ["f", "e", "d", "c", "b", "a"]
     ranked = by_content(np.arange(6), as_source(X, names)).tolist()
     assert ranked.index(4) < ranked.index(1)  # "b" before "e"
+
+
+@pytest.mark.parametrize("affiliates", ["complete", "ranked"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_blocks_do_not_depend_on_how_many_features_are_looked_at_together(rng, monkeypatch, is_sparse, affiliates):
+    X, y = sparse_counts(rng, n_samples=80, n_features=60) if is_sparse else grouped_matrix(rng, n_features=60)
+    residuals = [residual_for(y, rng) for _ in range(3)]
+    results = []
+    for most in (2048, 5, 1):
+        monkeypatch.setattr(oracle_module, "_MOST_AT_ONCE", most)
+        oracle = make_oracle(sparse.csc_array(X) if is_sparse else X, threshold=0.5, affiliates=affiliates)
+        for residual in residuals:
+            oracle.adopt(oracle.find_block(residual, 6))
+        results.append((oracle.supports.tolist(), as_dict(oracle.supports.tolist(), oracle.collect())))
+    assert len(results[0][0]) > 6
+    assert any(results[0][1].values())
+    assert results[0] == results[1] == results[2]
 
 
 def test_merging_keeps_the_closest_and_the_earlier_of_equals():

@@ -160,6 +160,18 @@ def test_one_class_on_groups(rng):
     np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - 1.0)
 
 
+def test_a_penalty_so_large_that_its_matrix_has_no_cholesky_factor(rng):
+    """I + CX'X is CX'X to rounding, and X has columns without a difference: a warning, not a crash."""
+    X = 1e4 * np.repeat(np.abs(rng.standard_normal((60, 10))), 3, axis=1)
+    loss = UnitHinge(np.ones(60), np.ones(60), 1e12, False)
+    design = DenseDesign(60)
+    design.append(X, np.zeros(30), np.ones(30))
+    assert ridge._solve_directly(loss, design, loss.evaluate(np.zeros((60, 1))), np.ones((30, 1))) is None
+    with pytest.warns(ConvergenceWarning, match="Scale the features"):
+        model = GroupDiscoveryOneClass(5, C=1e12, predict_with="groups").fit(X)
+    assert np.isfinite(model.coef_).all()
+
+
 def test_prediction_that_falls_short_of_the_tolerance_says_so(rng, monkeypatch):
     X, y = grouped_matrix(rng)
     monkeypatch.setattr(ridge, "_MAX_STEPS", 1)

@@ -14,6 +14,8 @@ import itertools
 import numpy as np
 from scipy import linalg
 
+from coterie.discovery.design import AnyDesign
+from coterie.discovery.losses import Loss, LossState
 from coterie.kernels.blocks import block_descent
 
 _TOLERANCE = 1e-13
@@ -23,6 +25,22 @@ def block_norm_sum(coef: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
     """Sum and maximum of the Frobenius norms of the blocks of rows."""
     norms = _block_norms(coef, blocks)
     return float(norms.sum()), float(norms.max(initial=0.0))
+
+
+def loss_hessian(loss: Loss, design: AnyDesign, state: LossState) -> np.ndarray:
+    """Hessian of the loss in the weights, of shape (n_outputs, p, p), eliminated offsets projected out."""
+    p = design.n_features
+    hessian = np.empty((loss.n_outputs, p, p))
+    for c in range(loss.n_outputs):
+        weight = state.curvature[:, c]
+        strata = np.zeros((len(weight), loss.n_strata))
+        for e in range(loss.n_strata):
+            strata[:, e] = np.where(loss.strata[:, c] == e, weight * loss.signs[:, c], 0.0)
+        mixed = design.scores(strata)
+        total = np.abs(strata).sum(axis=0)
+        mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
+        hessian[c] = design.gram(weight) - mixed @ mixed.T
+    return hessian
 
 
 def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.ndarray, blocks: np.ndarray) -> np.ndarray:

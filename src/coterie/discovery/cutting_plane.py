@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie.discovery.block_problem import block_norm_sum
-from coterie.discovery.master import Master, MasterSolution
+from coterie.discovery.master import Master
 from coterie.discovery.oracle import Block, Oracle
+from coterie.discovery.solution import Solution
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class CuttingPlane:
 
     Attributes
     ----------
-    solution : MasterSolution
+    solution : Solution
         The last solution.
     history : list of Round
         All rounds.
@@ -113,7 +114,7 @@ class CuttingPlane:
         self.master = master
         self.rule = rule
         self.on_round = on_round
-        self.solution: MasterSolution = master.start
+        self.solution: Solution = master.start
         self.history: list[Round] = []
         self.converged_at: int | None = None
         self.exhausted = False

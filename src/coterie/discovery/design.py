@@ -42,9 +42,9 @@ class DenseDesign:
         rows = self._array[active] * np.sqrt(weight[active])[:, None]
         return rows.T @ rows
 
-    def sample_products(self) -> np.ndarray:
-        """``X X'``."""
-        return self._array @ self._array.T
+    def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
+        """``X diag(weight) X'``."""
+        return (self._array if weight is None else self._array * weight) @ self._array.T
 
 
 class SparseDesign:
@@ -82,9 +82,40 @@ class SparseDesign:
         kernels.csr_gram(self._rows.indptr, self._rows.indices, self._rows.data, weight, out)
         return out
 
+    def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
+        """``X diag(weight) X'``."""
+        left = self._rows if weight is None else self._rows * weight
+        return np.asarray((left @ self._rows.T).toarray())
+
+
+class ScaledDesign:
+    """A design whose columns are multiplied by factors, without a copy of them."""
+
+    def __init__(self, design: DenseDesign | SparseDesign, factor: np.ndarray) -> None:
+        self._design = design
+        self._factor = factor  # (n_features, 1)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self._design.n_features
+
+    def output(self, coef: np.ndarray) -> np.ndarray:
+        """``X coef``."""
+        return self._design.output(self._factor * coef)
+
+    def scores(self, residual: np.ndarray) -> np.ndarray:
+        """``X' residual``."""
+        return self._factor * self._design.scores(residual)
+
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        """``X' diag(weight) X`` for non-negative weights."""
+        return self._factor * self._design.gram(weight) * self._factor.T
+
     def sample_products(self) -> np.ndarray:
         """``X X'``."""
-        return np.asarray((self._rows @ self._rows.T).toarray())
+        return self._design.sample_products(self._factor[:, 0] ** 2)
 
 
 Design = DenseDesign | SparseDesign
+AnyDesign = Design | ScaledDesign

@@ -150,7 +150,12 @@ class SquaredHinge:
         slack = np.maximum(offsets[0][stratum] - margin, 0.0)
         alpha = self.C * self.weight * slack
         # Rounding in the offsets is multiplied by C; the sums must be right for the dual bound to hold.
-        rescale = self.mass[0] / np.bincount(stratum, weights=alpha, minlength=self.n_strata)
+        sums = np.bincount(stratum, weights=alpha, minlength=self.n_strata)
+        for which in np.flatnonzero(sums == 0.0).tolist():  # the slack is smaller than the last digit of the margin
+            own = (stratum == which) & (self.weight > 0.0)
+            alpha[own & (margin == margin[own].min())] = 1.0
+            sums[which] = alpha[stratum == which].sum()
+        rescale = self.mass[0] / sums
         feasible = alpha * rescale[stratum]
         gamma = offsets.mean()
         return LossState(
@@ -331,3 +336,14 @@ def plain_losses(loss: Loss) -> list[Loss]:
     """
     plain: Callable[[], list[Loss]] | None = getattr(loss, "plain", None)
     return [loss] if plain is None else plain()
+
+
+def feasible_residual(loss: SimplexLoss, residual: np.ndarray) -> np.ndarray:
+    """A residual with small errors in its sums, scaled to the mass of each stratum."""
+    result = residual.copy()
+    for c in range(loss.n_outputs):
+        stratum = loss.strata[:, c]
+        sums = np.bincount(stratum, weights=np.abs(residual[:, c]), minlength=loss.n_strata)
+        factor = np.divide(loss.mass[c], sums, out=np.zeros(loss.n_strata), where=sums > 0.0)
+        result[:, c] *= factor[stratum]
+    return result

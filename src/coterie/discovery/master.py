@@ -12,58 +12,33 @@ loss), so each step minimises :math:`R` plus the exact local model, a problem in
 there are support features; a line search on :math:`P` makes it global, and the active set of the
 optimum is reached after a few steps, where the model is exact. Where the classes are separable the
 active set is smaller than the number of weights and that does not hold: then an interior-point
-method on the dual comes first (:mod:`coterie.discovery.interior_point`).
+method on the dual comes first (:mod:`coterie.discovery.interior_point`). Many columns get a solver that needs no
+matrix of them (:mod:`coterie.discovery.wide_master`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from coterie.data.source import Columns
-from coterie.discovery.block_problem import block_norm_sum, minimise_block_model
+from coterie.discovery.block_problem import block_norm_sum, loss_hessian, minimise_block_model
 from coterie.discovery.design import Design
 from coterie.discovery.interior_point import interior_point
-from coterie.discovery.losses import Loss, LossState, SimplexLoss
+from coterie.discovery.losses import Loss, LossState, SimplexLoss, feasible_residual, plain_losses
+from coterie.discovery.solution import Solution
+from coterie.discovery.wide_master import wide_master
 
 # Relative gap under which a step without progress is a sign of rounding, not of a hard problem.
 _NEAR = 1e-7
 # Newton steps before the problem is taken for a separable one; steps that polish its solution.
 _NEWTON_STEPS = 15
 _POLISH_STEPS = 6
-
-
-@dataclass(frozen=True)
-class MasterSolution:
-    """What a master problem hands back.
-
-    Attributes
-    ----------
-    objective : float
-        The dual objective :math:`D`, an upper bound of the optimum :math:`\\theta`.
-    bound : float
-        :math:`-P`, a lower bound of it.
-    gap : float
-        ``(objective - bound) / scale`` with the scale the larger of their absolute values.
-    n_iter : int
-        Newton steps.
-    coef : ndarray of shape (n_selected, n_outputs)
-        Weights of the design's columns, block after block.
-    residual : ndarray of shape (n_samples, n_outputs)
-        The dual solution :math:`\\tilde\\alpha`: it makes the next round's scores.
-    state : LossState
-        The loss at the weights: intercept, margin.
-    """
-
-    objective: float
-    bound: float
-    gap: float
-    n_iter: int
-    coef: np.ndarray
-    residual: np.ndarray
-    state: LossState
+# Columns of a first block, and of several blocks, from which on no matrix of all of them is made. With several blocks
+# a matrix is faster while there is room for it, unless the columns are well-conditioned.
+_WIDE_FIRST = 300
+_WIDE = 6000
 
 
 class Master:
@@ -90,10 +65,10 @@ class Master:
         self._state = loss.evaluate(np.zeros((len(loss.strata), loss.n_outputs)))
 
     @property
-    def start(self) -> MasterSolution:
+    def start(self) -> Solution:
         """The solution without any feature: its residual starts the first round."""
         state = self._state
-        return MasterSolution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state)
+        return Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state)
 
     def add_block(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
         """Add a block of columns, with weight zero."""
@@ -102,8 +77,29 @@ class Master:
         n_new = self.design.n_features - len(self._coef)
         self._coef = np.vstack([self._coef, np.zeros((n_new, self.loss.n_outputs))])
 
-    def solve(self) -> MasterSolution:
+    def solve(self) -> Solution:
         """Solve to the precision, or as far as floating point allows."""
+        best = self._solve_wide() if self._is_wide() else self._solve_narrow()
+        self._coef, self._state = best.coef, best.state
+        return best
+
+    def _is_wide(self) -> bool:
+        limit = _WIDE_FIRST if len(self.blocks) == 2 else _WIDE
+        return self.design.n_features > min(limit, _WIDE) and len(plain_losses(self.loss)) == self.loss.n_outputs
+
+    def _solve_wide(self) -> Solution:
+        """Solve without a matrix of the columns."""
+        coef, residual, n_iter = wide_master(self.design, self.loss, self.blocks, self._coef)
+        state = self.loss.evaluate(self.design.output(coef), self._state)
+        solution = self._certify(coef, state, state.residual, n_iter=n_iter)
+        if hasattr(self.loss, "mass"):
+            # The residual computed anew carries rounding errors times C; that of the solver may miss the masses by a little.
+            kept = feasible_residual(cast(SimplexLoss, self.loss), residual)
+            solution = min(solution, self._certify(coef, state, kept, n_iter=n_iter), key=lambda solution: solution.gap)
+        return solution
+
+    def _solve_narrow(self) -> Solution:
+        """Solve with matrices of the columns."""
         best = None
         if not self._separable:
             best = self._newton(self._coef, _NEWTON_STEPS)
@@ -114,14 +110,13 @@ class Master:
             polished = self._newton(coef, _POLISH_STEPS)
             best = min([inner, polished, *([best] if best else [])], key=lambda solution: solution.gap)
         assert best is not None
-        self._coef, self._state = best.coef, best.state
         return best
 
-    def _newton(self, coef: np.ndarray, max_steps: int) -> MasterSolution:
+    def _newton(self, coef: np.ndarray, max_steps: int) -> Solution:
         """Proximal Newton steps from the given weights; the best solution met."""
         outputs = self.design.output(coef)
         state = self.loss.evaluate(outputs, self._state)
-        best: MasterSolution | None = None
+        best: Solution | None = None
         stalled = 0
         for iteration in range(max_steps + 1):
             gradient = -self.design.scores(state.residual)
@@ -147,7 +142,7 @@ class Master:
         residual: np.ndarray,
         scores: np.ndarray | None = None,
         n_iter: int = 0,
-    ) -> MasterSolution:
+    ) -> Solution:
         """Primal and dual objective of a pair of weights and feasible residuals."""
         if scores is None:
             scores = self.design.scores(residual)
@@ -157,7 +152,7 @@ class Master:
         gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
         if not np.isfinite(gap):
             gap = np.inf
-        return MasterSolution(dual, -primal, max(gap, 0.0), n_iter, coef, residual, state)
+        return Solution(dual, -primal, max(gap, 0.0), n_iter, coef, residual, state)
 
     def _line_search(
         self,
@@ -183,19 +178,3 @@ class Master:
                 return trial, trial_outputs, trial_state
             step *= 0.5
         return None
-
-
-def loss_hessian(loss: Loss, design: Design, state: LossState) -> np.ndarray:
-    """Hessian of the loss in the weights, of shape (n_outputs, p, p), eliminated offsets projected out."""
-    p = design.n_features
-    hessian = np.empty((loss.n_outputs, p, p))
-    for c in range(loss.n_outputs):
-        weight = state.curvature[:, c]
-        strata = np.zeros((len(weight), loss.n_strata))
-        for e in range(loss.n_strata):
-            strata[:, e] = np.where(loss.strata[:, c] == e, weight * loss.signs[:, c], 0.0)
-        mixed = design.scores(strata)
-        total = np.abs(strata).sum(axis=0)
-        mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
-        hessian[c] = design.gram(weight) - mixed @ mixed.T
-    return hessian

@@ -20,6 +20,9 @@ from coterie.discovery.correlation import Correlation
 from coterie.discovery.pearson import ROUNDING
 from coterie.discovery.ranking import TIE, Ranking, Reach, in_order, residual_norm
 
+# Features whose correlations are held as a matrix at once.
+_MOST_AT_ONCE = 2048
+
 
 class CandidateGroup(NamedTuple):
     """What a ``representative`` callable sees: a would-be group, its strongest feature first.
@@ -244,28 +247,31 @@ class Oracle:
         scores: list[float] = []
         met: list[Affiliations] = []
         n_old = len(self.supports)
-        for chunk, strength in ranking.descend(self._free, 2 * n_new + 8):
+        for chunk, strength in ranking.descend(self._free, min(2 * n_new + 8, _MOST_AT_ONCE)):
             best = _Matches(len(chunk), self.threshold)
-            known = np.array([*self.supports, *chosen], dtype=np.int64)
-            for support, column in enumerate(self.correlation.between(chunk, known).T):
-                best.update(np.arange(len(chunk)), column, support)
+            self._match(best, chunk, np.array([*self.supports, *chosen], dtype=np.int64))
             unmatched = np.flatnonzero(~best.matched)
-            matrix = self.correlation.within(chunk[unmatched])
+            # Features that have a group already may be closer to a new one; in complete mode the end of the search sees to it.
+            rows = unmatched if self.complete else np.arange(len(chunk))
+            matrix = (
+                self.correlation.within(chunk[rows]) if self.complete else self.correlation.between(chunk, chunk[unmatched])
+            )
             last = len(chunk)
-            for row, position in enumerate(unmatched.tolist()):
+            for column, position in enumerate(unmatched.tolist()):
                 if best.matched[position]:
                     continue
                 feature = self._represent(int(chunk[position]), ranking, chosen)
                 chosen.append(feature)
-                if self.complete and feature == chunk[position]:
+                if feature == chunk[position]:
                     scores.append(float(strength[position]))
-                    best.update(unmatched[row:], matrix[row:, row], n_old + len(chosen) - 1)
+                    first = column if self.complete else position
+                    best.update(rows[first:], matrix[first:, column], n_old + len(chosen) - 1)
                 else:
                     scores.append(float(ranking.strengths(np.array([feature]))[0]))
-                    # Features that have a group already may be closer to this one.
                     rest = np.arange(position, len(chunk))
-                    column = self.correlation.between(chunk[rest], np.array([feature]))[:, 0]
-                    best.update(rest, column, n_old + len(chosen) - 1)
+                    best.update(
+                        rest, self.correlation.between(chunk[rest], np.array([feature]))[:, 0], n_old + len(chosen) - 1
+                    )
                 if len(chosen) == n_new:
                     last = position + 1
                     break
@@ -273,6 +279,13 @@ class Oracle:
             if len(chosen) == n_new:
                 break
         return np.array(chosen, dtype=np.int64), np.array(scores), tuple(met)
+
+    def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray) -> None:
+        """Enter the correlations of a chunk with known support features, in their order."""
+        for first in range(0, len(known), _MOST_AT_ONCE):
+            matrix = self.correlation.between(chunk, known[first : first + _MOST_AT_ONCE])
+            for support in np.flatnonzero(best.reaches(matrix).any(axis=0)).tolist():
+                best.update(np.arange(len(chunk)), matrix[:, support], first + support)
 
     def _represent(self, feature: int, ranking: Ranking, chosen: list[int]) -> int:
         """The member that stands for the group of a feature; never one that another group claims."""
@@ -322,8 +335,11 @@ class _Matches:
     def matched(self) -> np.ndarray:
         return self.support >= 0
 
+    def reaches(self, value: np.ndarray) -> np.ndarray:
+        return np.abs(value) >= self.limit
+
     def update(self, where: np.ndarray, value: np.ndarray, support: int) -> None:
-        better = (np.abs(value) >= self.limit) & (np.abs(value) > np.abs(self.value[where]) + ROUNDING)
+        better = self.reaches(value) & (np.abs(value) > np.abs(self.value[where]) + ROUNDING)
         self.value[where[better]] = value[better]
         self.support[where[better]] = support
 

@@ -20,9 +20,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from coterie.discovery.design import DenseDesign, Design
+from coterie.discovery.block_problem import loss_hessian
+from coterie.discovery.design import AnyDesign, DenseDesign
 from coterie.discovery.losses import Loss, LossState
-from coterie.discovery.master import MasterSolution, loss_hessian
+from coterie.discovery.solution import Solution
 
 # Unknowns up to which Newton's equations are solved by factorisation.
 _MAX_DIRECT = 2000
@@ -34,19 +35,21 @@ _ROUGH = 1e-2
 _FLAT = 1e-3
 
 
-def fit_ridge(loss: Loss, design: Design, *, precision: float = 1e-10) -> MasterSolution:
+def fit_ridge(loss: Loss, design: AnyDesign, *, precision: float = 1e-10, start: np.ndarray | None = None) -> Solution:
     """Weights of all columns of the design for a loss of one output.
 
-    Stops at a relative gap of ``precision``, or where floating point ends the progress.
+    Stops at a relative gap of ``precision``, or where floating point ends the progress. ``start`` holds weights near
+    the optimum, where they are known.
     """
     n_samples = len(loss.strata)
     reduced = design
     if n_samples < design.n_features and n_samples <= _MAX_DIRECT:
-        reduced = _same_products(design, n_samples)
-    coef = np.zeros((reduced.n_features, 1))
-    for easier in _stages(loss, reduced):
-        coef = _newton(easier, reduced, coef, _ROUGH).coef
-    solution = _newton(loss, reduced, coef, precision)
+        reduced, start = _same_products(design, n_samples), None
+    if start is None:
+        start = np.zeros((reduced.n_features, 1))
+        for easier in _stages(loss, reduced):
+            start = _newton(easier, reduced, start, _ROUGH).coef
+    solution = _newton(loss, reduced, start, precision)
     if reduced is design:
         return solution
     coef = design.scores(solution.residual)
@@ -56,7 +59,7 @@ def fit_ridge(loss: Loss, design: Design, *, precision: float = 1e-10) -> Master
     return _certify(coef, state, coef, solution.n_iter)
 
 
-def _stages(loss: Loss, design: Design) -> list[Loss]:
+def _stages(loss: Loss, design: AnyDesign) -> list[Loss]:
     """The same loss with smaller values of C, rising, to be solved first.
 
     With a large C (or large features) the loss is nearly a constraint and Newton's method wanders between active sets;
@@ -71,7 +74,7 @@ def _stages(loss: Loss, design: Design) -> list[Loss]:
     return [scaled(10.0**-k) for k in range(n, 0, -1)]
 
 
-def _same_products(design: Design, n_samples: int) -> DenseDesign:
+def _same_products(design: AnyDesign, n_samples: int) -> DenseDesign:
     """A square design L with ``LL' = XX'``."""
     values, vectors = linalg.eigh(design.sample_products())
     result = DenseDesign(n_samples)
@@ -80,10 +83,10 @@ def _same_products(design: Design, n_samples: int) -> DenseDesign:
     return result
 
 
-def _newton(loss: Loss, design: Design, coef: np.ndarray, precision: float) -> MasterSolution:
+def _newton(loss: Loss, design: AnyDesign, coef: np.ndarray, precision: float) -> Solution:
     outputs = design.output(coef)
     state = loss.evaluate(outputs)
-    best: MasterSolution | None = None
+    best: Solution | None = None
     for iteration in range(_MAX_STEPS + 1):
         scores = design.scores(state.residual)
         current = _certify(coef, state, scores, iteration)
@@ -92,9 +95,8 @@ def _newton(loss: Loss, design: Design, coef: np.ndarray, precision: float) -> M
         if current.gap <= precision or iteration == _MAX_STEPS:
             break
         gradient = coef - scores
-        if design.n_features <= _MAX_DIRECT:
-            direction = _solve_directly(loss, design, state, gradient)
-        else:
+        direction = _solve_directly(loss, design, state, gradient) if design.n_features <= _MAX_DIRECT else None
+        if direction is None:
             direction = _solve_by_products(loss, design, state, gradient, tolerance=0.1 * min(0.1, np.sqrt(current.gap)))
         along = design.output(direction)
         step = _line_search(loss, state, coef, outputs, direction, along)
@@ -106,22 +108,27 @@ def _newton(loss: Loss, design: Design, coef: np.ndarray, precision: float) -> M
     return best
 
 
-def _certify(coef: np.ndarray, state: LossState, scores: np.ndarray, n_iter: int) -> MasterSolution:
+def _certify(coef: np.ndarray, state: LossState, scores: np.ndarray, n_iter: int) -> Solution:
     primal = 0.5 * float((coef * coef).sum()) + state.value
     dual = 0.5 * float((scores * scores).sum()) + state.conjugate
     gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
-    return MasterSolution(dual, -primal, max(gap, 0.0), n_iter, coef, state.residual, state)
+    return Solution(dual, -primal, max(gap, 0.0), n_iter, coef, state.residual, state)
 
 
-def _solve_directly(loss: Loss, design: Design, state: LossState, gradient: np.ndarray) -> np.ndarray:
-    """Newton's direction by factorisation of ``I + X'HX``."""
+def _solve_directly(loss: Loss, design: AnyDesign, state: LossState, gradient: np.ndarray) -> np.ndarray | None:
+    """Newton's direction by factorisation of ``I + X'HX``; None where the second part is so large that the first is lost."""
     system = loss_hessian(loss, design, state)[0]
     system[np.diag_indices_from(system)] += 1.0
-    factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
+    try:
+        factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
     return np.asarray(linalg.cho_solve(factor, -gradient, check_finite=False))
 
 
-def _solve_by_products(loss: Loss, design: Design, state: LossState, gradient: np.ndarray, *, tolerance: float) -> np.ndarray:
+def _solve_by_products(
+    loss: Loss, design: AnyDesign, state: LossState, gradient: np.ndarray, *, tolerance: float
+) -> np.ndarray:
     """Newton's direction by conjugate gradients; the closer to the optimum, the more exact."""
     direction = np.zeros_like(gradient)
     rest = -gradient
