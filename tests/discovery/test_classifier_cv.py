@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, make_scorer
-from sklearn.model_selection import PredefinedSplit, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
@@ -127,3 +127,9 @@ def test_bad_parameters(rng, parameters, message):
     with pytest.raises((ValueError, AttributeError), match=message):
         model.fit(X, y)
     assert not hasattr(model, "groups_")
+
+
+def test_a_fold_without_a_class_is_an_error(rng):
+    X, y = rng.standard_normal((30, 5)), np.repeat([0, 1, 2], 10)
+    with pytest.raises(ValueError, match="fold 1 of cv has no samples of class"):
+        GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=KFold(3)).fit(X, y)

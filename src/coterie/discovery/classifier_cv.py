@@ -204,6 +204,7 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
             The fitted estimator.
         """
         self._check_parameters()
+        require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
         require_integer("max_features_to_select", self.max_features_to_select, minimum=1)
         source, y, weight, classes, codes = self._read(X, y, sample_weight)
         most = min(int(self.max_features_to_select), source.shape[1])
@@ -213,6 +214,7 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         for number, (train, held_out) in enumerate(folds, start=1):
             fold_weight = np.zeros(len(y))
             fold_weight[train] = 1.0 if weight is None else weight[train]
+            self._require_all_classes(classes, codes, fold_weight, number)
             loop, fixed = self._loop(source, self._loss(classes, codes, fold_weight), fold_weight, y, most)
             paths.append(self._scored_path(loop, fixed, partial(score, held_out=held_out), f"fold {number} of {len(folds)}"))
         results = merge_paths(paths)
@@ -229,6 +231,15 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
             n_features_=int(results["n_features"][best]),
         )
         return self
+
+    @staticmethod
+    def _require_all_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray, fold: int) -> None:
+        absent = classes[np.bincount(codes, weights=weight, minlength=len(classes)) == 0.0]
+        if len(absent):
+            raise ValueError(
+                f"The training part of fold {fold} of cv has no samples of class {absent.tolist()[0]!r}. "
+                "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
+            )
 
     def _scored_path(
         self, loop: CuttingPlane, fixed: np.ndarray, score: Callable[[CuttingPlane, LinearModel], float], title: str

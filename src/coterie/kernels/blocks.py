@@ -17,6 +17,7 @@ def hinge_offset(margin, weight, stratum, which, target, guess):
     """
     offset = guess
     n_active = -1
+    from_far_right = offset == np.inf
     for _ in range(200):
         total = 0.0
         moment = 0.0
@@ -26,9 +27,12 @@ def hinge_offset(margin, weight, stratum, which, target, guess):
                 total += weight[i]
                 moment += weight[i] * margin[i]
                 count += 1
-        if count == 0:  # left of every margin: start again from the far right
-            offset = np.inf
+        if count == 0:
+            if from_far_right:  # the target is less than the last digit of the smallest margin
+                break
+            offset = np.inf  # left of every margin: start again from the far right
             n_active = -1
+            from_far_right = True
             continue
         updated = (target + moment) / total
         if count == n_active and updated >= offset:
