@@ -206,15 +206,24 @@ class Tuned:
     n_fits: int
 
 
-def tune(fit: Callable[..., Any], X: Any, y: np.ndarray, n_features: int, start: float, max_fits: int = 16) -> Tuned:
+def tune(
+    fit: Callable[..., Any],
+    X: Any,
+    y: np.ndarray,
+    n_features: int,
+    start: float,
+    max_fits: int = 16,
+    max_seconds: float = np.inf,
+) -> Tuned:
     """Choose C by bisection on log C so that ``fit(X, y, C)`` selects about ``n_features``.
 
     From ``start`` the search doubles or halves C until the wanted number lies between two fits. Starting low is cheap:
-    models with few features are fitted fast. It ends within 2 % of the number, or when C hardly moves.
+    models with few features are fitted fast. It ends within 2 % of the number, or when C hardly moves; no fit
+    begins after ``max_seconds``.
     """
     low = high = best = None
-    C, n_fits = start, 0
-    while n_fits < max_fits:
+    C, n_fits, began = start, 0, time.perf_counter()
+    while n_fits < max_fits and (not n_fits or time.perf_counter() - began < max_seconds):
         with warnings_counted():
             timing = measure(partial(fit, X, y, C), 1)
         n_fits += 1

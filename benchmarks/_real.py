@@ -24,7 +24,13 @@ def data_folder() -> Path:
 
 
 def load(name: str, label: str = "y") -> tuple[Any, np.ndarray]:
-    """Features (an array, or CSR) and labels of one of the .npz files."""
+    """Features (an array, or CSR) and labels of one of the .npz files, or of the .h5ad file of that name."""
+    annotated = data_folder() / f"{name}.h5ad"
+    if annotated.exists():
+        import anndata
+
+        data = anndata.read_h5ad(annotated)
+        return np.asarray(data.X), data.obs[label].to_numpy(dtype=str)
     with np.load(data_folder() / f"{name}.npz") as file:
         if "X" in file:
             return file["X"], file[label]

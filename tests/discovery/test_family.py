@@ -132,17 +132,19 @@ def test_several_classes_are_optimal_and_certified(rng, fit_intercept, is_sparse
     Z, blocks = X[:, model.support_features_], blocks_of(model)
     W, gamma, b = cp.Variable((8, 3)), cp.Variable(3), cp.Variable(3)
     signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    importance = np.sqrt(3 * np.bincount(y) / len(y))
+    assert np.ptp(importance) > 0.01
     loss = 0
     for c in range(3):
         output = Z @ W[:, c] + (b[c] if fit_intercept else 0)
-        loss += cp.sum_squares(cp.pos(gamma[c] - cp.multiply(signs[:, c], output))) - gamma[c]
+        loss += cp.sum_squares(cp.pos(gamma[c] - cp.multiply(signs[:, c], output))) - importance[c] * gamma[c]
     norms = sum(cp.norm(W[block], "fro") for block in blocks)
     task = cp.Problem(cp.Minimize(0.5 * cp.square(norms) + loss))
     task.solve(solver=cp.CLARABEL)
     assert model.objective_ == pytest.approx(-task.value, rel=1e-5)
     alpha = model.dual_coef_.T * signs
     assert (alpha >= 0).all()
-    np.testing.assert_allclose(alpha.sum(axis=0), 1.0)
+    np.testing.assert_allclose(alpha.sum(axis=0), importance)
     np.testing.assert_allclose(model.decision_function(make(X)), X @ model.coef_.T + model.intercept_, atol=1e-9)
     np.testing.assert_array_equal(model.predict(make(X)), np.argmax(model.decision_function(X), axis=1))
 
@@ -156,7 +158,8 @@ def test_scores_of_several_classes_are_norms_over_classes(rng):
     model = GroupDiscoveryClassifier(1, correlation=None).fit(X, y)
     assert model.support_features_[0] == np.argmax(scores)
     assert model.history_[0].scores[0] == pytest.approx(scores.max())
-    parts = [SquaredHinge(np.where(y == c, 1.0, -1.0), np.ones(len(y)), 1.0, True) for c in range(4)]
+    importance = np.sqrt(4 * np.bincount(y) / len(y))
+    parts = [SquaredHinge(np.where(y == c, 1.0, -1.0), np.ones(len(y)), 1.0, True, importance=importance[c]) for c in range(4)]
     z = rng.standard_normal((len(y), 4))
     whole = loss.evaluate(z, loss.evaluate(0 * z))
     assert whole.value == pytest.approx(sum(p.evaluate(z[:, [c]]).value for c, p in enumerate(parts)))
@@ -181,6 +184,20 @@ def test_separable_data_of_several_classes():
     model = GroupDiscoveryClassifier(30, C=1000.0).fit(X, y)
     assert max(r.gap for r in model.history_) <= 1e-4
     assert model.score(X, y) == 1.0
+
+
+def test_rare_classes_do_not_choose_the_features_by_chance():
+    """Three classes of 200 with five good features each, one of 4: features that these happen to share come last."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], [200, 200, 200, 4])
+    X = rng.standard_normal((604, 300))
+    for c in range(3):
+        X[y == c, 5 * c : 5 * c + 5] += 0.7
+    model = GroupDiscoveryClassifier(15, n_features_per_round=1).fit(X, y)
+    assert sorted(model.support_features_) == list(range(15))
+    # With the same importance for all classes it is otherwise: the first round's scores.
+    equal = np.stack([np.where(y == c, 0.5 / (y == c).sum(), -0.5 / (y != c).sum()) for c in range(4)], axis=1)
+    assert (np.argsort(-np.linalg.norm(X.T @ equal, axis=1))[:15] < 15).sum() < 10
 
 
 # One class

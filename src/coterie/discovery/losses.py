@@ -115,20 +115,25 @@ class SquaredHinge:
         Weight of the loss.
     fit_intercept : bool
         Whether there is an offset b.
+    importance : float
+        What :math:`\gamma`, and so the sum of the dual variables, is multiplied by: how much this loss counts among others.
     """
 
     n_outputs = 1
 
-    def __init__(self, labels: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
+    def __init__(
+        self, labels: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, *, importance: float = 1.0
+    ) -> None:
         self.labels = np.ascontiguousarray(labels, dtype=np.float64)
         self.weight = np.ascontiguousarray(weight, dtype=np.float64)
         self.C = float(C)
+        self.importance = importance
         self.centred = fit_intercept
         self.n_strata = 2 if fit_intercept else 1
         self.strata = ((self.labels < 0) & fit_intercept).astype(np.int8)[:, None]
         self.signs = self.labels[:, None]
         self.dual_weight = (self.C * self.weight)[:, None]
-        self.mass = np.full((1, self.n_strata), 1.0 / self.n_strata)
+        self.mass = np.full((1, self.n_strata), importance / self.n_strata)
 
     def conjugate(self, residual: np.ndarray) -> float:
         """:math:`F^*(-\\tilde\\alpha)` of a feasible residual."""
@@ -151,15 +156,16 @@ class SquaredHinge:
         alpha = self.C * self.weight * slack
         # Rounding in the offsets is multiplied by C; the sums must be right for the dual bound to hold.
         sums = np.bincount(stratum, weights=alpha, minlength=self.n_strata)
-        for which in np.flatnonzero(sums == 0.0).tolist():  # the slack is smaller than the last digit of the margin
+        for which in np.flatnonzero(sums < 1e-9 * self.mass[0]).tolist():  # the slack is less than the margin's last digit
             own = (stratum == which) & (self.weight > 0.0)
+            alpha[stratum == which] = 0.0
             alpha[own & (margin == margin[own].min())] = 1.0
-            sums[which] = alpha[stratum == which].sum()
+            sums[which] = alpha[own].sum()
         rescale = self.mass[0] / sums
         feasible = alpha * rescale[stratum]
         gamma = offsets.mean()
         return LossState(
-            value=0.5 * float(alpha @ slack) - gamma,
+            value=0.5 * float(alpha @ slack) - self.importance * gamma,
             conjugate=0.5 * float(feasible @ (slack * rescale[stratum])),
             residual=(feasible * self.labels)[:, None],
             curvature=np.where(slack > 0.0, self.C * self.weight, 0.0)[:, None],
@@ -224,6 +230,9 @@ class OneVsRestHinge:
     """Squared hinge losses of each class against the others, which share their features.
 
     Each class has its own dual variables, margin and intercept; the value and the conjugate are sums over the classes.
+    What a class contributes to a feature's score has a standard error like one over the root of the class's size. So the
+    classes' importances are the roots of their sizes over the mean size: the same noise from all. With the same
+    importance, rare classes would choose the features by chance.
 
     Parameters
     ----------
@@ -240,7 +249,11 @@ class OneVsRestHinge:
     """
 
     def __init__(self, codes: np.ndarray, n_classes: int, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
-        self._parts = [SquaredHinge(np.where(codes == c, 1.0, -1.0), weight, C, fit_intercept) for c in range(n_classes)]
+        sizes = np.bincount(codes, weights=weight, minlength=n_classes)
+        self._parts = [
+            SquaredHinge(np.where(codes == c, 1.0, -1.0), weight, C, fit_intercept, importance=importance)
+            for c, importance in enumerate(np.sqrt(sizes / sizes.mean()).tolist())
+        ]
         self.n_outputs = n_classes
         self.centred = fit_intercept
         self.n_strata = self._parts[0].n_strata

@@ -16,7 +16,8 @@ nothing left.
 
 **A free margin.** With a plain squared norm, :math:`\min_\gamma \gamma^2U(v) - \gamma` is what a loss with a margin
 minimises over its scale, where U is the objective of the usual loss with margin 1 and :math:`W = \gamma v`. So
-:math:`\gamma = 1/(2U)`, weights and residual are :math:`\gamma` times those of the usual loss, the value is :math:`-1/(4U)`.
+:math:`\gamma = 1/(2U)`, weights and residual are :math:`\gamma` times those of the usual loss, the value is :math:`-1/(4U)`. A
+loss of importance :math:`\rho` has :math:`\rho\gamma` and :math:`\rho^2` times the value.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class _Search:
     def __init__(self, design: Design, loss: Loss, blocks: np.ndarray) -> None:
         self.design = design
         self.losses = plain_losses(loss)
+        # The sum of an output's dual variables where its margin is free, else 0.
+        self.importance = loss.mass.sum(axis=1) if hasattr(loss, "mass") else np.zeros(loss.n_outputs)
         self.blocks = blocks
         self.owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
         self.n_iter = 0
@@ -124,9 +127,9 @@ class _Search:
         margins = np.ones(len(parts))
         for c, part in enumerate(parts):
             primal = -part.bound
-            if part.state.margin[0]:
-                margins[c] = 0.5 / primal
-                primal = -0.25 / primal
+            if self.importance[c]:
+                margins[c] = 0.5 * self.importance[c] / primal
+                primal = -0.25 * self.importance[c] ** 2 / primal
             value += primal
         residual = np.hstack([part.residual for part in parts])
         scores = self.design.scores(residual)
