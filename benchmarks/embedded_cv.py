@@ -40,7 +40,11 @@ def row(name: str, n_features: int, standardize: bool, kind: str, n_resamples: i
     for seed, (train, test) in enumerate(splits.split(X, y)):
         part = sparse.csc_array(X[train]) if sparse.issparse(X) else X[train]
         model = GroupDiscoveryClassifier(
-            n_features, standardize=standardize, cv=folds(kind, y[train], seed), n_jobs=options.threads
+            n_features,
+            n_features_per_round=10,
+            standardize=standardize,
+            cv=folds(kind, y[train], seed),
+            n_jobs=options.threads,
         )
         model.fit(part, y[train])
         accuracy.append(model.score(X[test], y[test]))

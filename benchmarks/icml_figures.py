@@ -24,6 +24,7 @@ from coterie.plots import pixel_map
 from coterie.plots.canvas import new_figure
 
 THRESHOLD = 0.75  # the paper's 1 - τ
+A_ROUND = 10  # features a round, as in the papers
 SIZES = (10, 25, 50, 100, 150, 200)
 SHOWN = (10, 50, 100, 200)
 LIMIT = 150.0
@@ -37,7 +38,11 @@ class MethodA(BaseEstimator):
         self.n_features_to_select = n_features_to_select
 
     def fit(self, X, y):
-        self.model_ = selector_named("fgm").set_params(n_features_to_select=self.n_features_to_select)
+        self.model_ = (
+            selector_named("fgm")
+            .set_params(n_features_per_round=A_ROUND)
+            .set_params(n_features_to_select=self.n_features_to_select)
+        )
         self.model_.fit(X[:, self.left], y)
         self.support_features_ = np.asarray(self.left)[self.model_.support_features_]
         self.mask_ = np.isin(np.arange(X.shape[1]), self.support_features_)
@@ -49,9 +54,9 @@ class MethodA(BaseEstimator):
 
 def methods() -> dict[str, Any]:
     return {
-        "GDM": GroupDiscoveryClassifier(threshold=THRESHOLD),
-        "GDM with affiliated": GroupDiscoveryClassifier(threshold=THRESHOLD, keep="groups"),
-        "FGM": selector_named("fgm"),
+        "GDM": GroupDiscoveryClassifier(threshold=THRESHOLD, n_features_per_round=A_ROUND),
+        "GDM with affiliated": GroupDiscoveryClassifier(threshold=THRESHOLD, n_features_per_round=A_ROUND, keep="groups"),
+        "FGM": selector_named("fgm").set_params(n_features_per_round=A_ROUND),
         "L1-SVM": selector_named("l1-svm"),
         "SVM-RFE": selector_named("svm-rfe"),
         "RCFS": selector_named("rcfs"),

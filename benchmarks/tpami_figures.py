@@ -23,10 +23,11 @@ from coterie.plots import affiliated_counts
 SIZES = (10, 25, 50, 100, 150, 200)
 SHOWN = (10, 50, 100, 200)
 LIMIT = 200.0
+A_ROUND = 10  # features a round, as in the papers
 METHODS: dict[str, Any] = {
-    "GDM-PCC": GroupDiscoveryClassifier(),
-    "GDM-SU": GroupDiscoveryClassifier(correlation="su", threshold=0.6),
-    "GDM, τ = 0 (FGM)": selector_named("fgm"),
+    "GDM-PCC": GroupDiscoveryClassifier(n_features_per_round=A_ROUND),
+    "GDM-SU": GroupDiscoveryClassifier(correlation="su", threshold=0.6, n_features_per_round=A_ROUND),
+    "GDM, τ = 0 (FGM)": selector_named("fgm").set_params(n_features_per_round=A_ROUND),
     "L1-SVM": selector_named("l1-svm"),
     "SVM-RFE": selector_named("svm-rfe"),
     "mRMR": selector_named("mrmr"),

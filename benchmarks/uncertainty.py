@@ -50,7 +50,9 @@ def brute_force(X: np.ndarray, supports: np.ndarray) -> np.ndarray:
 
 def row(name: str, X: Any, y: np.ndarray, n_supports: int) -> dict[str, Any]:
     began = time.perf_counter()
-    model = GroupDiscoveryClassifier(n_supports, correlation="su", threshold=THRESHOLD, standardize=True).fit(X, y)
+    model = GroupDiscoveryClassifier(
+        n_supports, n_features_per_round=10, correlation="su", threshold=THRESHOLD, standardize=True
+    ).fit(X, y)
     seconds = time.perf_counter() - began
     supports = model.support_features_
     dense = X.toarray() if sparse.issparse(X) else X

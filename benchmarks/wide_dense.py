@@ -124,7 +124,7 @@ def _frame(pandas: Any, X: np.ndarray) -> Any:
 def contenders(data: Blocks, n_features: int, threads: int) -> list[Contender]:
     """Ours in the layouts and thread numbers a user may have, and the tuned rivals, each in its own best layout."""
     by_sample = np.ascontiguousarray(data.X)
-    ours = partial(fit_ours, n_features_to_select=n_features)
+    ours = partial(fit_ours, n_features_to_select=n_features, n_features_per_round=10)
     result = [
         Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), data.X),
         Contender("ours, 1 thread", partial(ours, n_jobs=1), data.X),

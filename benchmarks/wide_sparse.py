@@ -102,7 +102,7 @@ def make_planted(n_samples: int, n_features: int, n_nonzeros: int, n_support: in
 def contenders(X: sparse.csc_array, y: np.ndarray, n_features: int, threads: int) -> list[Contender]:
     """Ours and the tuned rivals, each with the format it wants."""
     by_sample = X.tocsr()
-    ours = partial(fit_ours, n_features_to_select=n_features)
+    ours = partial(fit_ours, n_features_to_select=n_features, n_features_per_round=10)
     return [
         Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), X),
         Contender("ours, 1 thread", partial(ours, n_jobs=1), X),

@@ -516,3 +516,18 @@ def test_few_samples_and_many_features():
         model = GroupDiscoveryClassifier(60).fit(X, data.y)
         assert max(r.gap for r in model.history_) <= 1e-4
         assert model.score(X, data.y) == 1.0
+
+
+@pytest.mark.parametrize(("n_features", "rounds"), [(5, [1] * 5), (30, [3] * 10), (45, [4] * 11 + [1]), (120, [10] * 12)])
+def test_automatic_rounds(n_features, rounds):
+    """Ten rounds at least (or one feature in each), and no more than ten features a round."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 160))
+    y = X[:, :30].sum(axis=1) > 0
+    model = GroupDiscoveryClassifier(n_features).fit(X, y)
+    assert [len(r.features) for r in model.history_] == rounds
+
+
+def test_automatic_rounds_with_an_automatic_number():
+    X, y = np.random.default_rng(0).standard_normal((100, 60)), np.arange(100) % 2
+    assert len(GroupDiscoveryClassifier("auto").fit(X, y).history_[0].features) == 10

@@ -38,6 +38,10 @@ from coterie.discovery.uncertainty import SymmetricalUncertainty
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
 
+# Features a round that are "auto": so many that there are ten rounds, but no more than in the papers.
+_FEWEST_ROUNDS = 10
+_MOST_PER_ROUND = 10
+
 
 class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
     """Base class: checks the parameters, runs the loop, and sets the fitted attributes once all is done."""
@@ -49,7 +53,8 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
+        if not (isinstance(self.n_features_per_round, str) and self.n_features_per_round == "auto"):
+            require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
         require_choice("correlation", self.correlation, ("pearson", "su", None))
         require_real("threshold", self.threshold, above=0.0, at_most=1.0)
         require_integer("n_bins", self.n_bins, minimum=2)
@@ -115,8 +120,13 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
         oracle = self._oracle(source, moments, sample_weight, y, loss.centred, n_threads)
         master = Master(loss, SparseDesign(source.shape[0]) if source.is_sparse else DenseDesign(source.shape[0]))
-        rule = StoppingRule(n_features, int(self.n_features_per_round), self.max_rounds, float(self.tol))
+        rule = StoppingRule(n_features, self._features_per_round(n_features), self.max_rounds, float(self.tol))
         return CuttingPlane(oracle, master, rule), fixed
+
+    def _features_per_round(self, n_features: int | None) -> int:
+        if self.n_features_per_round != "auto":
+            return int(self.n_features_per_round)
+        return _MOST_PER_ROUND if n_features is None else min(max(n_features // _FEWEST_ROUNDS, 1), _MOST_PER_ROUND)
 
     def _run(self, loop: CuttingPlane, fixed: np.ndarray, title: str) -> None:
         """Run a loop with its progress shown under a title."""

@@ -31,9 +31,10 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Number of support features, or their fraction of all features. ``"auto"`` goes on until the
         objective has converged to ``tol``.
 
-    n_features_per_round : int, default=10
-        Support features chosen in a round. Smaller is more careful: each choice takes account of
-        all earlier rounds.
+    n_features_per_round : int or "auto", default="auto"
+        Support features chosen in a round. Those of one round do not know of each other, so fewer a round take longer
+        and choose more carefully. ``"auto"`` is a tenth of the features to select, at least 1 and at most 10 (10 where
+        their number is ``"auto"``).
 
     correlation : {"pearson", "su", None}, default="pearson"
         Measure of correlation: Pearson's coefficient, or symmetrical uncertainty (mutual information
@@ -216,7 +217,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self,
         n_features_to_select: int | float | str = 100,
         *,
-        n_features_per_round: int = 10,
+        n_features_per_round: int | str = "auto",
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,

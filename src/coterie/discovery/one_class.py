@@ -27,8 +27,9 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Number of support features, or their fraction of all features. ``"auto"`` goes on until the
         objective has converged to ``tol``, as in the paper.
 
-    n_features_per_round : int, default=10
-        Support features chosen in a round (2, 5 or 10 in the paper).
+    n_features_per_round : int or "auto", default=10
+        Support features chosen in a round (2, 5 or 10 in the paper). ``"auto"`` is a tenth of the features to select, at
+        least 1 and at most 10.
 
     correlation : {"pearson", "su", None}, default="pearson"
         Measure of correlation: Pearson's coefficient or symmetrical uncertainty. None lifts the
@@ -153,7 +154,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         self,
         n_features_to_select: int | float | str = "auto",
         *,
-        n_features_per_round: int = 10,
+        n_features_per_round: int | str = 10,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
