@@ -23,6 +23,7 @@ loss of importance :math:`\rho` has :math:`\rho\gamma` and :math:`\rho^2` times 
 from __future__ import annotations
 
 import contextlib
+import warnings
 
 import numpy as np
 from scipy import optimize
@@ -66,7 +67,8 @@ def wide_master(design: Design, loss: Loss, blocks: np.ndarray, coef: np.ndarray
     if len(start) == 1:
         search.objective(start)
         return search.coef, search.residual, search.n_iter
-    with contextlib.suppress(_GoodEnough):
+    with contextlib.suppress(_GoodEnough), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Values in x were outside bounds")  # by rounding; the objective clips them
         for _ in range(_RESTARTS):
             optimize.minimize(
                 search.objective,
@@ -106,12 +108,12 @@ class _Search:
         value, coef, residual, scores = self._model(np.sqrt(eta)[self.owner][:, None])
         squares = np.bincount(self.owner, weights=(scores * scores).sum(axis=1), minlength=len(eta))
         gap = 0.5 * float(squares.max() - squares @ eta) / max(abs(value), np.finfo(float).tiny)
-        if gap < self._least:
+        if self._unit is None or gap < self._least:
             self._least, self.eta, self.coef, self.residual = gap, eta, coef, residual
-        if len(eta) > 1 and gap <= _PRECISION:
-            raise _GoodEnough
         if self._unit is None:
             self._unit = max(abs(value), np.finfo(float).tiny)
+        if len(eta) > 1 and gap <= _PRECISION:
+            raise _GoodEnough
         return value / self._unit, -0.5 * squares / self._unit
 
     def _model(self, factor: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
