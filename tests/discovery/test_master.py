@@ -212,6 +212,14 @@ def test_other_losses_without_a_matrix_of_the_columns(monkeypatch, rng, name):
     assert objectives[3:] == pytest.approx(objectives[:3], rel=1e-7)
 
 
+def test_a_wide_block_that_interpolates(rng):
+    """More columns than samples and a large C: the residual is what is left of nearly equal numbers."""
+    X = rng.standard_normal((50, 400))
+    master = Master(SquaredLoss(X[:, 0] + rng.standard_normal(50), np.ones(50), 1e5, True), DenseDesign(50))
+    master.add_block(X, X.mean(axis=0), np.ones(400))
+    assert master.solve().gap <= 1e-7
+
+
 def test_wide_blocks_need_no_matrix(monkeypatch):
     """Thousands of columns in two rounds: only products with them."""
     X = sparse.random_array((3000, 8000), density=0.002, format="csc", rng=np.random.default_rng(0))

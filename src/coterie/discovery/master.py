@@ -80,6 +80,9 @@ class Master:
     def solve(self) -> Solution:
         """Solve to the precision, or as far as floating point allows."""
         best = self._solve_wide() if self._is_wide() else self._solve_narrow()
+        if best.gap > _NEAR and self._is_wide() and self.design.n_features <= _WIDE:
+            self._coef = best.coef  # a start for the solver that loses fewer digits where C is large
+            best = min(best, self._solve_narrow(), key=lambda solution: solution.gap)
         self._coef, self._state = best.coef, best.state
         return best
 
