@@ -30,8 +30,8 @@ class Method(NamedTuple):
     nested : {"", "support", "ranking"}
         Whether one fit serves every number of features: ``"support"``, the first k of the largest fit's
         ``support_features_`` are those of a fit for k; ``"ranking"``, the first k by ``ranking_`` of the smallest fit are.
-    nested_if : mapping
-        Values of parameters for which that holds.
+    nested_if, nested_unless : mapping
+        Values of parameters for which that holds, and for which it does not.
     """
 
     place: str
@@ -41,6 +41,7 @@ class Method(NamedTuple):
     ranks: bool = True
     nested: str = ""
     nested_if: Mapping[str, Any] = _NOTHING
+    nested_unless: Mapping[str, Any] = _NOTHING
 
     def load(self) -> Any:
         """The function or class."""
@@ -57,17 +58,20 @@ def _selector(
     words: str,
     settings: Mapping[str, Any] = _NOTHING,
     nested: str = "",
-    nested_if: Mapping[str, Any] = _NOTHING,
+    **when: Mapping[str, Any],
 ) -> Method:
-    return Method(f"coterie.{place}", words, True, settings, ranks=False, nested=nested, nested_if=nested_if)
+    return Method(f"coterie.{place}", words, True, settings, ranks=False, nested=nested, **when)
 
 
 _GDM = "discovery.classifier:GroupDiscoveryClassifier"
-_WALK = {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"}
+_WALK: dict[str, Mapping[str, Any]] = {
+    "nested_if": {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"},
+    "nested_unless": {"n_features_per_round": "auto"},  # it depends on the number of features
+}
 
 METHODS: dict[str, Method] = {
-    "gdm": _selector(_GDM, "group discovery machine", nested="support", nested_if=_WALK),
-    "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", nested_if=_WALK),
+    "gdm": _selector(_GDM, "group discovery machine", nested="support", **_WALK),
+    "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
     "variance": _score("variance", "variance", False),
     "lgd": _score("lgd", "local and global discriminative score", False),
     "laplacian": _score("laplacian", "smoothness on a graph of the samples", False),
