@@ -528,6 +528,13 @@ def test_automatic_rounds(n_features, rounds):
     assert [len(r.features) for r in model.history_] == rounds
 
 
+def test_automatic_rounds_after_fixed_features():
+    """A tenth of what is left to be chosen."""
+    X, y = np.random.default_rng(0).standard_normal((100, 160)), np.arange(100) % 2
+    model = GroupDiscoveryClassifier(50, fixed_features=np.arange(30)).fit(X, y)
+    assert [len(r.features) for r in model.history_] == [30] + [2] * 10
+
+
 def test_automatic_rounds_with_an_automatic_number():
     X, y = np.random.default_rng(0).standard_normal((100, 60)), np.arange(100) % 2
     assert len(GroupDiscoveryClassifier("auto").fit(X, y).history_[0].features) == 10

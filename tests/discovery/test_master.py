@@ -15,6 +15,19 @@ from coterie.discovery.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from coterie.discovery.master import Master
 from tests import naive
 
+PROBLEMS = {
+    "seed": st.integers(0, 10**6),
+    "C": st.sampled_from([1e-3, 0.1, 1.0, 100.0]),
+    "fit_intercept": st.booleans(),
+    "is_sparse": st.booleans(),
+}
+
+
+def always_wide(patch):
+    """Let every number of columns count as many."""
+    for limit in ("_WIDE_FIRST", "_WIDE"):
+        patch.setattr(master_module, limit, 0)
+
 
 def problem(seed, n=70, p=9, density=1.0, noise=0.5, scale=1.0):
     rng = np.random.default_rng(seed)
@@ -79,13 +92,7 @@ def test_optimum_is_that_of_an_independent_solver(C, fit_intercept, is_sparse):
 
 
 @settings(max_examples=25)
-@given(
-    seed=st.integers(0, 10**6),
-    C=st.sampled_from([1e-3, 0.1, 1.0, 100.0]),
-    fit_intercept=st.booleans(),
-    is_sparse=st.booleans(),
-    size=st.integers(1, 5),
-)
+@given(**PROBLEMS, size=st.integers(1, 5))
 def test_certificate_recomputed_from_scratch(seed, C, fit_intercept, is_sparse, size):
     X, y, weight = problem(seed, density=0.4 if is_sparse else 1.0)
     weight[5] = 0.0
@@ -162,7 +169,7 @@ def test_optimum_without_a_matrix_of_the_columns(monkeypatch, C, fit_intercept, 
     """As above by the solver for wide blocks: the same optimum, in every round."""
     X, y, weight = problem(1, density=0.4 if is_sparse else 1.0)
     narrow = solve(X, y, weight, C, fit_intercept, 3, is_sparse)
-    monkeypatch.setattr(master_module, "_WIDE", 0)
+    always_wide(monkeypatch)
     wide = solve(X, y, weight, C, fit_intercept, 3, is_sparse)
     assert -wide[-1].bound == pytest.approx(with_cvxpy(X, y, weight, C, fit_intercept, 3), rel=1e-6, abs=1e-9)
     for one, other in zip(narrow, wide, strict=True):
@@ -173,19 +180,12 @@ def test_optimum_without_a_matrix_of_the_columns(monkeypatch, C, fit_intercept, 
 
 
 @settings(max_examples=10)
-@given(
-    seed=st.integers(0, 10**6),
-    C=st.sampled_from([1e-3, 0.1, 1.0, 100.0]),
-    fit_intercept=st.booleans(),
-    is_sparse=st.booleans(),
-    size=st.integers(2, 6),
-    separable=st.booleans(),
-)
+@given(**PROBLEMS, size=st.integers(2, 6), separable=st.booleans())
 def test_wide_certificate_recomputed_from_scratch(seed, C, fit_intercept, is_sparse, size, separable):
     X, y, weight = problem(seed, n=20 if separable else 70, p=30 if separable else 9, density=0.4 if is_sparse else 1.0)
     weight[5] = 0.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(master_module, "_WIDE", 0)
+        always_wide(patch)
         solution = solve(X, y, weight, C, fit_intercept, size, is_sparse)[-1]
     assert recomputed_gap(solution, X, y, weight, C, fit_intercept, size) <= 1e-5
 
@@ -200,8 +200,9 @@ def test_other_losses_without_a_matrix_of_the_columns(monkeypatch, rng, name):
     else:
         loss = OneVsRestHinge(np.digitize(target, [-0.5, 0.5]), 3, weight, 0.5, True)
     objectives = []
-    for wide in (10**6, 0):
-        monkeypatch.setattr(master_module, "_WIDE", wide)
+    for wide in (False, True):
+        if wide:
+            always_wide(monkeypatch)
         master = Master(loss, DenseDesign(60))
         for first in range(0, 12, 4):
             columns = X[:, first : first + 4]

@@ -120,13 +120,15 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
         oracle = self._oracle(source, moments, sample_weight, y, loss.centred, n_threads)
         master = Master(loss, SparseDesign(source.shape[0]) if source.is_sparse else DenseDesign(source.shape[0]))
-        rule = StoppingRule(n_features, self._features_per_round(n_features), self.max_rounds, float(self.tol))
+        rule = StoppingRule(n_features, self._features_per_round(n_features, len(fixed)), self.max_rounds, float(self.tol))
         return CuttingPlane(oracle, master, rule), fixed
 
-    def _features_per_round(self, n_features: int | None) -> int:
+    def _features_per_round(self, n_features: int | None, n_fixed: int) -> int:
         if self.n_features_per_round != "auto":
             return int(self.n_features_per_round)
-        return _MOST_PER_ROUND if n_features is None else min(max(n_features // _FEWEST_ROUNDS, 1), _MOST_PER_ROUND)
+        if n_features is None:
+            return _MOST_PER_ROUND
+        return min(max((n_features - n_fixed) // _FEWEST_ROUNDS, 1), _MOST_PER_ROUND)
 
     def _run(self, loop: CuttingPlane, fixed: np.ndarray, title: str) -> None:
         """Run a loop with its progress shown under a title."""

@@ -210,11 +210,11 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         most = min(int(self.max_features_to_select), source.shape[1])
         score = HeldOutScores(self.scoring, classes, codes, weight)
         folds = read_folds(self, self.cv, y, self.random_state)
+        self._require_all_classes(classes, codes, weight, [train for train, _ in folds])
         paths = []
         for number, (train, held_out) in enumerate(folds, start=1):
             fold_weight = np.zeros(len(y))
             fold_weight[train] = 1.0 if weight is None else weight[train]
-            self._require_all_classes(classes, codes, fold_weight, number)
             loop, fixed = self._loop(source, self._loss(classes, codes, fold_weight), fold_weight, y, most)
             paths.append(self._scored_path(loop, fixed, partial(score, held_out=held_out), f"fold {number} of {len(folds)}"))
         results = merge_paths(paths)
@@ -233,13 +233,17 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         return self
 
     @staticmethod
-    def _require_all_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray, fold: int) -> None:
-        absent = classes[np.bincount(codes, weights=weight, minlength=len(classes)) == 0.0]
-        if len(absent):
-            raise ValueError(
-                f"The training part of fold {fold} of cv has no samples of class {absent.tolist()[0]!r}. "
-                "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
-            )
+    def _require_all_classes(
+        classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, training_parts: list[np.ndarray]
+    ) -> None:
+        for number, train in enumerate(training_parts, start=1):
+            masses = np.bincount(codes[train], None if weight is None else weight[train], minlength=len(classes))
+            absent = classes[masses == 0.0]
+            if len(absent):
+                raise ValueError(
+                    f"The training part of fold {number} of cv has no samples of class {absent.tolist()[0]!r}. "
+                    "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
+                )
 
     def _scored_path(
         self, loop: CuttingPlane, fixed: np.ndarray, score: Callable[[CuttingPlane, LinearModel], float], title: str

@@ -33,7 +33,7 @@ import numpy as np
 from scipy import linalg
 
 from coterie.discovery.design import Design
-from coterie.discovery.losses import SimplexLoss
+from coterie.discovery.losses import SimplexLoss, feasible_residual
 
 _MAX_STEPS = 80
 # Steps in a row that gain less than a tenth.
@@ -113,6 +113,7 @@ class _Problem:
 
     def __init__(self, design: Design, loss: SimplexLoss, blocks: np.ndarray) -> None:
         self.design = design
+        self.loss = loss
         self.signs = loss.signs
         self.used = loss.dual_weight > 0
         # A sample of weight zero is held at zero by an infinite diagonal.
@@ -176,7 +177,7 @@ class _Problem:
 
     def residual(self, point: _Point) -> np.ndarray:
         """The dual variables with their signs, rounding errors in their sums removed."""
-        return np.asarray(self.signs * point.alpha * self._spread(self.mass / self._sums(point.alpha)))
+        return feasible_residual(self.loss, self.signs * point.alpha)
 
     def factorise(self, point: _Point) -> _System:
         p, n_outputs = self.shape

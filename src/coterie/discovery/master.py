@@ -79,8 +79,9 @@ class Master:
 
     def solve(self) -> Solution:
         """Solve to the precision, or as far as floating point allows."""
-        best = self._solve_wide() if self._is_wide() else self._solve_narrow()
-        if best.gap > _NEAR and self._is_wide() and self.design.n_features <= _WIDE:
+        wide = self._is_wide()
+        best = self._solve_wide() if wide else self._solve_narrow()
+        if wide and best.gap > _NEAR and self.design.n_features <= _WIDE:
             self._coef = best.coef  # a start for the solver that loses fewer digits where C is large
             best = min(best, self._solve_narrow(), key=lambda solution: solution.gap)
         self._coef, self._state = best.coef, best.state
@@ -88,7 +89,7 @@ class Master:
 
     def _is_wide(self) -> bool:
         limit = _WIDE_FIRST if len(self.blocks) == 2 else _WIDE
-        return self.design.n_features > min(limit, _WIDE) and len(plain_losses(self.loss)) == self.loss.n_outputs
+        return self.design.n_features > limit and len(plain_losses(self.loss)) == self.loss.n_outputs
 
     def _solve_wide(self) -> Solution:
         """Solve without a matrix of the columns."""

@@ -252,10 +252,10 @@ class Oracle:
             self._match(best, chunk, np.array([*self.supports, *chosen], dtype=np.int64))
             unmatched = np.flatnonzero(~best.matched)
             # Features that have a group already may be closer to a new one; in complete mode the end of the search sees to it.
-            rows = unmatched if self.complete else np.arange(len(chunk))
-            matrix = (
-                self.correlation.within(chunk[rows]) if self.complete else self.correlation.between(chunk, chunk[unmatched])
-            )
+            if self.complete:
+                rows, matrix = unmatched, self.correlation.within(chunk[unmatched])
+            else:
+                rows, matrix = np.arange(len(chunk)), self.correlation.between(chunk, chunk[unmatched])
             last = len(chunk)
             for column, position in enumerate(unmatched.tolist()):
                 if best.matched[position]:
@@ -264,14 +264,13 @@ class Oracle:
                 chosen.append(feature)
                 if feature == chunk[position]:
                     scores.append(float(strength[position]))
-                    first = column if self.complete else position
-                    best.update(rows[first:], matrix[first:, column], n_old + len(chosen) - 1)
+                    later = rows >= position
+                    rest, values = rows[later], matrix[later, column]
                 else:
                     scores.append(float(ranking.strengths(np.array([feature]))[0]))
                     rest = np.arange(position, len(chunk))
-                    best.update(
-                        rest, self.correlation.between(chunk[rest], np.array([feature]))[:, 0], n_old + len(chosen) - 1
-                    )
+                    values = self.correlation.between(chunk[rest], np.array([feature]))[:, 0]
+                best.update(rest, values, n_old + len(chosen) - 1)
                 if len(chosen) == n_new:
                     last = position + 1
                     break

@@ -28,8 +28,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     n_features_per_round : int or "auto", default="auto"
         Support features chosen in a round. Those of one round do not know of each other, so fewer a round take longer
-        and choose more carefully. ``"auto"`` is a tenth of the features to select, at least 1 and at most 10 (10 where
-        their number is ``"auto"``).
+        and choose more carefully. ``"auto"`` is a tenth of the features to select (fixed ones aside), at least 1 and at
+        most 10; 10 where their number is ``"auto"``.
 
     correlation : {"pearson", "su", None}, default="pearson"
         Measure of correlation: Pearson's coefficient or symmetrical uncertainty. None lifts the

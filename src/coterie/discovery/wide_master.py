@@ -95,7 +95,6 @@ class _Search:
         self.losses = plain_losses(loss)
         # The sum of an output's dual variables where its margin is free, else 0.
         self.importance = loss.mass.sum(axis=1) if hasattr(loss, "mass") else np.zeros(loss.n_outputs)
-        self.blocks = blocks
         self.owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
         self.n_iter = 0
         self._least = np.inf
