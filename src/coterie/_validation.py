@@ -349,12 +349,15 @@ def require_real(name: str, value: Any, *, above: float = 0.0, at_most: float = 
         raise ValueError(f"{name}={value!r} must be finite.")
 
 
-def require_integer(name: str, value: Any, *, minimum: int | None) -> None:
-    """Raise unless the value is a whole number of at least ``minimum``."""
+def require_integer(name: str, value: Any, *, minimum: int | None, auto: bool = False) -> None:
+    """Raise unless the value is a whole number of at least ``minimum``, or ``"auto"`` where that is allowed."""
+    if auto and isinstance(value, str) and value == "auto":
+        return
     whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
     if not whole or (minimum is not None and value < minimum):
         limit = "" if minimum is None else f" of at least {minimum}"
-        raise ValueError(f"{name}={value!r} must be a whole number{limit}.")
+        otherwise = " or 'auto'" if auto else ""
+        raise ValueError(f"{name}={value!r} must be a whole number{limit}{otherwise}.")
 
 
 def require_choice(name: str, value: Any, choices: Sequence[Any]) -> None:

@@ -110,7 +110,7 @@ def test_missing_or_continuous_labels(Xy):
         ({"n_features_to_select": "all"}, "must be one of 'auto'"),
         ({"n_features_to_select": True}, "whole number"),
         ({"n_features_per_round": 0}, "n_features_per_round=0"),
-        ({"n_features_per_round": "few"}, "n_features_per_round='few'"),
+        ({"n_features_per_round": "few"}, "n_features_per_round='few' must be a whole number of at least 1 or 'auto'"),
         ({"threshold": 0.0}, "threshold=0.0 must be a number above 0 and at most 1"),
         ({"threshold": 1.01}, "threshold=1.01"),
         ({"threshold": "high"}, "threshold='high'"),

@@ -53,8 +53,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        if not (isinstance(self.n_features_per_round, str) and self.n_features_per_round == "auto"):
-            require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
+        require_integer("n_features_per_round", self.n_features_per_round, minimum=1, auto=True)
         require_choice("correlation", self.correlation, ("pearson", "su", None))
         require_real("threshold", self.threshold, above=0.0, at_most=1.0)
         require_integer("n_bins", self.n_bins, minimum=2)
