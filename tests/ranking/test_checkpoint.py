@@ -1,6 +1,7 @@
 """Runs that are killed and go on."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from sklearn.model_selection import KFold
 
 from coterie import DependencyAwareSelector, EstimatorCriterion, KNNCriterion
 from tests.conftest import grouped_matrix
+from tests.persistence import make_archive
 from tests.ranking.test_selector import assert_same
 
 SCRIPT = """
@@ -206,3 +208,12 @@ def test_a_full_disk_is_warned_of(data, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     monkeypatch.undo()
     assert_same(selector(path).fit(*data), model)
+
+
+def test_a_checkpoint_that_named_modules_goes_on(tmp_path):
+    """Written on 2026-11-16, when digests held the paths of modules."""
+    X, y, _ = make_archive.data()
+    shutil.copy(make_archive.ARCHIVE / "probes.npz", tmp_path)
+    longer = make_archive.daf(checkpoint=tmp_path / "probes.npz").set_params(n_probes=50).fit(X, y)
+    assert_same(longer, make_archive.daf().set_params(n_probes=50).fit(X, y))
+    assert saved_probes(tmp_path / "probes.npz") == 50

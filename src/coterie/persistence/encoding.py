@@ -6,7 +6,8 @@ small arrays has a handful of parts.
 
 Reading builds only what is listed here: NumPy's arrays and scalars, containers, paths, Coterie's records (data classes and
 named tuples) and other objects (without a call of their constructors), estimators of Coterie and scikit-learn by their
-parameters, splitters, and public functions of Coterie by name.
+parameters, splitters, and public functions of Coterie by name. What is Coterie's goes by the names of
+:mod:`coterie.persistence.names`, wherever it lives.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
 from sklearn.utils import Bunch
+
+from coterie.persistence.names import name_of, named
 
 KIND = "$"
 # What an estimator holds that is not part of the model: callbacks of scikit-learn and routing requests.
@@ -124,8 +127,8 @@ class Encoder:
         if isinstance(value, (BaseCrossValidator, BaseShuffleSplit)) and _is_sklearn(kind):
             names = [name for name in inspect.signature(kind.__init__).parameters if name != "self" and hasattr(value, name)]
             return self._record(kind, {name: getattr(value, name) for name in names}, "splitter")
-        if isinstance(value, types.FunctionType) and _is_ours(value) and _public(value.__module__, value.__name__) is value:
-            return {KIND: "function", "type": f"{value.__module__}.{value.__name__}"}
+        if isinstance(value, types.FunctionType) and (name := name_of(value)) is not None:
+            return {KIND: "function", "type": name}
         if _is_plain(kind) and hasattr(value, "__dict__"):
             return self._record(kind, vars(value), "object")
         raise self._refusal(
@@ -149,10 +152,10 @@ class Encoder:
         return {KIND: name, "type": self._type(kind), "fields": {k: self.encode(v, f".{k}") for k, v in fields.items()}}
 
     def _type(self, kind: type) -> str:
-        path = _path_of(kind)
-        if path is None:
+        name = name_of(kind) if _is_ours(kind) else _path_of(kind)
+        if name is None:
             raise self._refusal(f"an object of the private type {kind.__module__}.{kind.__qualname__}")
-        return path
+        return name
 
     def _refusal(self, what: str) -> TypeError:
         place = "".join(p if p.startswith((".", "[")) or i == 0 else f".{p}" for i, p in enumerate(self._place)) or "the model"
@@ -233,9 +236,7 @@ class Decoder:
         return array.reshape(value["shape"])
 
     def _groups(self, value: dict[str, Any]) -> Any:
-        from coterie.discovery.groups import FeatureGroups
-
-        return FeatureGroups(self._items(value))
+        return named("FeatureGroups")(self._items(value))
 
     def _record(self, value: dict[str, Any]) -> Any:
         kind = _class_at(value["type"], lambda k: _is_ours(k) and (dataclasses.is_dataclass(k) or hasattr(k, "_asdict")))
@@ -258,9 +259,8 @@ class Decoder:
         return state
 
     def _function(self, value: dict[str, Any]) -> Any:
-        module, _, name = value["type"].rpartition(".")
-        function = _public(module, name)
-        if not (isinstance(function, types.FunctionType) and _is_ours(function)):
+        function = named(value["type"])
+        if not isinstance(function, types.FunctionType):
             raise ValueError(f"it names {value['type']!r}, which is no public function of Coterie")
         return function
 
@@ -303,22 +303,16 @@ def _is_sklearn(value: Any) -> bool:
 
 
 def _path_of(kind: type) -> str | None:
-    """The shortest public place of a class, so that a file outlives the modules behind it; None where there is none."""
+    """The shortest public place of a class of scikit-learn's; None where there is none."""
     parts = kind.__module__.split(".")
-    return next(
-        (
-            f"{module}.{kind.__name__}"
-            for module in (".".join(parts[:length]) for length in range(1, len(parts) + 1))
-            if _public(module, kind.__name__) is kind
-        ),
-        None,
-    )
+    places = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return next((f"{place}.{kind.__name__}" for place in places if _public(place, kind.__name__) is kind), None)
 
 
 def _public(module: str, name: str) -> Any:
-    """A public name of a public module of Coterie's or scikit-learn's, or None; nothing else is ever imported."""
+    """A public name of a public module of scikit-learn's, or None; nothing else is ever imported."""
     parts = [*module.split("."), name]
-    if parts[0] not in ("coterie", "sklearn") or any(p.startswith("_") or p in ("tests", "conftest") for p in parts):
+    if parts[0] != "sklearn" or any(p.startswith("_") or p in ("tests", "conftest") for p in parts):
         return None
     try:
         return getattr(importlib.import_module(module), name, None)
@@ -326,10 +320,10 @@ def _public(module: str, name: str) -> Any:
         return None
 
 
-def _class_at(path: str, allowed: Callable[[type], bool]) -> Any:
-    """A public class of Coterie's or scikit-learn's."""
-    module, _, name = path.rpartition(".")
-    kind = _public(module, name)
+def _class_at(name: str, allowed: Callable[[type], bool]) -> Any:
+    """A class of Coterie's by its name in files, or a public one of scikit-learn's by its place."""
+    module, _, last = name.rpartition(".")
+    kind = _public(module, last) if module.split(".")[0] == "sklearn" else named(name)
     if not (inspect.isclass(kind) and allowed(kind)):
-        raise ValueError(f"it names the type {path!r}, which this version of Coterie cannot build")
+        raise ValueError(f"it names the type {name!r}, which this version of Coterie cannot build")
     return kind

@@ -15,7 +15,9 @@ from coterie.persistence.archive import DamagedModelError, read_archive, write_a
 from coterie.persistence.encoding import Decoder, Encoder
 
 FORMAT = "coterie model"
-VERSION = 1
+VERSION = 2
+# Version 1 named classes by the modules they lived in; their last part is the name of today.
+READABLE = (1, VERSION)
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -110,9 +112,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     if content.get("format") != FORMAT:
         raise DamagedModelError(f"{file} is not a Coterie model.")
     version = content.get("version")
-    if version != VERSION:
+    if version not in READABLE:
         raise ValueError(
-            f"{file} has version {version} of the model format, and this Coterie ({__version__}) reads version {VERSION}. "
+            f"{file} has version {version} of the model format, and this Coterie ({__version__}) reads up to {VERSION}. "
             "It was written by a later Coterie; update this one."
         )
     try:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie.data.source import FeatureSource
+from coterie.persistence.names import digested_name
 from coterie.ranking.criteria.base import Criterion, Fold
 from coterie.ranking.probes import Key, ProbePlan
 
@@ -85,7 +86,7 @@ def _description(value: Any) -> str:
     if hasattr(value, "get_params") and not isinstance(value, type):
         parameters = sorted(value.get_params(deep=False).items())
         inside = ", ".join(f"{name}={_description(part)}" for name, part in parameters)
-        return f"{type(value).__module__}.{type(value).__qualname__}({inside})"
+        return f"{digested_name(type(value))}({inside})"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_description, value))}]"
     if isinstance(value, dict):

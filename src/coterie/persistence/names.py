@@ -1,0 +1,93 @@
+"""What files call Coterie's classes and functions: names that stay when the code moves.
+
+A file holds a name of this table and nothing about modules, so a class can move to another file by changing its row. Names
+never change, and a row is never removed while files may have it. (Files of version 1 of the model format hold a dotted
+path, whose last part is the name.) Only what is listed here is ever made from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Home(NamedTuple):
+    """Where something lives.
+
+    Attributes
+    ----------
+    module : str
+        Its module today.
+    digested : str
+        The module that digests know it by (of checkpoints and comparisons), where it has moved since they were first made.
+    """
+
+    module: str
+    digested: str = ""
+
+
+_HOMES: dict[str, Home] = {
+    # Estimators
+    "GroupDiscoveryClassifier": Home("coterie.discovery.classifier"),
+    "GroupDiscoveryClassifierCV": Home("coterie.discovery.classifier_cv"),
+    "GroupDiscoveryOneClass": Home("coterie.discovery.one_class"),
+    "GroupDiscoveryRegressor": Home("coterie.discovery.regressor"),
+    "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
+    "DependencyAwareSelector": Home("coterie.ranking.estimator"),
+    "FilterSelector": Home("coterie.comparison.filter_selector"),
+    "BestIndividualSelector": Home("coterie.ranking.individual"),
+    "FloatingSelector": Home("coterie.ranking.floating"),
+    "FCBFSelector": Home("coterie.baselines.fcbf"),
+    "FeatureGroupingSelector": Home("coterie.baselines.grouping"),
+    "GraphFusedLassoSelector": Home("coterie.baselines.fused_lasso"),
+    "L1SVMSelector": Home("coterie.baselines.l1_svm"),
+    "MRMRSelector": Home("coterie.baselines.mrmr"),
+    "OSCARSelector": Home("coterie.baselines.oscar"),
+    "RCFSSelector": Home("coterie.baselines.rcfs"),
+    "SVMRFESelector": Home("coterie.baselines.svm_rfe"),
+    # Criteria
+    "CallableCriterion": Home("coterie.ranking.criteria.estimators"),
+    "EstimatorCriterion": Home("coterie.ranking.criteria.estimators"),
+    "KNNCriterion": Home("coterie.ranking.criteria.nearest"),
+    "LinearSVMCriterion": Home("coterie.ranking.criteria.linear_svm"),
+    "RidgeCriterion": Home("coterie.ranking.criteria.ridge"),
+    # Records in fitted attributes
+    "FeatureGroup": Home("coterie.discovery.groups"),
+    "FeatureGroups": Home("coterie.discovery.groups"),
+    "FloatingSubset": Home("coterie.ranking.floating"),
+    "ProbePlan": Home("coterie.ranking.probes"),
+    "ProbeSize": Home("coterie.ranking.scores"),
+    "ProbeSums": Home("coterie.ranking.probes"),
+    "Purity": Home("coterie.discovery.groups"),
+    "Round": Home("coterie.discovery.cutting_plane"),
+    # Functions that a parameter can hold
+    "fisher_score": Home("coterie.filters.fisher"),
+    "information_gain_score": Home("coterie.filters.information_gain"),
+    "laplacian_score": Home("coterie.filters.laplacian"),
+    "lgd_score": Home("coterie.filters.lgd"),
+    "mcfs_score": Home("coterie.filters.mcfs"),
+    "relieff_score": Home("coterie.filters.relieff"),
+    "variance_score": Home("coterie.filters.variance"),
+}
+
+
+def name_of(item: type | Callable[..., Any]) -> str | None:
+    """The name that files have for a class or function; None for what they cannot hold."""
+    home = _HOMES.get(item.__name__)
+    return item.__name__ if home is not None and home.module == item.__module__ else None
+
+
+def named(name: str) -> Any:
+    """The class or function of a name (the last part of a dotted one); None where there is none."""
+    prefix, _, last = name.rpartition(".")
+    if last not in _HOMES or prefix.split(".")[0] not in ("", "coterie"):
+        return None
+    return getattr(import_module(_HOMES[last].module), last)
+
+
+def digested_name(kind: type) -> str:
+    """What digests call a class: the same for ever, so that what was begun with an older Coterie can go on."""
+    home = _HOMES.get(kind.__name__) if name_of(kind) is not None else None
+    module = home.digested if home is not None and home.digested else kind.__module__
+    return f"{module}.{kind.__qualname__}"
