@@ -69,7 +69,9 @@ def digest(value: Any) -> Any:
         return sorted(json.dumps(digest(item)) for item in value)
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    return {name: digest(item) for name, item in sorted(vars(value).items())}
+    own = {name: item for name, item in vars(value).items() if name not in ("_values", "_sizes")}  # with room for more
+    public = {name: getattr(value, name) for name in ("values", "sizes") if hasattr(value, name)}
+    return {name: digest(item) for name, item in sorted({**own, **public}.items())}
 
 
 # ---------------------------------------------------------------------------------------------------------------- data

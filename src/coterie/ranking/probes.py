@@ -76,8 +76,8 @@ class ProbeSums:
         self.square = np.zeros(plan.n_features)
         self.total = 0.0
         self.total_square = 0.0
-        self._values = np.empty(1024)
-        self._sizes = np.empty(1024, dtype=np.int64)
+        self._values = np.zeros(1024)  # not np.empty: equal models are saved as equal files
+        self._sizes = np.zeros(1024, dtype=np.int64)
         self._most = 0
         self._laggard = 0
 
