@@ -20,10 +20,10 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from coterie.data import as_source
-from coterie.ranking import KNNCriterion, LinearSVMCriterion, RidgeCriterion
-from coterie.ranking.criteria.base import Evaluator
-from coterie.ranking.evaluation import Workers, evaluate_subsets
-from coterie.ranking.probes import ProbePlan, read_key
+from coterie.probing import KNNCriterion, LinearSVMCriterion, RidgeCriterion
+from coterie.probing.criteria.base import Evaluator
+from coterie.probing.evaluation import Workers, evaluate_subsets
+from coterie.probing.probes import ProbePlan, read_key
 
 GOAL = 20.0
 

@@ -22,7 +22,7 @@ from _common import measure_in_turn, print_facts, print_table, read_arguments, v
 from sklearn.datasets import load_svmlight_file
 
 from coterie.data import open_features
-from coterie.data.libsvm import LibsvmReader
+from coterie.data.readers.libsvm import LibsvmReader
 
 GOAL = 10.0
 N_FEATURES = 1_000_000

@@ -8,45 +8,26 @@ import pytest
 import coterie
 
 ROOT = Path(coterie.__file__).parent
-# source -> scores -> oracle -> master -> groups -> estimator -> CLI: a module imports only from layers above its own.
+# From the bottom to the top: a module imports only from its own package and from layers before it. A package is one layer.
 LAYERS = [
-    ["coterie._numba", "coterie.amounts", "coterie.atomic", "coterie.interruption", "coterie.methods"],
-    ["coterie.kernels"],
-    ["coterie.data"],
-    ["coterie._validation", "coterie.progress"],
-    ["coterie.selection"],
-    ["coterie.discovery.correlation"],
-    ["coterie.discovery.pearson", "coterie.discovery.uncertainty", "coterie.discovery.ranking"],
-    ["coterie.filters"],
-    ["coterie.discovery.oracle"],
-    ["coterie.discovery.cross_validation"],
-    ["coterie.discovery.losses", "coterie.discovery.design"],
-    ["coterie.discovery.block_problem", "coterie.discovery.interior_point", "coterie.discovery.solution"],
-    ["coterie.discovery.ridge"],
-    ["coterie.discovery.wide_master"],
-    ["coterie.discovery.master"],
-    ["coterie.discovery.cutting_plane"],
-    ["coterie.discovery.groups"],
-    ["coterie.discovery.assembly", "coterie.discovery.prediction", "coterie.discovery.selector"],
-    ["coterie.discovery.base", "coterie.discovery.size_search"],
-    ["coterie.discovery.classifier", "coterie.discovery.one_class", "coterie.discovery.regressor"],
-    ["coterie.discovery.classifier_cv"],
-    ["coterie.persistence"],
-    ["coterie.ranking.probes", "coterie.ranking.criteria"],
-    ["coterie.ranking.scores", "coterie.ranking.checkpoint", "coterie.ranking.evaluation"],
-    ["coterie.ranking.base"],
-    ["coterie.ranking"],
-    ["coterie.baselines"],
-    ["coterie.redundancy.measures", "coterie.redundancy.order"],
-    ["coterie.redundancy.objective"],
-    ["coterie.redundancy.solver"],
-    ["coterie.redundancy.alm"],
-    ["coterie.redundancy.estimator"],
-    ["coterie.datasets", "coterie.metrics"],
-    ["coterie.profile"],
-    ["coterie.report", "coterie.plots"],
-    ["coterie.comparison"],
-    ["coterie.cli", "coterie.__main__"],
+    ["_moved", "_numba", "amounts", "files", "groups", "interruption", "methods", "progress"],
+    ["persistence"],
+    ["kernels"],
+    ["data"],
+    ["_validation", "order"],
+    ["selection"],
+    ["correlation"],
+    ["filters"],
+    ["solver"],
+    ["discovery"],
+    ["probing"],
+    ["baselines"],
+    ["ranking", "redundancy"],
+    ["datasets", "metrics"],
+    ["plots", "report"],
+    ["comparison"],
+    ["cli"],
+    ["__main__"],
 ]
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
@@ -56,11 +37,14 @@ def name_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+def package_of(module):
+    """The package or lone module right below ``coterie`` that a module belongs to; "" for others."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "coterie" and len(parts) > 1 else ""
+
+
 def layer_of(module):
-    for level, names in enumerate(LAYERS):
-        if any(module == name or module.startswith(name + ".") for name in names):
-            return level
-    return None
+    return next((level for level, names in enumerate(LAYERS) if package_of(module) in names), None)
 
 
 def imports_of(path):
@@ -72,20 +56,18 @@ def imports_of(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_every_module_has_a_layer():
-    homeless = [name_of(p) for p in MODULES if layer_of(name_of(p)) is None]
-    assert homeless == ["coterie", "coterie.discovery", "coterie.redundancy"]
+def test_every_package_has_one_layer():
+    packages = {package_of(name_of(path)) for path in MODULES} - {""}
+    assert sorted(packages) == sorted(name for names in LAYERS for name in names)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_imports_go_one_way(path):
-    mine = layer_of(name_of(path))
-    if mine is None:
-        return
+    mine, package = layer_of(name_of(path)), package_of(name_of(path))
     for imported in imports_of(path):
         theirs = layer_of(imported)
-        if theirs is not None:
-            assert theirs <= mine, f"{name_of(path)} imports {imported}, which lies in a later layer"
+        if mine is not None and theirs is not None and package_of(imported) != package:
+            assert theirs < mine, f"{name_of(path)} imports {imported}, which does not lie in an earlier layer"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -102,7 +84,7 @@ def test_files_hold_one_idea(path):
 def test_public_names_are_documented_with_examples():
     for name in [name for name in coterie.__all__ if name[0].isupper()]:
         assert ">>> " in getattr(coterie, name).__doc__
-    for module in (coterie.baselines, coterie.datasets, coterie.filters, coterie.metrics, coterie.plots, coterie.ranking):
+    for module in (coterie.baselines, coterie.datasets, coterie.filters, coterie.metrics, coterie.plots, coterie.probing):
         for name in module.__all__:
             assert ">>> " in getattr(module, name).__doc__, name
 

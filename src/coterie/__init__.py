@@ -8,29 +8,32 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from coterie import _moved
+
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Comparison": "coterie.comparison.result",
-    "CorrelationProfile": "coterie.profile.result",
-    "DependencyAwareSelector": "coterie.ranking.estimator",
-    "EstimatorCriterion": "coterie.ranking.criteria",
-    "FeatureGroup": "coterie.discovery.groups",
-    "FeatureGroups": "coterie.discovery.groups",
+    "CorrelationProfile": "coterie.correlation.profile.result",
+    "DependencyAwareSelector": "coterie.probing.estimator",
+    "EstimatorCriterion": "coterie.probing.criteria",
+    "FeatureGroup": "coterie.groups",
+    "FeatureGroups": "coterie.groups",
     "GlobalRedundancySelector": "coterie.redundancy.estimator",
     "GroupDiscoveryClassifier": "coterie.discovery.classifier",
     "GroupDiscoveryClassifierCV": "coterie.discovery.classifier_cv",
     "GroupDiscoveryOneClass": "coterie.discovery.one_class",
     "GroupDiscoveryRegressor": "coterie.discovery.regressor",
-    "KNNCriterion": "coterie.ranking.criteria",
-    "LinearSVMCriterion": "coterie.ranking.criteria",
-    "RidgeCriterion": "coterie.ranking.criteria",
+    "KNNCriterion": "coterie.probing.criteria",
+    "LinearSVMCriterion": "coterie.probing.criteria",
+    "RidgeCriterion": "coterie.probing.criteria",
     "compare": "coterie.comparison.run",
-    "correlation_profile": "coterie.profile.profile",
+    "correlation_profile": "coterie.correlation.profile.count",
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
 }
-_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "plots", "ranking", "report")
+_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "plots", "probing", "ranking", "report")
+_moved.install()
 
 __all__ = [
     "Comparison",
@@ -57,24 +60,25 @@ __all__ = [
     "load",
     "metrics",
     "plots",
+    "probing",
     "ranking",
     "report",
     "save",
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, data, datasets, filters, metrics, plots, ranking, report
+    from coterie import baselines, data, datasets, filters, metrics, plots, probing, ranking, report
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
+    from coterie.correlation.profile.count import correlation_profile
+    from coterie.correlation.profile.result import CorrelationProfile
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
-    from coterie.discovery.groups import FeatureGroup, FeatureGroups
     from coterie.discovery.one_class import GroupDiscoveryOneClass
     from coterie.discovery.regressor import GroupDiscoveryRegressor
+    from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.persistence.model import load, save
-    from coterie.profile.profile import correlation_profile
-    from coterie.profile.result import CorrelationProfile
-    from coterie.ranking import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
+    from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
 
 

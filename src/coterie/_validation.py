@@ -22,7 +22,7 @@ from coterie.data.guests import from_guest
 from coterie.data.memory import as_source
 from coterie.data.opening import open_features
 from coterie.data.source import FeatureSource
-from coterie.data.store import Store
+from coterie.data.store.reading import Store
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -87,7 +87,7 @@ METHODS: dict[str, Method] = {
         nested_if={"n_candidates": None},  # their number depends on the number of features otherwise
     ),
     "daf": Method(
-        "coterie.ranking.estimator:DependencyAwareSelector",
+        "coterie.probing.estimator:DependencyAwareSelector",
         "dependency-aware ranking by random probes",
         True,
         nested="ranking",
@@ -111,8 +111,8 @@ METHODS: dict[str, Method] = {
     "nctfgs": _selector(
         "baselines.grouping:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
     ),
-    "sffs": _selector("ranking.floating:FloatingSelector", "sequential floating forward selection"),
-    "bif": _selector("ranking.individual:BestIndividualSelector", "best individual features", nested="ranking"),
+    "sffs": _selector("baselines.floating:FloatingSelector", "sequential floating forward selection"),
+    "bif": _selector("baselines.individual:BestIndividualSelector", "best individual features", nested="ranking"),
 }
 
 

@@ -20,7 +20,7 @@ from coterie.baselines import (
 )
 from coterie.baselines.base import LabelSelector
 from coterie.data import as_source
-from coterie.discovery.groups import FeatureGroups
+from coterie.groups import FeatureGroups
 
 SELECTORS = [
     MRMRSelector(4),

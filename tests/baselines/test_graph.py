@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from coterie.baselines import graph
+from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data import as_source
-from coterie.discovery.pearson import PearsonCorrelation
 from tests.conftest import grouped_matrix, sparse_counts
 
 

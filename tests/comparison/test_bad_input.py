@@ -7,7 +7,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import coterie
-from coterie.comparison.filter_selector import FilterSelector
+from coterie.filters.selector import FilterSelector
 
 X = np.random.default_rng(0).standard_normal((20, 6))
 y = np.tile([0, 1], 10)

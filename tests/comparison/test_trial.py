@@ -17,7 +17,7 @@ import coterie
 from coterie import GroupDiscoveryClassifier
 from coterie.baselines import SVMRFESelector
 from coterie.comparison.contenders import DEFAULT, read_contenders, selector_named
-from coterie.comparison.filter_selector import FilterSelector
+from coterie.filters.selector import FilterSelector
 from coterie.methods import METHODS
 from tests.comparison.misbehaving import CallsExit, HasNoMemory, Raises, Selector, SelectsNothing, Warns
 from tests.conftest import grouped_matrix, sparse_counts

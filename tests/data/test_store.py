@@ -28,7 +28,7 @@ from coterie.data import (
     store_format,
     write_store,
 )
-from coterie.data.reader import RowBlock
+from coterie.data.readers.reader import RowBlock
 from tests.conftest import sparse_counts
 from tests.data.conformance import SourceConformance, example
 from tests.data.files import matrix

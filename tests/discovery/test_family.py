@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
-from coterie.discovery.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
+from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
 

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data import as_source
 from coterie.discovery import oracle as oracle_module
 from coterie.discovery.oracle import Affiliations, Oracle
-from coterie.discovery.pearson import PearsonCorrelation
-from coterie.discovery.ranking import Ranking, Reach, by_content
+from coterie.discovery.scores import Ranking, Reach
+from coterie.order import by_content
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
 

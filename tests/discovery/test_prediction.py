@@ -12,8 +12,8 @@ from sklearn.svm import LinearSVC
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
 from coterie.discovery import ridge
-from coterie.discovery.design import DenseDesign, SparseDesign
-from coterie.discovery.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge, plain_losses
+from coterie.solver.design import DenseDesign, SparseDesign
+from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge, plain_losses
 from tests.conftest import grouped_matrix, sparse_counts
 
 

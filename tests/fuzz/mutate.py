@@ -179,7 +179,7 @@ def compare_with_scikit_learn(path: Path, dataset: object) -> None:
     import numpy as np
     from sklearn.datasets import load_svmlight_file
 
-    from coterie.data.byte_stream import open_binary
+    from coterie.data.readers.byte_stream import open_binary
 
     with open_binary(path) as file:
         content = file.read()

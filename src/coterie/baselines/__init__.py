@@ -1,15 +1,15 @@
 """Selectors to compare with."""
 
 from coterie.baselines.fcbf import FCBFSelector
+from coterie.baselines.floating import FloatingSelector
 from coterie.baselines.fused_lasso import GraphFusedLassoSelector
 from coterie.baselines.grouping import FeatureGroupingSelector
+from coterie.baselines.individual import BestIndividualSelector
 from coterie.baselines.l1_svm import L1SVMSelector
 from coterie.baselines.mrmr import MRMRSelector
 from coterie.baselines.oscar import OSCARSelector
 from coterie.baselines.rcfs import RCFSSelector
 from coterie.baselines.svm_rfe import SVMRFESelector
-from coterie.ranking.floating import FloatingSelector
-from coterie.ranking.individual import BestIndividualSelector
 
 __all__ = [
     "BestIndividualSelector",

@@ -10,8 +10,8 @@ from coterie._validation import require_real
 from coterie.baselines.base import LabelledData, LabelSelector, by_score
 from coterie.baselines.information import BinnedFeatures
 from coterie.baselines.mrmr import bin_features
-from coterie.discovery.groups import FeatureGroup, FeatureGroups
-from coterie.discovery.pearson import ROUNDING
+from coterie.correlation.pearson import ROUNDING
+from coterie.groups import FeatureGroup, FeatureGroups
 
 # Features compared with a predominant one at a time.
 _BLOCK = 1024

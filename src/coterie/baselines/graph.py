@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from coterie._numba import run_chunks, thread_count
 from coterie._validation import require_real
 from coterie.baselines.base import LabelledData
-from coterie.discovery.pearson import ROUNDING, PearsonCorrelation
+from coterie.correlation.pearson import ROUNDING, PearsonCorrelation
 
 # Features whose partners are looked for at a time, and pairs of columns whose correlation is computed at a time.
 _BATCH = 512

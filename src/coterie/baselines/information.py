@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from coterie._numba import read_only
+from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import Columns
-from coterie.discovery.uncertainty import SymmetricalUncertainty
 from coterie.kernels import filters as kernels
 
 

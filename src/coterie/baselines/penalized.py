@@ -12,8 +12,8 @@ from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.graph import components
 from coterie.baselines.least_squares import ProximalGradient, Solution, StandardizedDesign, warn_unless
 from coterie.baselines.penalty_path import search_path
-from coterie.discovery.groups import FeatureGroup, FeatureGroups
-from coterie.discovery.pearson import PearsonCorrelation
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.groups import FeatureGroup, FeatureGroups
 
 
 class PenalizedModel(NamedTuple):

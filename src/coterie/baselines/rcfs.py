@@ -12,7 +12,7 @@ from coterie._numba import thread_count
 from coterie._validation import require_choice, require_integer, require_real
 from coterie.baselines.base import LabelledData, LabelSelector, by_score
 from coterie.baselines.graph import components, correlated_pairs
-from coterie.discovery.pearson import ROUNDING, PearsonCorrelation
+from coterie.correlation.pearson import ROUNDING, PearsonCorrelation
 
 # Dinkelbach's ratio grows strictly and ends after a few steps; more than this never happens.
 _MAX_STEPS = 100

@@ -232,7 +232,7 @@ def write_tables(folder: Path, found: Comparison, voice: Output) -> list[str]:
     except ValueError as error:  # nothing went well
         voice.note(f"{FIGURE} was left out: {error}")
         return files
-    from coterie.atomic import new_file
+    from coterie.files import new_file
 
     with new_file(folder / FIGURE) as partial:
         figure.savefig(partial, format="png", dpi=150)
@@ -240,7 +240,7 @@ def write_tables(folder: Path, found: Comparison, voice: Output) -> list[str]:
 
 
 def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    from coterie.atomic import new_file
+    from coterie.files import new_file
 
     with new_file(path) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.DictWriter(file, list(rows[0]))

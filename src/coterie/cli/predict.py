@@ -55,7 +55,7 @@ def predict(
     rows, names = _table(estimator, dataset)
     score = _score(estimator, dataset, voice)
     if output is not None:
-        from coterie.atomic import new_file
+        from coterie.files import new_file
 
         with new_file(output) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
             _write(file, names, rows)

@@ -40,7 +40,7 @@ def profile(
         coterie profile cohort.bed --png profile.png
         coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
     """
-    from coterie.profile import correlation_profile
+    from coterie.correlation.profile import correlation_profile
 
     voice = Output(quiet, json)
     for file in (png, csv):
@@ -59,7 +59,7 @@ def profile(
     if csv is not None:
         import csv as tables
 
-        from coterie.atomic import new_file
+        from coterie.files import new_file
 
         rows = found.rows()
         with new_file(csv) as partial, partial.open("w", newline="", encoding="utf-8") as table:
@@ -67,7 +67,7 @@ def profile(
             writer.writeheader()
             writer.writerows(rows)
     if png is not None:
-        from coterie.atomic import new_file
+        from coterie.files import new_file
 
         figure = found.plot(title=data.name).figure
         with new_file(png) as partial:

@@ -164,7 +164,7 @@ def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[dict[str, Any]
 
 
 def _write(path: Path, ranking: Ranking, dataset: Dataset) -> None:
-    from coterie.atomic import new_file
+    from coterie.files import new_file
 
     with new_file(path) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         rows = _rows(ranking, dataset, len(ranking.features))

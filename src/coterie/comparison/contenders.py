@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import joblib
 from sklearn.base import clone
 
-from coterie.comparison.filter_selector import FilterSelector
+from coterie.filters.selector import FilterSelector
 from coterie.methods import METHODS, Method, method_named
 from coterie.persistence.names import digested_name
 

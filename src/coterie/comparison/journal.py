@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from coterie.atomic import new_file
 from coterie.comparison.process import Limits
 from coterie.comparison.result import OUT_OF_MEMORY, TIMED_OUT, Row
+from coterie.files import new_file
 
 try:
     import fcntl

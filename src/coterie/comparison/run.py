@@ -31,8 +31,8 @@ from coterie.comparison.result import Comparison, Row
 from coterie.comparison.schedule import Schedule, Unit
 from coterie.comparison.trial import Setting
 from coterie.data.dataset import Dataset
-from coterie.data.store import Store, is_store, open_store
-from coterie.data.store_writer import write_store
+from coterie.data.store.reading import Store, is_store, open_store
+from coterie.data.store.writing import write_store
 from coterie.progress import RoundProgress
 
 _SIZES = (5, 10, 20, 50, 100)

@@ -16,7 +16,7 @@ from sklearn.metrics import check_scoring
 
 from coterie.comparison.contenders import Contender
 from coterie.comparison.result import FAILED, OK, OUT_OF_MEMORY, Row
-from coterie.data.store import open_store
+from coterie.data.store.reading import open_store
 from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
 
 Report = Callable[[Row, np.ndarray], None]

@@ -3,11 +3,11 @@
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource, as_source
+from coterie.data.names import PackedStrings
 from coterie.data.opening import convert, open_features
 from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
-from coterie.data.store import Store, check_store, open_store
-from coterie.data.store_writer import write_store
-from coterie.data.strings import PackedStrings
+from coterie.data.store.reading import Store, check_store, open_store
+from coterie.data.store.writing import write_store
 
 __all__ = [
     "DataFileError",

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.data.names import PackedStrings
 from coterie.data.source import FeatureSource
-from coterie.data.strings import PackedStrings
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.data.memory import as_source
-from coterie.data.strings import PackedStrings
+from coterie.data.names import PackedStrings
 
 
 def from_guest(X: Any) -> Any:

@@ -8,26 +8,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from coterie.data.byte_stream import read_lines
 from coterie.data.dataset import Dataset
-from coterie.data.detection import FORMATS, detect_format, resolve
 from coterie.data.errors import DataFileError
-from coterie.data.labels import labels_in_file
-from coterie.data.reader import Progress, Reader
-from coterie.data.store import PathLike, open_store
-from coterie.data.store_writer import DEFAULT_MEMORY_LIMIT, read_into_memory, write_reader
-from coterie.data.strings import PackedStrings
+from coterie.data.names import PackedStrings
+from coterie.data.readers.byte_stream import read_lines
+from coterie.data.readers.detection import FORMATS, detect_format, resolve
+from coterie.data.readers.labels import labels_in_file
+from coterie.data.readers.reader import Progress, Reader
+from coterie.data.store.reading import PathLike, open_store
+from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, read_into_memory, write_reader
 
 # Where the reader of each format lives; loaded when it is needed.
 _READERS = {
-    "libsvm": ("coterie.data.libsvm", "LibsvmReader"),
-    "npz": ("coterie.data.npz", "NpzReader"),
-    "matrix-market": ("coterie.data.matrix_market", "MatrixMarketReader"),
-    "csv": ("coterie.data.tabular", "CsvReader"),
-    "tsv": ("coterie.data.tabular", "TsvReader"),
-    "parquet": ("coterie.data.tabular", "ParquetReader"),
-    "h5ad": ("coterie.data.h5ad", "H5adReader"),
-    "plink": ("coterie.data.plink", "PlinkReader"),
+    "libsvm": ("coterie.data.readers.libsvm", "LibsvmReader"),
+    "npz": ("coterie.data.readers.npz", "NpzReader"),
+    "matrix-market": ("coterie.data.readers.matrix_market", "MatrixMarketReader"),
+    "csv": ("coterie.data.readers.tabular", "CsvReader"),
+    "tsv": ("coterie.data.readers.tabular", "TsvReader"),
+    "parquet": ("coterie.data.readers.tabular", "ParquetReader"),
+    "h5ad": ("coterie.data.readers.h5ad", "H5adReader"),
+    "plink": ("coterie.data.readers.plink", "PlinkReader"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
-from coterie.discovery.groups import FeatureGroup, FeatureGroups
+from coterie.groups import FeatureGroup, FeatureGroups
 
 
 def make_block_gaussian(

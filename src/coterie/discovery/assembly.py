@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coterie.discovery.correlation import Correlation
-from coterie.discovery.cutting_plane import Round
-from coterie.discovery.groups import FeatureGroup, FeatureGroups, Purity
+from coterie.correlation.protocol import Correlation
+from coterie.discovery.loop import Round
 from coterie.discovery.oracle import Oracle
+from coterie.groups import FeatureGroup, FeatureGroups, Purity
 
 # SuSiE's limit: the purity of a larger group is that of so many of its members.
 _PURITY_MEMBERS = 100

@@ -22,21 +22,21 @@ from coterie._validation import (
     require_real,
     take_columns,
 )
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.protocol import Correlation
+from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import FeatureSource, Moments
 from coterie.discovery.assembly import assemble_groups
-from coterie.discovery.correlation import Correlation
-from coterie.discovery.cross_validation import VotingOracle
-from coterie.discovery.cutting_plane import CuttingPlane, Round, StoppingRule
-from coterie.discovery.design import DenseDesign, SparseDesign
-from coterie.discovery.losses import Loss
-from coterie.discovery.master import Master
+from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
-from coterie.discovery.pearson import PearsonCorrelation
 from coterie.discovery.prediction import group_model, support_model
 from coterie.discovery.selector import GroupSelectorMixin
-from coterie.discovery.uncertainty import SymmetricalUncertainty
+from coterie.discovery.voting import VotingOracle
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
+from coterie.solver.design import DenseDesign, SparseDesign
+from coterie.solver.losses import Loss
+from coterie.solver.master import Master
 
 # Features a round that are "auto": so many that there are ten rounds, but no more than in the papers.
 _FEWEST_ROUNDS = 10

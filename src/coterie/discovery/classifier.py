@@ -10,10 +10,10 @@ from sklearn.base import ClassifierMixin
 from coterie._validation import class_weights, read_features, read_labels, read_sample_weight, with_callbacks
 from coterie.data.source import FeatureSource
 from coterie.discovery.base import GroupDiscovery
-from coterie.discovery.groups import FeatureGroups
-from coterie.discovery.losses import Loss, OneVsRestHinge, SquaredHinge
 from coterie.discovery.oracle import Representative
 from coterie.discovery.prediction import classes_of
+from coterie.groups import FeatureGroups
+from coterie.solver.losses import Loss, OneVsRestHinge, SquaredHinge
 
 
 class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):

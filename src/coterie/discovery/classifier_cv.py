@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie._validation import read_folds, require_integer, with_callbacks
 from coterie.discovery.classifier import GroupDiscoveryClassifier
-from coterie.discovery.cutting_plane import CuttingPlane, Round
+from coterie.discovery.loop import CuttingPlane, Round
 from coterie.discovery.oracle import Representative
 from coterie.discovery.prediction import LinearModel, group_model, support_model
 from coterie.discovery.size_search import HeldOutScores, Path, best_size, merge_paths

@@ -9,9 +9,9 @@ from sklearn.base import OutlierMixin
 
 from coterie._validation import read_sample_weight, read_source, with_callbacks
 from coterie.discovery.base import GroupDiscovery
-from coterie.discovery.groups import FeatureGroups
-from coterie.discovery.losses import SquaredHinge
 from coterie.discovery.oracle import Representative
+from coterie.groups import FeatureGroups
+from coterie.solver.losses import SquaredHinge
 
 
 class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):

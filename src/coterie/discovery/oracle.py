@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coterie.correlation.pearson import ROUNDING
+from coterie.correlation.protocol import Correlation
 from coterie.data.source import Exemplar
-from coterie.discovery.correlation import Correlation
-from coterie.discovery.pearson import ROUNDING
-from coterie.discovery.ranking import TIE, Ranking, Reach, in_order, residual_norm
+from coterie.discovery.scores import Ranking, Reach, residual_norm
+from coterie.order import TIE, in_order
 
 # Features whose correlations are held as a matrix at once.
 _MOST_AT_ONCE = 2048

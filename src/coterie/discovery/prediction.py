@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.discovery.cutting_plane import CuttingPlane
-from coterie.discovery.design import DenseDesign, Design, SparseDesign
-from coterie.discovery.losses import plain_losses
+from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.oracle import Oracle
-from coterie.discovery.ridge import fit_ridge
+from coterie.solver.design import DenseDesign, Design, SparseDesign
+from coterie.solver.losses import plain_losses
+from coterie.solver.ridge import fit_ridge
 
 
 @dataclass(frozen=True)

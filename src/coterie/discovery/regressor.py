@@ -9,9 +9,9 @@ from sklearn.base import RegressorMixin
 
 from coterie._validation import read_features, read_sample_weight, read_targets, with_callbacks
 from coterie.discovery.base import GroupDiscovery
-from coterie.discovery.groups import FeatureGroups
-from coterie.discovery.losses import SquaredLoss
 from coterie.discovery.oracle import Representative
+from coterie.groups import FeatureGroups
+from coterie.solver.losses import SquaredLoss
 
 
 class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.discovery.groups import FeatureGroups
+from coterie.groups import FeatureGroups
 from coterie.selection import ColumnSelectorMixin
 
 

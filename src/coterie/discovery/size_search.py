@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
-from coterie.discovery.cutting_plane import CuttingPlane
+from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.prediction import LinearModel, classes_of
 
 # Number of features, and the held-out score with so many.

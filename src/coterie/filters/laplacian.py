@@ -8,7 +8,7 @@ import numpy as np
 
 from coterie._numba import thread_count
 from coterie._validation import require_integer, source_of
-from coterie.filters.neighbors import heat_graph, nearest_neighbors, variation
+from coterie.filters.sample_graph import heat_graph, nearest_neighbors, variation
 
 
 def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int | None = None) -> np.ndarray:

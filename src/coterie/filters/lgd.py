@@ -11,7 +11,7 @@ from coterie._numba import read_only, thread_count
 from coterie._validation import require_choice, require_integer, source_of
 from coterie.data.blocks import for_blocks
 from coterie.data.source import Columns, FeatureSource, Moments
-from coterie.filters.neighbors import nearest_neighbors, variation
+from coterie.filters.sample_graph import nearest_neighbors, variation
 from coterie.kernels import filters as kernels
 
 

@@ -13,8 +13,8 @@ from sklearn.manifold import spectral_embedding
 from coterie._numba import one_blas_thread, thread_count
 from coterie._validation import require_integer, source_of
 from coterie.data.source import FeatureSource, Moments
-from coterie.discovery.ranking import by_content
-from coterie.filters.neighbors import connect, heat_graph, nearest_neighbors
+from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbors
+from coterie.order import by_content
 
 # Products of features and residuals that are held at a time.
 _PRODUCTS = 1 << 22

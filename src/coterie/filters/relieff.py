@@ -10,8 +10,8 @@ from sklearn.utils import check_random_state
 
 from coterie._numba import thread_count
 from coterie._validation import class_codes, require_integer, source_of
-from coterie.filters.neighbors import manhattan_distances, nearest, variation
 from coterie.filters.ranges import feature_ranges
+from coterie.filters.sample_graph import manhattan_distances, nearest, variation
 
 
 def relieff_score(

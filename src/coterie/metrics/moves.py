@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.discovery.groups import FeatureGroup
+from coterie.groups import FeatureGroup
 
 
 def correct_move_rate(ranking_before: Any, ranking_after: Any, groups: Iterable[Any]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coterie.discovery.groups import FeatureGroup
+from coterie.groups import FeatureGroup
 
 
 def group_recovery(true_groups: Iterable[FeatureGroup], found_groups: Iterable[FeatureGroup]) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data.memory import as_source
-from coterie.discovery.pearson import PearsonCorrelation
 
 
 def redundancy_rate(X: Any, features: Any = None) -> float:

@@ -10,7 +10,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from coterie import __version__
-from coterie.atomic import new_file
+from coterie.files import new_file
 from coterie.persistence.archive import DamagedModelError, read_archive, write_archive
 from coterie.persistence.encoding import Decoder, Encoder
 

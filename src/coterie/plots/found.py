@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
-from coterie.discovery.groups import FeatureGroup, FeatureGroups
+from coterie.groups import FeatureGroup, FeatureGroups
 
 
 def groups_of(found: Any) -> FeatureGroups:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from coterie.discovery.groups import FeatureGroup, FeatureGroups
+    from coterie.groups import FeatureGroup, FeatureGroups
 
 # The layout is in inches, so that names take the room they need.
 _LETTER, _HUB_LETTER = 0.058, 0.071

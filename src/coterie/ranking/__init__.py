@@ -1,9 +1,14 @@
-"""Dependency-aware ranking (DAF) and wrappers: selectors that evaluate subsets of the features by a criterion."""
+"""The former name of :mod:`coterie.probing`, with the two wrappers that now live in :mod:`coterie.baselines`."""
 
-from coterie.ranking.criteria import EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
-from coterie.ranking.estimator import DependencyAwareSelector
-from coterie.ranking.floating import FloatingSelector
-from coterie.ranking.individual import BestIndividualSelector
+from coterie.baselines.floating import FloatingSelector
+from coterie.baselines.individual import BestIndividualSelector
+from coterie.probing import (
+    DependencyAwareSelector,
+    EstimatorCriterion,
+    KNNCriterion,
+    LinearSVMCriterion,
+    RidgeCriterion,
+)
 
 __all__ = [
     "BestIndividualSelector",

@@ -22,8 +22,8 @@ from coterie._validation import (
     require_real,
 )
 from coterie.data.source import FeatureSource, Moments
-from coterie.discovery.groups import FeatureGroup
 from coterie.filters.registry import SCORES
+from coterie.groups import FeatureGroup
 from coterie.redundancy.alm import solve_alm
 from coterie.redundancy.measures import (
     LARGEST_MATRIX,

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import run_chunks
+from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import FeatureSource, Moments
-from coterie.discovery.uncertainty import SymmetricalUncertainty
 
 # Candidates of a block of a pass; and the entries of one, which bounds long columns.
 _BLOCK_FEATURES = 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.data.source import FeatureSource
-from coterie.discovery.ranking import TIE
+from coterie.order import TIE
 
 # Fingerprints that differ by less than this part are those of equal columns.
 _EQUAL = 1e-9

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coterie.atomic import new_folder
+from coterie.files import new_folder
 from coterie.persistence.model import load, save
 from coterie.report.result import FORMAT, VERSION, DiscoveryResult
 

@@ -1,0 +1,210 @@
+"""Sequential floating forward selection (SFFS)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel
+
+from coterie._validation import require_integer, require_real
+from coterie.probing.base import CriterionSelector, Problem
+from coterie.probing.evaluation import evaluate_subsets
+from coterie.progress import RoundProgress
+
+
+class FloatingSubset(NamedTuple):
+    """The best subset of a size that was met: its features (sorted) and its value."""
+
+    features: np.ndarray
+    value: float
+
+
+class FloatingSelector(CriterionSelector):
+    """Sequential floating forward selection: add the best feature, then drop features as long as that helps.
+
+    After each feature that is added, features are taken away one at a time as long as the smaller subset is better than the
+    best one of its size so far [1]_. It finds subsets that are good for the criterion, often the best ones. It takes about
+    as many evaluations as there are features for each step, so it is meant for some dozens of features, and it fits the
+    criterion so closely that the subset may be worse for another classifier or sample.
+
+    Parameters
+    ----------
+    criterion : {"knn", "linear_svm", "ridge"}, criterion, estimator or callable, default="knn"
+        What evaluates a subset; see :class:`DependencyAwareSelector`.
+
+    n_features_to_select : int or float, default=10
+        Number of features to keep, or their fraction of all features.
+
+    look_ahead : int, default=3
+        The search goes on until subsets are larger than ``n_features_to_select`` by this number, since
+        going back from larger subsets may find a better one of the size wanted.
+
+    max_seconds : float or None, default=None
+        End the search after this time (a step under way is finished), once there is a subset of the size wanted.
+
+    cv : int or cross-validation generator, default=3
+        Folds of the criterion.
+
+    n_jobs : int or None, default=None
+        Number of subsets evaluated at the same time, through joblib. The result does not depend on it.
+
+    verbose : int, default=0
+        Show progress.
+
+    Attributes
+    ----------
+    support_features_ : ndarray of shape (n_selected,)
+        Indices of the selected features, sorted.
+
+    value_ : float
+        The criterion's value of these.
+
+    subsets_ : dict of int to FloatingSubset
+        The best subset of each size that was met: its ``features`` and its ``value``.
+
+    n_evaluations_ : int
+        Number of subsets evaluated.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    DependencyAwareSelector : A ranking, for many features.
+    sklearn.feature_selection.SequentialFeatureSelector : Without the floating.
+
+    Notes
+    -----
+    Of subsets of equal value the one with the first feature added, or dropped, is taken. A subset replaces the best one of its
+    size only if it is better by more than rounding (1e-12 of the value), so the search ends.
+
+    References
+    ----------
+    .. [1] P. Pudil, J. Novovičová, J. Kittler, "Floating search methods in feature selection", Pattern Recognition
+       Letters 15(11), 1994.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from coterie.baselines import FloatingSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> selector = FloatingSelector(n_features_to_select=2).fit(X, y)
+    >>> selector.support_features_
+    array([2, 3])
+    >>> sorted(selector.subsets_)
+    [1, 2, 3, 4]
+    """
+
+    def __init__(
+        self,
+        criterion: Any = "knn",
+        *,
+        n_features_to_select: int | float = 10,
+        look_ahead: int = 3,
+        max_seconds: float | None = None,
+        cv: Any = 3,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.criterion = criterion
+        self.n_features_to_select = n_features_to_select
+        self.look_ahead = look_ahead
+        self.max_seconds = max_seconds
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    subsets_: dict[int, FloatingSubset]
+
+    def fit(self, X: Any, y: Any) -> FloatingSelector:
+        """Search for the best subset.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Labels, or numbers where the criterion wants them.
+
+        Returns
+        -------
+        self : FloatingSelector
+            The fitted selector.
+        """
+        require_integer("look_ahead", self.look_ahead, minimum=0)
+        if self.max_seconds is not None:
+            require_real("max_seconds", self.max_seconds)
+        problem = self._read(X, y)
+        try:
+            with problem.workers.parallel() as pool:
+                search = _Search(problem, pool)
+                self._run(search, problem)
+        except BaseException:
+            problem.forget()
+            raise
+        best = search.best[problem.n_wanted]
+        self.subsets_ = dict(sorted(search.best.items()))
+        self.support_features_ = best.features
+        self.value_ = best.value
+        self.n_evaluations_ = search.n_evaluations
+        return self
+
+    def _run(self, search: _Search, problem: Problem) -> None:
+        """Add and drop features until subsets are large enough, or time is over."""
+        largest = min(problem.n_wanted + int(self.look_ahead), problem.source.shape[1])
+        deadline = time.perf_counter() + (np.inf if self.max_seconds is None else float(self.max_seconds))
+        with RoundProgress(largest, int(self.verbose), type(self).__name__, unit="features") as bar:
+            while len(search.current) < largest:
+                search.add()
+                while len(search.current) > 2 and search.drop():
+                    pass
+                bar.update(len(search.current), f"value {search.value:.6g}, {search.n_evaluations} subsets")
+                if time.perf_counter() > deadline and problem.n_wanted in search.best:
+                    break
+
+
+class _Search:
+    """The current subset, and the best one of each size."""
+
+    def __init__(self, problem: Problem, pool: Parallel) -> None:
+        self.problem = problem
+        self.pool = pool
+        self.current = np.empty(0, dtype=np.int64)
+        self.value = -np.inf
+        self.best: dict[int, FloatingSubset] = {}
+        self.n_evaluations = 0
+
+    def add(self) -> None:
+        """Add the feature that makes the best subset; where an earlier subset of that size is better, go on from that one."""
+        others = np.setdiff1d(np.arange(self.problem.source.shape[1]), self.current, assume_unique=True)
+        subset, value = self._best_of([np.sort(np.append(self.current, feature)) for feature in others])
+        self._take(subset, value)
+        self.current, self.value = self.best[len(subset)]
+
+    def drop(self) -> bool:
+        """Drop the feature whose loss makes the best subset, if that is better than the best one of its size so far."""
+        subset, value = self._best_of([np.delete(self.current, i) for i in range(len(self.current))])
+        if not self._better(value, len(subset)):
+            return False
+        self._take(subset, value)
+        self.current, self.value = subset, value
+        return True
+
+    def _best_of(self, subsets: list[np.ndarray]) -> tuple[np.ndarray, float]:
+        values = evaluate_subsets(self.problem.evaluate, subsets, self.problem.workers, self.pool)
+        self.n_evaluations += len(subsets)
+        first = int(np.argmax(values))
+        return subsets[first], float(values[first])
+
+    def _better(self, value: float, size: int) -> bool:
+        known = self.best.get(size)
+        return known is None or value > known.value + 1e-12 * abs(known.value)
+
+    def _take(self, subset: np.ndarray, value: float) -> None:
+        if self._better(value, len(subset)):
+            self.best[len(subset)] = FloatingSubset(subset, value)

@@ -1,0 +1,1 @@
+"""Measures of correlation between features, and the distribution of all pairs' correlations."""

@@ -1,0 +1,224 @@
+"""Blocks of samples in, features out: in memory, or through sorted runs on the disk when they do not fit.
+
+Entries of sparse rows are collected until the memory limit, sorted by feature by counting, and written as a *run*. A range of
+features is one contiguous piece of every run, so the runs are merged range by range: each byte is written
+and read once, whatever the number of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie._numba import read_only, run_chunks, thread_count
+from coterie.data.readers.reader import RowBlock, ValueKind
+from coterie.data.store.format import full_disk
+from coterie.kernels.transposition import append_columns, count_columns, scatter_rows
+
+# Bytes that an entry takes while a run is collected and sorted: column and value, row and value, and as much again for
+# the block that is being parsed, the counts, and memory that the allocator keeps.
+_ENTRY_BYTES = 56
+_LEAST_ENTRIES = 1 << 16
+
+
+class _Run(NamedTuple):
+    """Entries of some samples, sorted by column, on the disk."""
+
+    columns: np.ndarray
+    starts: np.ndarray
+    rows: Path
+    row_type: np.dtype
+    values: Path
+    value_type: np.dtype
+
+
+class SparseRows:
+    """Collects entries by sample and gives them back by feature.
+
+    Parameters
+    ----------
+    folder : Path or None
+        Where runs may be written; None keeps everything in memory.
+    memory_limit : int
+        Bytes that may be used before a run is written.
+    """
+
+    def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
+        self.folder = folder
+        self.capacity = max(memory_limit // _ENTRY_BYTES, _LEAST_ENTRIES)
+        self.kind = ValueKind()
+        self.n_rows = 0
+        self.n_columns = 0
+        self._counts = np.zeros(0, dtype=np.int64)
+        self._pending: list[tuple[int, RowBlock]] = []
+        self._n_pending = 0
+        self._runs: list[_Run] = []
+
+    def add(self, block: RowBlock) -> None:
+        """Take some samples."""
+        columns = read_only(block.columns)
+        self.n_columns = max(self.n_columns, int(columns.max(initial=-1)) + 1)
+        if self.n_columns > len(self._counts):
+            grown = np.zeros(max(self.n_columns, 2 * len(self._counts)), dtype=np.int64)
+            grown[: len(self._counts)] = self._counts
+            self._counts = grown
+        count_columns(columns, self._counts)
+        self.kind.see(read_only(block.values))
+        self._pending.append((self.n_rows, block))
+        self._n_pending += len(columns)
+        self.n_rows += len(block.ends)
+        if self.folder is not None and self._n_pending >= self.capacity:
+            self._write_run(self.folder)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries so far."""
+        return int(self._counts.sum())
+
+    def starts(self, first: int, n_features: int) -> np.ndarray:
+        """Where each feature begins (CSC ``indptr``) when column ``first`` is the first feature."""
+        counts = self._counts[first : first + n_features]
+        n_entries = int(counts.sum())
+        starts = np.zeros(n_features + 1, dtype=np.int64 if n_entries >= 2**31 else np.int32)
+        np.cumsum(counts, out=starts[1 : len(counts) + 1])
+        starts[len(counts) + 1 :] = n_entries
+        return starts
+
+    def pieces(self, first: int, starts: np.ndarray, dtype: np.dtype) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
+        """All features in order, range by range: (first feature, last, rows, values)."""
+        row_type = np.dtype(np.int64 if self.n_rows >= 2**31 else np.int32)
+        n_features = len(starts) - 1
+        if not self._runs:
+            rows, values = np.empty(starts[-1], dtype=row_type), np.empty(starts[-1], dtype=dtype)
+            _scatter(self._pending, first, starts, rows, values)
+            self._pending = []
+            yield 0, n_features, rows, values
+            return
+        if self._pending and self.folder is not None:
+            self._write_run(self.folder)
+        begin = 0
+        while begin < n_features:
+            end = int(np.searchsorted(starts, int(starts[begin]) + self.capacity, side="right")) - 1
+            end = min(max(end, begin + 1), n_features)
+            yield begin, end, *self._merge(first, begin, end, starts, row_type, dtype)
+            begin = end
+
+    def _merge(
+        self, first: int, begin: int, end: int, starts: np.ndarray, row_type: np.dtype, dtype: np.dtype
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Entries of a range of features from all runs, in order of the samples."""
+        cursor = (starts[begin:end] - starts[begin]).astype(np.int64)
+        size = int(starts[end] - starts[begin])
+        rows, values = np.empty(size, dtype=row_type), np.empty(size, dtype=dtype)
+        for run in self._runs:
+            low, high = np.searchsorted(run.columns, [begin + first, end + first])
+            if low == high:
+                continue
+            a, b = int(run.starts[low]), int(run.starts[high])
+            append_columns(
+                run.columns[low:high], run.starts[low : high + 1], a,
+                np.fromfile(run.rows, run.row_type, b - a, offset=a * run.row_type.itemsize),
+                np.fromfile(run.values, run.value_type, b - a, offset=a * run.value_type.itemsize),
+                begin + first, cursor, rows, values,
+            )  # fmt: skip
+        return rows, values
+
+    def _write_run(self, folder: Path) -> None:
+        counts = np.zeros(self.n_columns, dtype=np.int64)
+        kind = ValueKind()
+        for _, block in self._pending:
+            count_columns(read_only(block.columns), counts)
+            kind.see(read_only(block.values))
+        starts = np.zeros(self.n_columns + 1, dtype=np.int64)
+        np.cumsum(counts, out=starts[1:])
+        row_type = np.dtype(np.int64 if self.n_rows >= 2**31 else np.int32)
+        rows, values = np.empty(starts[-1], dtype=row_type), np.empty(starts[-1], dtype=kind.dtype)
+        _scatter(self._pending, 0, starts, rows, values)
+        self._pending, self._n_pending = [], 0
+        used = np.flatnonzero(counts)
+        number = len(self._runs)
+        files = folder / f"run-{number}.rows", folder / f"run-{number}.values"
+        for path, array in zip(files, (rows, values), strict=True):
+            try:
+                array.tofile(path)
+            except OSError as error:
+                raise full_disk(error, path) from error
+        self._runs.append(_Run(used, np.append(starts[used], starts[-1]), files[0], row_type, files[1], kind.dtype))
+
+
+def _scatter(
+    pending: list[tuple[int, RowBlock]], first: int, starts: np.ndarray, rows: np.ndarray, values: np.ndarray
+) -> None:
+    """Sort entries by column; each thread takes a range of columns, so the result does not depend on threads."""
+    n_features = len(starts) - 1
+    cursor = np.zeros(first + n_features, dtype=np.int64)
+    cursor[first:] = starts[:-1]
+    n_threads = thread_count()
+    cuts = np.searchsorted(starts, np.linspace(0, int(starts[-1]), n_threads + 1)[1:-1])
+    boundaries = np.unique(np.array([0, *cuts, n_features])) + first
+
+    def task(start: int, stop: int) -> None:
+        for first_row, block in pending:
+            scatter_rows(
+                block.ends, first_row, read_only(block.columns), read_only(block.values), cursor, rows, values, start, stop
+            )
+
+    run_chunks(task, boundaries, n_threads)
+
+
+class DenseRows:
+    """Collects dense rows and gives them back by feature; the parameters are those of :class:`SparseRows`."""
+
+    def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
+        self.folder = folder
+        self.memory_limit = memory_limit
+        self.kind = ValueKind()
+        self.n_rows = 0
+        self.n_columns = 0
+        self._pending: list[np.ndarray] = []
+        self._file: Path | None = None
+        self._type = np.dtype(np.float64)
+
+    def add(self, block: np.ndarray) -> None:
+        """Take some samples."""
+        if self.n_rows and block.shape[1] != self.n_columns:
+            raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.n_columns}.")
+        self.n_columns = block.shape[1]
+        self._type = block.dtype if self.n_rows == 0 else self._type
+        self.kind.see(read_only(block))
+        self._pending.append(block)
+        self.n_rows += len(block)
+        if self.folder is not None and sum(part.nbytes for part in self._pending) > self.memory_limit // 4:
+            self._spill(self.folder)
+
+    def _spill(self, folder: Path) -> None:
+        """Append the rows to one file; all blocks of a reader have one type."""
+        self._file = path = folder / "rows"
+        try:
+            with open(path, "ab") as file:
+                for part in self._pending:
+                    np.ascontiguousarray(part, dtype=self._type).tofile(file)
+        except OSError as error:
+            raise full_disk(error, path) from error
+        self._pending = []
+
+    def pieces(self, dtype: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
+        """All features in order, range by range: (first feature, F-ordered columns)."""
+        if self._file is None:
+            columns = np.empty((self.n_rows, self.n_columns), dtype=dtype, order="F")
+            row = 0
+            while self._pending:  # each block is freed once it is copied
+                part = self._pending.pop(0)
+                columns[row : row + len(part)] = part
+                row += len(part)
+            yield 0, columns
+            return
+        if self._pending and self.folder is not None:
+            self._spill(self.folder)
+        rows = np.memmap(self._file, dtype=self._type, mode="r", shape=(self.n_rows, self.n_columns))
+        width = max(1, self.memory_limit // (4 * max(1, self.n_rows) * dtype.itemsize))
+        for start in range(0, self.n_columns, width):
+            yield start, np.asfortranarray(rows[:, start : start + width], dtype=dtype)

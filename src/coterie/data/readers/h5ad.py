@@ -1,0 +1,138 @@
+"""AnnData files (.h5ad): X, a layer or the raw counts, read in blocks; labels from ``obs``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie.data.errors import DataFileError, missing_extra
+from coterie.data.names import PackedStrings
+from coterie.data.readers.labels import is_missing, missing_labels
+from coterie.data.readers.reader import Block, Progress, Reader, check_claim, row_block, usable_values
+
+# HDF5's own compression is deflate.
+_BEST_RATIO = 1040
+
+
+class H5adReader(Reader):
+    """Reads an .h5ad file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    label : str, False or None
+        Column of ``obs`` with the labels; None and False: no labels.
+    layer : str, optional
+        Layer to read instead of X; ``"raw"`` stands for ``adata.raw``.
+    missing_labels : {"error", "drop"}, default="error"
+        What to do with samples whose label is missing.
+    """
+
+    format = "h5ad"
+
+    def __init__(self, path: Path, *, label: Any = None, layer: str | None = None, missing_labels: str = "error") -> None:
+        super().__init__(path)
+        try:
+            import anndata
+        except ImportError as error:
+            raise missing_extra("Reading .h5ad files", "anndata", "bio") from error
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about files of old versions
+                self._data = anndata.read_h5ad(path, backed="r")
+                self._values, self._names = self._find_values(layer)
+        except DataFileError:
+            raise
+        except Exception as error:  # anndata and h5py have many ways to fail
+            raise self._damaged(error) from error
+        n_samples, n_features = self._data.n_obs, len(self._names)
+        for n in (n_samples, n_features):
+            check_claim(n, path.stat().st_size * _BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
+        if tuple(self._values.shape) != (n_samples, n_features):
+            raise DataFileError(f"X has the shape {tuple(self._values.shape)} instead of {(n_samples, n_features)}.", path)
+        self.shape = (n_samples, n_features)
+        self.feature_names = PackedStrings.pack(self._names)
+        self._keep = np.arange(n_samples)
+        if label is not None and label is not False:
+            self._take_labels(label, missing_labels)
+        self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
+        self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
+
+    def _damaged(self, error: Exception) -> DataFileError:
+        lines = [line for line in str(error).split("\n") if line.strip()] or [type(error).__name__]
+        return DataFileError(f"it is damaged or no .h5ad file ({lines[0]}).", self.path)
+
+    def _find_values(self, layer: str | None) -> tuple[Any, Any]:
+        data = self._data
+        if layer is None:
+            if data.X is None:
+                raise DataFileError(f"it has no X; choose a layer: {', '.join(data.layers) or 'there is none'}.", self.path)
+            return data.X, data.var_names
+        if layer == "raw" and data.raw is not None:
+            return data.raw.X, data.raw.var_names
+        if layer not in data.layers:
+            known = [*data.layers, *(["raw"] if data.raw is not None else [])]
+            raise DataFileError(f"it has no layer {layer!r}; there is {', '.join(known) or 'none'}.", self.path)
+        return data.layers[layer], data.var_names
+
+    def _take_labels(self, label: Any, policy: str) -> None:
+        obs = self._data.obs
+        if label not in obs.columns:
+            known = ", ".join(str(name) for name in obs.columns) or "none"
+            raise DataFileError(f"obs has no column {label!r} for the labels; it has {known}.", self.path)
+        values = obs[label].to_numpy()
+        absent = np.array([is_missing(value) for value in values])
+        self._keep = missing_labels(absent, policy, self.path, f"obs[{label!r}]")
+        kept = values[self._keep]
+        self.labels = kept if kept.dtype.kind in "biuf" else np.array([str(value) for value in kept], dtype=object)
+        if absent.any():
+            self.notes["samples_without_label_dropped"] = int(absent.sum())
+
+    def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
+        """Some samples at a time, or some features of a CSC matrix."""
+        n_samples, n_features = self._data.n_obs, len(self._names)
+        by_features = self.by == "features"
+        length, other = (n_features, n_samples) if by_features else (n_samples, n_features)
+        width = max(1, n_values // max(1, other))
+        dropped = len(self._keep) < n_samples
+        for start in range(0, length, width):
+            stop = min(start + width, length)
+            try:
+                block = self._values[:, start:stop] if by_features else self._values[start:stop]
+            except Exception as error:  # a damaged part of the file
+                raise self._damaged(error) from error
+            if dropped and by_features:
+                block = block[self._keep]
+            elif dropped:
+                block = block[self._keep[(self._keep >= start) & (self._keep < stop)] - start]
+            yield self._block(block, by_features)
+            if progress is not None:
+                progress(stop, length, "reading")
+
+    def _block(self, block: Any, by_features: bool) -> Block:
+        if not sparse.issparse(block):
+            block = usable_values(np.asarray(block), self.path)
+            self.dtype = block.dtype
+            return block
+        try:
+            block.check_format(full_check=True)  # kernels trust the indices
+        except Exception as error:
+            raise self._damaged(error) from error
+        if by_features:
+            return usable_values(block, self.path)
+        rows = sparse.csr_array(block)
+        if rows.dtype.kind not in "biuf" or rows.dtype.itemsize > 8:
+            raise DataFileError(f"values of type {rows.dtype} are not real numbers.", self.path)
+        self.dtype = np.dtype(np.float32) if rows.dtype == np.float16 else rows.dtype
+        return row_block(rows.astype(self.dtype, copy=False))
+
+    def close(self) -> None:
+        file = getattr(self._data, "file", None)
+        if file is not None:
+            file.close()

@@ -1,0 +1,248 @@
+"""LIBSVM (SVMlight) text: parsed in parallel, exactly, in memory bounded by the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie._numba import run_chunks, thread_count
+from coterie.data.errors import DataFileError
+from coterie.data.readers.byte_stream import ByteStream
+from coterie.data.readers.reader import FREE_FEATURES, Block, Progress, Reader, RowBlock, whole_numbers
+from coterie.kernels import text as kernels
+
+# Bytes that one call of the kernel parses: large enough to keep threads busy, small enough for the cache of their results.
+_CHUNK = 1 << 22
+_SHOWN = 30
+
+_MESSAGES = {
+    kernels.NO_LABEL: "the line begins with {token!r}, so its label is missing. Every line is 'label index:value ...'.",
+    kernels.BAD_LABEL: "the label {token!r} is not a number. Replace labels by numbers.",
+    kernels.MANY_LABELS: "{token!r} is more than one label. Coterie reads one label a sample: write one file for each label.",
+    kernels.BAD_INDEX: "{token!r} is not 'index:value'. Entries are separated by blanks; comments begin with '#'.",
+    kernels.NO_COLON: "{token!r} has no ':' between index and value.",
+    kernels.BAD_VALUE: "the value {token!r} is not a number.",
+    kernels.NOT_FINITE: "{token!r} is not finite. Impute the value, or leave it out if it stands for 0.",
+    kernels.UNSORTED: "feature {token!r} comes after a larger index. Sort the entries of each line by index.",
+    kernels.REPEATED: "feature {token!r} comes twice in the line. Keep one of the two.",
+    kernels.BAD_QUERY: "{token!r} is not 'qid:number' in the place right after the label.",
+    kernels.NEGATIVE: "{token!r} has a negative index. Indices begin with 0 or 1.",
+}
+
+
+class LibsvmReader(Reader):
+    """Reads LIBSVM text, plain or compressed with gzip, bzip2 or xz.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    zero_based : bool or "auto", default="auto"
+        Whether the first feature has index 0 (else 1). ``"auto"``: 0 if that index occurs anywhere in the file.
+    n_features : int, optional
+        Number of features; by default as many as there are.
+    dtype : dtype, optional
+        Type of the values; by default the smallest that holds all of them exactly.
+    """
+
+    format = "libsvm"
+
+    def __init__(
+        self, path: Path, *, zero_based: bool | str = "auto", n_features: int | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(path)
+        if zero_based not in (True, False, "auto"):
+            raise ValueError(f"zero_based={zero_based!r} must be True, False or 'auto'.")
+        if n_features is not None and n_features < 1:
+            raise ValueError(f"n_features={n_features} must be at least 1.")
+        self._zero_based = zero_based
+        self.shape = (None, n_features)
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self._n_lines = 0
+        self._lowest, self._highest = 1 << 62, -1
+
+    def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
+        """Samples of a few megabytes of text at a time."""
+        stream = ByteStream(self.path)
+        n_threads = thread_count()
+        parser = _Parser(n_threads)
+        labels: list[np.ndarray] = []
+        n_queries, seen = 0, 0
+        try:
+            for text in stream.line_blocks(min(n_threads * _CHUNK, max(stream.n_bytes + 1, 1 << 12))):
+                seen += len(text)
+                limit = self._largest_index(max(seen, stream.n_bytes * (8 if stream.compression else 1)))
+                for chunk in parser.parse(text, limit):
+                    if chunk.error:
+                        raise self._error(text, chunk, stream, limit)
+                    self._n_lines += chunk.n_lines
+                    self._lowest, self._highest = min(self._lowest, chunk.lowest), max(self._highest, chunk.highest)
+                    n_queries += chunk.n_queries
+                    labels.append(chunk.labels)
+                    yield chunk.block
+                if progress is not None:
+                    progress(stream.done, stream.n_bytes, "reading")
+        finally:
+            stream.close()
+        self.labels = whole_numbers(np.concatenate([np.empty(0), *labels]))
+        if n_queries:
+            self.notes["query_ids_ignored"] = n_queries
+        self._settle_indices()
+
+    def _largest_index(self, n_bytes: int) -> int:
+        """The largest index that is accepted."""
+        stated = self.shape[1]
+        if stated is not None:
+            return stated - (self._zero_based is True)
+        return max(FREE_FEATURES, n_bytes)
+
+    def _settle_indices(self) -> None:
+        """Decide whether the first feature has index 0 or 1, once all indices are known."""
+        if self._lowest == 0 and self._zero_based is False:
+            raise DataFileError("index 0 occurs, but zero_based=False says that indices begin with 1.", self.path)
+        zero_based = self._lowest == 0 if self._zero_based == "auto" else bool(self._zero_based)
+        self.first_column = 0 if zero_based else 1
+        stated = self.shape[1]
+        if stated is not None and self._highest - self.first_column >= stated:
+            raise DataFileError(
+                f"index {self._highest} occurs and indices begin with {self.first_column}, but n_features={stated}. State "
+                f"n_features={self._highest - self.first_column + 1}, or zero_based.",
+                self.path,
+            )
+
+    def _error(self, text: np.ndarray, chunk: _Chunk, stream: ByteStream, limit: int) -> DataFileError:
+        """An error at its line and column."""
+        content = text.tobytes()
+        line_start = content.rfind(b"\n", 0, chunk.place) + 1
+        line = self._n_lines + chunk.n_lines + 1
+        shown = shown_token(content, chunk.place)
+        if chunk.error == kernels.TOO_LARGE:
+            message = self._too_large(shown, stream, limit)
+        else:
+            message = _MESSAGES[chunk.error].format(token=shown)
+        if line == 1 and b"\x00" in content[:1000]:
+            message = "this is not text. If it is data in another format, state format=."
+        return DataFileError(message, self.path, line=line, column=chunk.place - line_start + 1)
+
+    def _too_large(self, token: str, stream: ByteStream, limit: int) -> str:
+        if self.shape[1] is not None:
+            return f"the index of {token!r} is larger than n_features={self.shape[1]} allows."
+        return (
+            f"the index of {token!r} asks for more features than a file of {stream.n_bytes} bytes can fill. If it is right, "
+            "state n_features=."
+        )
+
+
+class _Chunk:
+    """What the kernel found in some lines."""
+
+    def __init__(self, state: np.ndarray, labels: np.ndarray, block: RowBlock) -> None:
+        self.n_lines, self.error, self.place = (int(state[i]) for i in (kernels.N_LINES, kernels.ERROR, kernels.PLACE))
+        self.lowest, self.highest, self.n_queries = (
+            int(state[i]) for i in (kernels.LOWEST, kernels.HIGHEST, kernels.N_QUERIES)
+        )
+        self.labels = labels
+        self.block = block
+
+
+class _Parser:
+    """Parses blocks of text on some threads, each with buffers of its own that are used again and again."""
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self._free: list[_Buffers] = []
+
+    def parse(self, text: np.ndarray, limit: int) -> list[_Chunk]:
+        """Chunks in the order of the text."""
+        found: dict[int, _Chunk] = {}
+        text.flags.writeable = False
+        column_type = np.dtype(np.int32 if limit < 2**31 else np.int64)
+
+        def task(start: int, stop: int) -> None:
+            try:
+                buffers = self._free.pop()
+            except IndexError:
+                buffers = _Buffers()
+            found[start] = buffers.parse(text, start, stop, limit, column_type)
+            self._free.append(buffers)
+
+        run_chunks(task, _line_boundaries(text, self.n_threads), self.n_threads)
+        return [found[start] for start in sorted(found)]
+
+
+class _Buffers:
+    """Room for the results of one call; memory that is not written to is not taken."""
+
+    def __init__(self) -> None:
+        self.size = -1
+        self.column_type = np.dtype(np.int32)
+
+    def _make_room(self, n_bytes: int, column_type: np.dtype) -> None:
+        if n_bytes <= self.size and column_type == self.column_type:
+            return
+        self.size, self.column_type = n_bytes, column_type
+        n_rows, n_entries = n_bytes // 2 + 1, n_bytes // 4 + 1  # "1\n" is the shortest row, " 1:1" the shortest entry
+        self.labels, self.ends = np.empty(n_rows), np.empty(n_rows, dtype=np.int64)
+        self.columns, self.values = np.empty(n_entries, dtype=column_type), np.empty(n_entries)
+        self.hard = np.empty((2, n_rows), dtype=np.int64)
+
+    def parse(self, text: np.ndarray, start: int, stop: int, limit: int, column_type: np.dtype) -> _Chunk:
+        self._make_room(stop - start, column_type)
+        state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
+        kernels.parse_lines(
+            text, start, stop, limit, self.labels, self.ends, self.columns, self.values, self.hard[0], self.hard[1], state
+        )
+        n_rows, n_entries = int(state[kernels.N_ROWS]), int(state[kernels.N_ENTRIES])
+        if state[kernels.N_HARD] and not state[kernels.ERROR]:
+            self._read_hard_numbers(text, start, stop, state)
+        block = RowBlock(self.ends[:n_rows].copy(), self.columns[:n_entries].copy(), self.values[:n_entries].copy())
+        return _Chunk(state, self.labels[:n_rows].copy(), block)
+
+    def _read_hard_numbers(self, text: np.ndarray, start: int, stop: int, state: np.ndarray) -> None:
+        """Let Python read the numbers that the kernel was not certain of; it has checked their form."""
+        for entry, place in self.hard[:, : int(state[kernels.N_HARD])].T.tolist():
+            value = float(number_at(text, place, stop))
+            if not np.isfinite(value):
+                state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
+                state[kernels.N_LINES] = np.count_nonzero(text[start:place] == ord("\n"))
+                return
+            if entry < 0:
+                self.labels[-1 - entry] = value
+            else:
+                self.values[entry] = value
+
+
+def shown_token(content: bytes, place: int) -> str:
+    """The word at a place, for a message."""
+    words = content[place : place + 200].partition(b"\n")[0].split(b"#")[0].split()
+    word = words[0].decode("utf-8", "replace") if words and not content[place : place + 1].isspace() else ""
+    return word if len(word) <= _SHOWN else f"{word[:_SHOWN]}…"
+
+
+def number_at(text: np.ndarray, place: int, stop: int) -> bytes:
+    """The bytes up to the next blank, line end or comment."""
+    size = 64
+    while True:
+        piece = text[place : min(place + size, stop)].tobytes()
+        token = piece.split(b"#")[0].split(maxsplit=1)[0]
+        if len(token) < len(piece) or place + size >= stop:
+            return token
+        size *= 2
+
+
+def _line_boundaries(text: np.ndarray, n_threads: int) -> np.ndarray:
+    """Starts of lines that cut the text into chunks of about equal length."""
+    n_chunks = max(1, min(n_threads, len(text) // 4096)) if len(text) <= n_threads * _CHUNK else -(-len(text) // _CHUNK)
+    cuts = [0]
+    for cut in np.linspace(0, len(text), n_chunks + 1)[1:-1].astype(np.int64):
+        place = int(cut)
+        while place < len(text):  # look for the next line end, a little at a time
+            ends = np.flatnonzero(text[place : place + (1 << 16)] == ord("\n"))
+            if len(ends):
+                cuts.append(place + int(ends[0]) + 1)
+                break
+            place += 1 << 16
+    return np.unique(np.array([*cuts, len(text)]))

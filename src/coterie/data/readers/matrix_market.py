@@ -1,0 +1,203 @@
+"""MatrixMarket files: one matrix as text; labels come from a file of their own.
+
+SciPy reads them too, but its parser (1.17) can crash the interpreter on damaged files, and allocates by what the header
+claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from coterie.data.errors import DataFileError
+from coterie.data.readers.byte_stream import ByteStream
+from coterie.data.readers.libsvm import number_at, shown_token
+from coterie.data.readers.reader import Block, Progress, Reader, ValueKind, check_claim, usable_values
+from coterie.kernels import coordinates as kernels
+
+_BLOCK = 1 << 22
+# The best that the decompressors can do.
+_BEST_RATIO = 1040
+_FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
+_SYMMETRIES = ("general", "symmetric", "skew-symmetric")
+
+_MESSAGES = {
+    kernels.BAD_ROW: "the row {token!r} is not a whole number.",
+    kernels.BAD_COLUMN: "the column {token!r} is not a whole number.",
+    kernels.ROW_RANGE: "row {token} is not one of the {shape[0]} rows that the header announces.",
+    kernels.COLUMN_RANGE: "column {token} is not one of the {shape[1]} columns that the header announces.",
+    kernels.BAD_VALUE: "the value {token!r} is not a number.",
+    kernels.NOT_FINITE: "the value {token!r} is not finite. Impute it.",
+    kernels.TOO_MANY: "{token!r} is more than the line should have.",
+}
+
+
+class _Header(NamedTuple):
+    layout: str
+    field: str
+    symmetry: str
+    shape: tuple[int, int]
+    n_entries: int
+    n_lines: int
+    n_bytes: int
+
+
+class MatrixMarketReader(Reader):
+    """Reads a MatrixMarket file with one sample a row.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or compressed.
+    transpose : bool, default=False
+        Whether the file has one feature a row (as gene expression often has).
+    """
+
+    format = "matrix-market"
+    by = "features"
+
+    def __init__(self, path: Path, *, transpose: bool = False) -> None:
+        super().__init__(path)
+        self._transpose = transpose
+
+    def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
+        """Everything at once: entries may come in any order."""
+        header = self._header()
+        parts = list(self._entries(header, progress))
+        values: Any = np.concatenate([part[2] for part in parts] or [np.empty(0)])
+        kind = ValueKind()
+        kind.see(values)
+        matrix: Any
+        if header.layout == "array":
+            matrix = self._dense(values.astype(kind.dtype), header)
+        else:
+            if header.field == "pattern":
+                values = np.ones(sum(len(part[0]) for part in parts), dtype=np.uint8)
+            elif header.symmetry == "general":
+                values = values.astype(kind.dtype)
+            rows, columns = (np.concatenate([part[k] for part in parts] or [np.empty(0, dtype=np.int32)]) for k in (0, 1))
+            matrix = self._sparse(rows, columns, values, header)
+        yield usable_values(matrix.T if self._transpose else matrix, self.path)
+
+    def _header(self) -> _Header:
+        """The banner and the sizes, refused where the file cannot hold them."""
+        stream = ByteStream(self.path)
+        try:
+            head = stream.read(1 << 20)
+        finally:
+            stream.close()
+        lines = head.split(b"\n")
+        words = [word.decode("latin1") for word in lines[0].lower().split()]
+        if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"] or words[2] not in ("coordinate", "array"):
+            message = "the first line is not '%%MatrixMarket matrix coordinate|array field symmetry'."
+            raise DataFileError(message, self.path, line=1)
+        layout, field, symmetry = words[2:]
+        if field not in _FIELDS or symmetry not in _SYMMETRIES or (field == "pattern" and layout == "array"):
+            raise DataFileError(f"a matrix that is {layout} {field} {symmetry} cannot be read.", self.path, line=1)
+        number = next((k for k, line in enumerate(lines[1:], 1) if line.strip() and not line.startswith(b"%")), None)
+        if number is None:
+            raise DataFileError("the line of sizes is missing.", self.path, line=2)
+        sizes = lines[number].split()
+        expected = 3 if layout == "coordinate" else 2
+        if len(sizes) != expected or not all(size.isdigit() and len(size) < 19 for size in sizes):
+            raise DataFileError(f"the line of sizes must have {expected} whole numbers.", self.path, line=number + 1)
+        shape = (int(sizes[0]), int(sizes[1]))
+        for n in shape:
+            check_claim(n, stream.n_bytes * (_BEST_RATIO if stream.compression else 1), self.path, f"the size {n}")
+        if symmetry != "general" and shape[0] != shape[1]:
+            raise DataFileError(f"a {symmetry} matrix of shape {shape} is not square.", self.path, line=number + 1)
+        n_entries = int(sizes[2]) if layout == "coordinate" else _array_entries(shape[0], shape[1], symmetry)
+        n_bytes = len(b"\n".join(lines[: number + 1])) + 1
+        return _Header(layout, field, symmetry, shape, n_entries, number + 1, n_bytes)
+
+    def _entries(self, header: _Header, progress: Progress | None) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Rows, columns and values of some megabytes of text at a time."""
+        stream = ByteStream(self.path)
+        n_lines, n_entries = header.n_lines, 0
+        shape = np.array(header.shape, dtype=np.int64)
+        index_type = np.int32 if max(header.shape) < 2**31 else np.int64
+        try:
+            stream.read(header.n_bytes)
+            for text in stream.line_blocks(min(_BLOCK, max(stream.n_bytes + 1, 1 << 12))):
+                room = len(text) // 2 + 1
+                rows = np.empty(room if header.layout == "coordinate" else 0, dtype=index_type)
+                columns = np.empty_like(rows)
+                values = np.empty(room if header.field != "pattern" else 0)
+                hard = np.empty((2, room), dtype=np.int64)
+                state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
+                text.flags.writeable = False
+                kernels.parse_entries(text, 0, len(text), shape, rows, columns, values, hard[0], hard[1], state)
+                if not state[kernels.ERROR]:
+                    _read_hard_numbers(text, hard[:, : int(state[kernels.N_HARD])], values, state)
+                if state[kernels.ERROR]:
+                    raise self._error(text, state, n_lines, header)
+                count = int(state[kernels.N_ENTRIES])
+                n_lines += int(state[kernels.N_LINES])
+                n_entries += count
+                yield rows[:count].copy(), columns[:count].copy(), values[:count].copy()
+                if progress is not None:
+                    progress(stream.done, stream.n_bytes, "reading")
+        finally:
+            stream.close()
+        if n_entries != header.n_entries:
+            what = "truncated" if n_entries < header.n_entries else "too long"
+            raise DataFileError(
+                f"the file is {what}: it has {n_entries} entries instead of the {header.n_entries} that line "
+                f"{header.n_lines} announces.",
+                self.path,
+            )
+
+    def _error(self, text: np.ndarray, state: np.ndarray, n_lines: int, header: _Header) -> DataFileError:
+        content, place = text.tobytes(), int(state[kernels.PLACE])
+        column = place - (content.rfind(b"\n", 0, place) + 1) + 1
+        message = _MESSAGES[int(state[kernels.ERROR])].format(token=shown_token(content, place), shape=header.shape)
+        return DataFileError(message, self.path, line=n_lines + int(state[kernels.N_LINES]) + 1, column=column)
+
+    def _sparse(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, header: _Header) -> Any:
+        if header.symmetry != "general":
+            below = rows != columns
+            mirrored = -values[below] if header.symmetry == "skew-symmetric" else values[below]
+            rows, columns = np.concatenate([rows, columns[below]]), np.concatenate([columns, rows[below]])
+            values = np.concatenate([values, mirrored])
+            kind = ValueKind()
+            kind.see(values)
+            values = values.astype(kind.dtype)
+        keys = rows.astype(np.int64) * header.shape[1] + columns
+        repeated = np.diff(np.sort(keys)) == 0
+        if repeated.any():
+            row, column = divmod(int(np.sort(keys)[:-1][repeated][0]), header.shape[1])
+            raise DataFileError(f"the entry in row {row + 1}, column {column + 1} comes twice. Keep one of them.", self.path)
+        return sparse.coo_array((values, (rows, columns)), shape=header.shape)
+
+    def _dense(self, values: np.ndarray, header: _Header) -> np.ndarray:
+        """Values by column; those of symmetric matrices are of the lower triangle."""
+        n, m = header.shape
+        if header.symmetry == "general":
+            return values.reshape((n, m), order="F")
+        strict = header.symmetry == "skew-symmetric"
+        matrix = np.zeros((n, n), dtype=np.float64 if strict else values.dtype, order="F")
+        column, row = np.triu_indices(n, k=int(strict))
+        matrix[row, column] = values
+        matrix[column, row] = -values.astype(np.float64) if strict else values
+        return matrix
+
+
+def _array_entries(n: int, m: int, symmetry: str) -> int:
+    """Number of values that a dense matrix has in the file."""
+    if symmetry == "general":
+        return n * m
+    return n * (n + 1) // 2 if symmetry == "symmetric" else n * (n - 1) // 2
+
+
+def _read_hard_numbers(text: np.ndarray, hard: np.ndarray, values: np.ndarray, state: np.ndarray) -> None:
+    """Let Python read the numbers that the kernel was not certain of."""
+    for entry, place in hard.T.tolist():
+        values[entry] = float(number_at(text, place, len(text)))
+        if not np.isfinite(values[entry]):
+            state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
+            state[kernels.N_LINES] = np.count_nonzero(text[:place] == ord("\n"))
+            return

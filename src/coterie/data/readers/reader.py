@@ -1,0 +1,165 @@
+"""What a reader of a format hands over: blocks of values now, labels and names when the last block is out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from coterie.data.errors import DataFileError
+from coterie.data.names import PackedStrings
+from coterie.kernels.transposition import value_range
+
+# Told (done, total, what): bytes or features done, all of them (None when unknown), and what is going on.
+Progress: TypeAlias = Callable[[int, int | None, str], object]
+
+
+# Without a word of the user's, a file may have this many features, or as many as it has bytes: arrays by feature must
+# not outgrow the input because of one wrong number.
+FREE_FEATURES = 1 << 25
+
+
+class RowBlock(NamedTuple):
+    """Some samples of a sparse matrix.
+
+    Attributes
+    ----------
+    ends : ndarray of int64
+        Number of entries of the block up to the end of each row.
+    columns, values : ndarray
+        The entries, row by row. A row has each column at most once, in any order.
+    """
+
+    ends: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+
+Block: TypeAlias = "np.ndarray | RowBlock | sparse.csc_array"
+
+
+class Reader:
+    """Base class of the readers.
+
+    A subclass yields blocks of samples (dense arrays, or :class:`RowBlock`) or, where ``by`` is ``"features"``, blocks of
+    features (F-ordered arrays, or CSC). Everything else may be set as late as after the last block.
+
+    Attributes
+    ----------
+    format : str
+        Name of the format.
+    by : {"samples", "features"}
+        What a block is a block of.
+    shape : tuple
+        Number of samples and features; None where it is not known before the end.
+    first_column : int
+        Index that the file gives to the first feature: 1 for most LIBSVM files.
+    dtype : dtype or None
+        Type of the values; None stands for the smallest type that holds all of them exactly, for text.
+    labels_replaced, other_labels : bool, ndarray or None
+        Whether labels from elsewhere (or None) take the place of the file's own.
+    labels, sample_names, feature_names, feature_info, notes
+        As in :class:`coterie.data.Dataset`.
+    """
+
+    format = ""
+    by = "samples"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shape: tuple[int | None, int | None] = (None, None)
+        self.first_column = 0
+        self.dtype: np.dtype | None = None
+        self.labels: np.ndarray | None = None
+        self.labels_replaced = False
+        self.other_labels: np.ndarray | None = None
+        self.sample_names: PackedStrings | None = None
+        self.feature_names: PackedStrings | None = None
+        self.feature_info: dict[str, np.ndarray | PackedStrings] = {}
+        self.notes: dict[str, Any] = {}
+
+    def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
+        """The data in blocks of about ``n_values`` values or fewer."""
+        raise NotImplementedError  # every reader has its own
+
+    def settle(self, n_samples: int, n_features: int) -> None:
+        """After the last block: take labels from elsewhere, and check the lengths of everything."""
+        if self.labels_replaced:
+            self.labels = self.other_labels
+        for what, values, n, of in (
+            ("labels", self.labels, n_samples, "samples"),
+            ("sample names", self.sample_names, n_samples, "samples"),
+            ("feature names", self.feature_names, n_features, "features"),
+        ):
+            if values is not None and len(values) != n:
+                raise ValueError(f"{self.path}: there are {len(values)} {what}, but {n} {of}.")
+
+    def close(self) -> None:
+        """Close what the reader has open."""
+
+
+class ValueKind:
+    """The smallest type that holds all values seen so far exactly."""
+
+    def __init__(self) -> None:
+        self.lowest, self.highest, self.whole, self.single = 0.0, 0.0, True, True
+
+    def see(self, values: np.ndarray) -> None:
+        """Take more values into account."""
+        if not (self.whole or self.single):
+            return
+        lowest, highest, whole, single = value_range(np.ravel(values, order="K"))
+        self.lowest, self.highest = min(self.lowest, lowest), max(self.highest, highest)
+        self.whole, self.single = self.whole and whole, self.single and single
+
+    @property
+    def dtype(self) -> np.dtype:
+        """uint8, int8, int16, float32 or float64."""
+        if self.whole:
+            for candidate in (np.uint8, np.int8, np.int16):
+                limits = np.iinfo(candidate)
+                if limits.min <= self.lowest and self.highest <= limits.max:
+                    return np.dtype(candidate)
+        return np.dtype(np.float32 if self.single else np.float64)
+
+
+def row_block(rows: sparse.csr_array) -> RowBlock:
+    """A CSR matrix as a block; repeated entries are summed."""
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return RowBlock(rows.indptr[1:].astype(np.int64), rows.indices, rows.data)
+
+
+def check_claim(n: int, n_bytes: int, path: Path, what: str) -> None:
+    """Refuse a number of samples or features that would take far more memory than the input did."""
+    if not 0 <= n <= max(FREE_FEATURES, n_bytes):
+        raise DataFileError(f"{what} cannot be right for a file of {path.stat().st_size} bytes.", path)
+
+
+def usable_values(matrix: Any, path: Path) -> Any:
+    """Check the type of a whole matrix and bring sparse ones to canonical CSC."""
+    kind = matrix.dtype.kind
+    if kind not in "biuf":
+        raise DataFileError(f"values of type {matrix.dtype} are not real numbers.", path)
+    if matrix.dtype == np.float16:
+        matrix = matrix.astype(np.float32)
+    elif matrix.dtype.itemsize > 8 or not matrix.dtype.isnative:
+        matrix = matrix.astype(np.float64 if matrix.dtype.itemsize > 8 else matrix.dtype.newbyteorder("="))
+    if not sparse.issparse(matrix):
+        return matrix
+    result = sparse.csc_array(matrix)
+    result.sum_duplicates()
+    return result
+
+
+def whole_numbers(labels: np.ndarray) -> np.ndarray:
+    """Labels as integers where all of them are."""
+    if labels.dtype.kind != "f" or not np.isfinite(labels).all():
+        return labels
+    if (np.abs(labels) <= 2.0**53).all() and (labels == np.floor(labels)).all():
+        return labels.astype(np.int64)
+    return labels

@@ -1,0 +1,5 @@
+"""The store: features on the disk, by feature."""
+
+from coterie.data.store.reading import PathLike, Store, check_store, is_store, open_store
+
+__all__ = ["PathLike", "Store", "check_store", "is_store", "open_store"]

@@ -1,0 +1,405 @@
+"""Writing a store, blockwise: the arrays of a reader or of the caller to files, with moments and checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie._numba import thread_count
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.names import PackedStrings
+from coterie.data.readers.collect import DenseRows, SparseRows
+from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, row_block
+from coterie.data.source import FeatureSource, Moments
+from coterie.data.store.folder import StoreFolder
+from coterie.data.store.format import ArrayFile
+from coterie.data.store.reading import PathLike
+
+DEFAULT_MEMORY_LIMIT = 1 << 30
+_LEAST_MEMORY = 1 << 24
+
+
+class StoreWriter:
+    """Writes features in order, range by range, with what one pass tells about each.
+
+    Parameters
+    ----------
+    folder : StoreFolder
+        Where the files go.
+    n_samples : int
+        Number of samples.
+    """
+
+    def __init__(self, folder: StoreFolder, n_samples: int) -> None:
+        self.folder = folder
+        self.n_samples = n_samples
+        self.n_features = 0
+        self.arrays: dict[str, Any] = {}
+        self._files: dict[str, ArrayFile] = {}
+        self._counts: list[np.ndarray] = []
+        self._mean: list[np.ndarray] = []
+        self._norm: list[np.ndarray] = []
+        self.nonnegative = True
+        self.is_sparse = False
+        self.bad = BadValues()
+
+    def append(self, source: DenseSource | SparseSource) -> None:
+        """Add the features of a piece of the data."""
+        if source.shape[0] != self.n_samples:
+            raise ValueError(f"A block of features has {source.shape[0]} samples, but those before it {self.n_samples}.")
+        if 0 in source.shape:
+            return
+        moments = self.bad.moments_of(source, self.n_features)
+        self.n_features += source.shape[1]
+        self.is_sparse = source.is_sparse
+        if moments is None:  # bad values: only their number still matters
+            return
+        self._mean.append(moments.mean)
+        self._norm.append(moments.norm)
+        self.nonnegative = self.nonnegative and moments.nonnegative
+        if isinstance(source, SparseSource):
+            starts, rows, values = source.arrays
+            self._counts.append(np.diff(starts).astype(np.int64))
+            row_type = np.int64 if self.n_samples >= 2**31 else np.int32
+            self._file("indices", row_type).append(rows[starts[0] : starts[-1]])
+            self._file("values", values.dtype).append(values[starts[0] : starts[-1]])
+        else:
+            array = source.array
+            self._file("values", array.dtype).append(np.asfortranarray(array).T)
+
+    def _file(self, name: str, dtype: Any) -> ArrayFile:
+        if name not in self._files:
+            self._files[name] = self.folder.array(name, dtype)
+        return self._files[name]
+
+    def add(self, name: str, values: np.ndarray) -> None:
+        """Add an array whole."""
+        file = self.folder.array(name, values.dtype)
+        file.append(values)
+        self.arrays[name] = file.finish()
+
+    def add_strings(self, name: str, strings: PackedStrings | None) -> None:
+        """Add strings as bytes and offsets."""
+        if strings is not None:
+            self.add(f"{name}_offsets", strings.offsets)
+            self.add(f"{name}_utf8", strings.letters)
+
+    def finish(self, reader: Reader) -> None:
+        """Add labels and names, and put the store in its place."""
+        self.bad.refuse(reader)
+        shape = [self.n_samples, self.n_features]
+        reader.settle(self.n_samples, self.n_features)
+        for name, file in self._files.items():
+            dense = name == "values" and not self.is_sparse
+            self.arrays[name] = file.finish((shape[0], shape[1]), fortran=True) if dense else file.finish()
+        if self.is_sparse:
+            starts = np.zeros(self.n_features + 1, dtype=np.int64)
+            np.cumsum(np.concatenate(self._counts), out=starts[1:])
+            self.add("indptr", starts.astype(np.int32) if starts[-1] < 2**31 else starts)
+        self.add("feature_mean", np.concatenate(self._mean))
+        self.add("feature_norm", np.concatenate(self._norm))
+        self._add_labels(reader.labels)
+        self.add_strings("feature_names", reader.feature_names)
+        self.add_strings("sample_names", reader.sample_names)
+        for key, column in reader.feature_info.items():
+            if isinstance(column, PackedStrings):
+                self.add_strings(f"info_{key}", column)
+            else:
+                self.add(f"info_{key}", column)
+        self.folder.commit(
+            {
+                "shape": shape,
+                "nonnegative": bool(self.nonnegative and self.is_sparse),
+                "origin": {"name": reader.path.name, "format": reader.format},
+                "notes": reader.notes,
+                "feature_info": list(reader.feature_info),
+                "arrays": self.arrays,
+            }
+        )
+
+    def _add_labels(self, labels: np.ndarray | None) -> None:
+        """Numbers as they are; anything else as the number of its class, with the classes as strings."""
+        if labels is None:
+            return
+        if labels.dtype.kind in "biuf" and labels.dtype.itemsize <= 8:
+            self.add("labels", labels)
+            return
+        classes, codes = np.unique([str(label) for label in labels], return_inverse=True)
+        self.add("labels", codes.astype(np.int32))
+        self.add_strings("label_classes", PackedStrings.pack(classes.tolist()))
+
+
+class BadValues:
+    """Counts NaN and infinite values over all pieces, so that the error can say how many there are."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.features = 0
+        self.first: tuple[int, int] | None = None
+
+    def moments_of(self, source: DenseSource | SparseSource, first_feature: int) -> Moments | None:
+        """Moments of a piece, or None once anything bad has been seen."""
+        source.first_feature = first_feature
+        values = source.arrays[2] if isinstance(source, SparseSource) else source.array
+        if values.dtype.kind == "f" and not np.isfinite(values.sum(dtype=np.float64)):  # then look more closely
+            bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else np.argwhere(~np.isfinite(values.T))
+            if len(bad) and isinstance(source, SparseSource):
+                features, samples = np.searchsorted(source.arrays[0], bad, side="right") - 1, source.arrays[1][bad]
+            elif len(bad):
+                features, samples = bad[:, 0], bad[:, 1]
+            if len(bad):
+                self.count += len(bad)
+                self.features += len(np.unique(features))
+                self.first = self.first or (first_feature + int(features[0]), int(samples[0]))
+        return source.moments(n_threads=thread_count()) if self.first is None else None
+
+    def refuse(self, reader: Reader) -> None:
+        """Raise if there were any."""
+        if self.first is None:
+            return
+        feature, sample = self.first
+        name = "" if reader.feature_names is None else f" ({reader.feature_names[feature]!r})"
+        raise ValueError(
+            f"{reader.path}: the data contain {self.count} NaN or infinite value(s) in {self.features} feature(s); the first "
+            f"is in sample {sample} of feature {feature}{name}. Impute them, or drop those features or samples."
+        )
+
+
+def write_reader(
+    reader: Reader, path: PathLike, *, overwrite: bool, memory_limit: int, progress: Progress | None = None
+) -> Path:
+    """Write what a reader reads to a store."""
+    if memory_limit < _LEAST_MEMORY:
+        raise ValueError(f"memory_limit={memory_limit} must be at least {_LEAST_MEMORY} bytes.")
+    with StoreFolder(Path(path), overwrite) as folder:
+        writer: StoreWriter | None = None
+        rows: SparseRows | DenseRows | None = None
+        for block in reader.blocks(memory_limit // 64, progress):
+            if reader.by == "features":
+                assert not isinstance(block, RowBlock)
+                writer = writer or StoreWriter(folder, block.shape[0])
+                for piece in _feature_pieces(block, reader.dtype, memory_limit):
+                    writer.append(piece)
+            else:
+                rows = rows or _rows_for(block, folder.scratch, memory_limit)
+                rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+        if rows is not None:
+            writer = StoreWriter(folder, rows.n_rows)
+            n_features = n_features_of(reader, rows)
+            for piece, done in _row_pieces(rows, reader, n_features):
+                writer.append(piece)
+                if progress is not None:
+                    progress(done, n_features, "writing features")
+        if writer is None or 0 in (writer.n_samples, writer.n_features):
+            raise ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
+        writer.finish(reader)
+    return Path(path)
+
+
+def n_features_of(reader: Reader, rows: SparseRows | DenseRows) -> int:
+    """Number of features: stated by the reader, or as many as were seen."""
+    stated = reader.shape[1]
+    return max(0, rows.n_columns - reader.first_column) if stated is None else stated
+
+
+def _rows_for(block: Block, folder: Path | None, memory_limit: int) -> SparseRows | DenseRows:
+    return SparseRows(folder, memory_limit) if isinstance(block, RowBlock) else DenseRows(folder, memory_limit)
+
+
+def _row_pieces(
+    rows: SparseRows | DenseRows, reader: Reader, n_features: int
+) -> Iterator[tuple[DenseSource | SparseSource, int]]:
+    """Features of collected rows, range by range, and the number of features done."""
+    dtype = np.dtype(rows.kind.dtype if reader.dtype is None else reader.dtype)
+    if isinstance(rows, DenseRows):
+        for start, columns in rows.pieces(dtype):
+            yield DenseSource(columns), start + columns.shape[1]
+        return
+    starts = rows.starts(reader.first_column, n_features)
+    for begin, end, indices, values in rows.pieces(reader.first_column, starts, dtype):
+        local = starts[begin : end + 1] - starts[begin]
+        yield SparseSource.from_arrays(local, indices, values, (rows.n_rows, end - begin)), end
+
+
+def _feature_pieces(block: Any, dtype: np.dtype | None, memory_limit: int) -> Iterator[DenseSource | SparseSource]:
+    """A block of features in pieces that fit into memory beside it."""
+    if sparse.issparse(block):
+        if dtype is not None:
+            block = block.astype(dtype, copy=False)
+        yield SparseSource(block)
+        return
+    width = max(1, memory_limit // (4 * max(1, block.shape[0]) * 8))
+    for start in range(0, block.shape[1], width):
+        yield DenseSource(np.asfortranarray(block[:, start : start + width], dtype=dtype))
+
+
+def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseSource | SparseSource:
+    """All that a reader reads, as a source in memory."""
+    rows: SparseRows | DenseRows | None = None
+    parts: list[Any] = []
+    for block in reader.blocks(1 << 24, progress):
+        if reader.by == "features":
+            parts.append(block)
+        else:
+            rows = rows or _rows_for(block, None, 1 << 62)
+            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+    source: DenseSource | SparseSource | None = None
+    if rows is not None:
+        ((source, _),) = _row_pieces(rows, reader, n_features_of(reader, rows))  # one piece: nothing went to the disk
+    elif parts:
+        source = _joined_features(parts, reader.dtype)
+    if source is None or 0 in source.shape:
+        raise ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
+    reader.settle(*source.shape)
+    source.feature_names = reader.feature_names
+    return source
+
+
+def _joined_features(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSource:
+    if sparse.issparse(parts[0]):
+        joined = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csc")
+        return SparseSource(joined if dtype is None else joined.astype(dtype, copy=False))
+    if len(parts) == 1:
+        return DenseSource(np.asarray(parts[0], dtype=dtype))
+    whole = np.empty((parts[0].shape[0], sum(part.shape[1] for part in parts)), dtype=dtype or parts[0].dtype, order="F")
+    start = 0
+    while parts:  # each part is freed once it is copied
+        part = parts.pop(0)
+        whole[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
+    return DenseSource(whole)
+
+
+class _Given(Reader):
+    """Arrays of the caller, as if they were read from a file."""
+
+    format = "arrays"
+
+    def __init__(self, path: Path, X: Any, y: Any, by: str) -> None:
+        super().__init__(path)
+        self.by = by
+        self._X = X
+        self._y: list[np.ndarray] = []
+        if y is not None:
+            self.labels = np.asarray(y)
+
+    def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
+        if isinstance(self._X, FeatureSource):
+            self.by = "features"
+            width = max(1, n_values // max(1, self._X.shape[0]))
+            yield from (block for _, block in self._X.blocks(width))
+        elif sparse.issparse(self._X) or isinstance(self._X, np.ndarray):
+            yield self._whole(self._X)
+        else:
+            for item in self._X:
+                block, labels = item if isinstance(item, tuple) and not isinstance(item, RowBlock) else (item, None)
+                if labels is not None:
+                    self._y.append(np.asarray(labels))
+                yield self._one(block)
+            if self._y:
+                self.labels = np.concatenate(self._y)
+
+    def _whole(self, X: Any) -> Block:
+        """A matrix by feature, in one block."""
+        self.by = "features"
+        if not sparse.issparse(X):
+            return X
+        matrix = sparse.csc_array(X)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return matrix
+
+    def _one(self, block: Any) -> Block:
+        if isinstance(block, RowBlock):
+            return block
+        block = block if sparse.issparse(block) else np.asarray(block)
+        self.dtype = self.dtype or block.dtype
+        if block.dtype != self.dtype:
+            raise ValueError(f"A block has values of type {block.dtype}, but those before it {self.dtype}: use one type.")
+        if not sparse.issparse(block):
+            return block
+        if self.by == "features":
+            return self._whole(block)
+        if self.shape[1] not in (None, block.shape[1]):
+            raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.shape[1]}.")
+        self.shape = (None, block.shape[1])
+        return row_block(sparse.csr_array(block))
+
+
+def write_store(
+    path: PathLike,
+    X: Any,
+    y: Any = None,
+    *,
+    by: str = "samples",
+    feature_names: Iterable[str] | None = None,
+    sample_names: Iterable[str] | None = None,
+    feature_info: dict[str, Any] | None = None,
+    notes: dict[str, Any] | None = None,
+    overwrite: bool = False,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    progress: Progress | None = None,
+) -> Path:
+    """Write arrays, or blocks that come one after the other, to a store.
+
+    Parameters
+    ----------
+    path : path-like
+        The store's folder, in a folder that exists.
+    X : ndarray, sparse matrix, FeatureSource, or iterable of blocks
+        The data. Blocks are arrays or sparse matrices of some samples each, or of some features each with
+        ``by="features"``; a block of samples may come as a pair (block, labels).
+    y : array-like of shape (n_samples,), optional
+        Labels: numbers, or anything that ``str`` tells apart.
+    by : {"samples", "features"}, default="samples"
+        What the blocks are blocks of.
+    feature_names, sample_names : iterable of str, optional
+        Names.
+    feature_info : dict of str to array of length n_features, optional
+        More about each feature, such as its position on a chromosome.
+    notes : dict, optional
+        What is worth knowing about the data, for JSON.
+    overwrite : bool, default=False
+        Whether a store at ``path`` may be replaced. It is there whole until the new one is.
+    memory_limit : int, default=1 GiB
+        Bytes to use at most, besides 40 for each feature and one block.
+    progress : callable, optional
+        Called with (done, total, what).
+
+    Returns
+    -------
+    path : Path
+        The store.
+
+    See Also
+    --------
+    coterie.data.convert : From a file.
+    coterie.data.open_store : Open it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from coterie.data import open_store, write_store
+    >>> blocks = (np.full((2, 3), k, dtype=np.int8) for k in range(4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     open_store(write_store(Path(folder) / "numbers", blocks)).source.moments().mean
+    array([1.5, 1.5, 1.5])
+    """
+    if by not in ("samples", "features"):
+        raise ValueError(f"by={by!r} must be 'samples' or 'features'.")
+    reader = _Given(Path(path), X, y, by)
+    reader.feature_names = None if feature_names is None else PackedStrings.pack(feature_names)
+    reader.sample_names = None if sample_names is None else PackedStrings.pack(sample_names)
+    for key, column in (feature_info or {}).items():
+        values = column if isinstance(column, PackedStrings) else np.asarray(column)
+        numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+        reader.feature_info[key] = values if numbers else PackedStrings.pack(values)
+    reader.notes = dict(notes or {})
+    return write_reader(reader, path, overwrite=overwrite, memory_limit=memory_limit, progress=progress)

@@ -1,0 +1,195 @@
+r"""The cutting-plane loop: oracle and master in turn (TPAMI Algorithm 1)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from coterie.discovery.oracle import Block, Oracle
+from coterie.solver.block_problem import block_norm_sum
+from coterie.solver.master import Master
+from coterie.solver.solution import Solution
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one round.
+
+    Attributes
+    ----------
+    round : int
+        Number of the round, from 1; 0 is the round of the fixed features.
+    features : ndarray
+        New support features, strongest first.
+    scores : ndarray
+        Their scores in this round.
+    n_support : int
+        Support features so far.
+    objective, bound, gap : float
+        Dual objective (the paper's theta), its certified lower bound, and their relative difference.
+    violation : float
+        By how much the new block violated the previous optimum, relative to it.
+    n_iter : int
+        Newton steps of the master problem.
+    n_active : int
+        Samples with a nonzero dual variable: the support vectors.
+    coef : ndarray of shape (n_support, n_outputs)
+        Weights of all support features so far (of the scaled features).
+    intercept, margin : ndarray of shape (n_outputs,)
+        Offset and margin of the model so far.
+    n_correlations_evaluated : int
+        Pairs evaluated in this round.
+    passes : float
+        Features read in this round over the number of features.
+    """
+
+    round: int
+    features: np.ndarray
+    scores: np.ndarray
+    n_support: int
+    objective: float
+    bound: float
+    gap: float
+    violation: float
+    n_iter: int
+    n_active: int
+    coef: np.ndarray
+    intercept: np.ndarray
+    margin: np.ndarray
+    n_correlations_evaluated: int
+    passes: float
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """When to stop: at a number of support features (None: at convergence), or after some rounds."""
+
+    n_features: int | None
+    n_features_per_round: int
+    max_rounds: int | None
+    tol: float
+
+    def most_rounds(self, n_fixed: int) -> int | None:
+        """Upper limit of the number of rounds, that of the fixed features included, if there is one."""
+        limits = [] if self.max_rounds is None else [self.max_rounds]
+        if self.n_features is not None:
+            limits.append(-(-(self.n_features - n_fixed) // self.n_features_per_round))
+        return min(limits) + (n_fixed > 0) if limits else None
+
+
+class CuttingPlane:
+    """The loop and its state.
+
+    Parameters
+    ----------
+    oracle, master : Oracle, Master
+        Fresh ones; they are changed.
+    rule : StoppingRule
+        When to stop.
+    on_round : callable, optional
+        Called with each :class:`Round` when it is done; a true answer ends the loop.
+
+    Attributes
+    ----------
+    solution : Solution
+        The last solution.
+    history : list of Round
+        All rounds.
+    converged_at : int or None
+        The first round after which no further block changes the optimum by more than ``tol``.
+    exhausted : bool
+        Whether no candidate was left.
+    stopped : bool
+        Whether ``on_round`` ended the loop.
+    """
+
+    def __init__(
+        self, oracle: Oracle, master: Master, rule: StoppingRule, on_round: Callable[[Round], bool] | None = None
+    ) -> None:
+        self.oracle = oracle
+        self.master = master
+        self.rule = rule
+        self.on_round = on_round
+        self.solution: Solution = master.start
+        self.history: list[Round] = []
+        self.converged_at: int | None = None
+        self.exhausted = False
+        self.stopped = False
+
+    def run(self, fixed: np.ndarray | None = None) -> None:
+        """Alternate oracle and master until the rule says stop; ``fixed`` features come first, as round 0."""
+        if fixed is not None and len(fixed):
+            self._enter(0, self.oracle.fixed_block(fixed), np.inf)
+        number = 0
+        while not self._finished(number):
+            number += 1
+            block = self.oracle.find_block(self.solution.residual, self._wanted())
+            if not len(block.features):
+                self.exhausted = True
+                return
+            violation = self._violation(block)
+            if violation <= self.rule.tol and number > 1 and self.converged_at is None:
+                self.converged_at = number - 1
+                if self.rule.n_features is None:
+                    return
+            before = self.solution.objective
+            self._enter(number, block, violation)
+            change = abs(self.solution.objective - before)
+            if change < self.rule.tol * abs(self.solution.objective) and number > 1 and self.converged_at is None:
+                self.converged_at = number
+
+    def _finished(self, number: int) -> bool:
+        if self.stopped or (self.rule.max_rounds is not None and number >= self.rule.max_rounds):
+            return True
+        if self.rule.n_features is None:
+            return self.converged_at is not None
+        return len(self.oracle.supports) >= self.rule.n_features
+
+    def _wanted(self) -> int:
+        if self.rule.n_features is None:
+            return self.rule.n_features_per_round
+        return min(self.rule.n_features_per_round, self.rule.n_features - len(self.oracle.supports))
+
+    def _violation(self, block: Block) -> float:
+        """How far the new block's constraint lies over the optimum, relative to it."""
+        old = block_norm_sum(self.master.design.scores(self.solution.residual), self.master.blocks)[1]
+        excess = 0.5 * (float(block.scores @ block.scores) - old**2)
+        return excess / max(abs(self.solution.objective), np.finfo(float).tiny)
+
+    def _enter(self, number: int, block: Block, violation: float) -> None:
+        """Adopt a block, solve the master problem over all of them, and write the round down."""
+        oracle, features = self.oracle, block.features
+        oracle.adopt(block)
+        self.master.add_block(oracle.source.columns(features), oracle.centre(features), oracle.scales(features))
+        self.solution = solution = self.master.solve()
+        if solution.gap > self.rule.tol:
+            warnings.warn(
+                f"The master problem of round {number} stopped at a relative gap of {solution.gap:.1e}, over "
+                f"tol={self.rule.tol:g}. Scale the features (standardize=True) or choose a smaller C.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        entry = Round(
+            round=number,
+            features=features,
+            scores=block.scores,
+            n_support=len(oracle.supports),
+            objective=solution.objective,
+            bound=solution.bound,
+            gap=solution.gap,
+            violation=violation,
+            n_iter=solution.n_iter,
+            n_active=int(np.count_nonzero(np.any(solution.residual != 0.0, axis=1))),
+            coef=solution.coef,
+            intercept=solution.state.intercept,
+            margin=solution.state.margin,
+            n_correlations_evaluated=oracle.n_evaluated - sum(r.n_correlations_evaluated for r in self.history),
+            passes=oracle.n_passes - sum(r.passes for r in self.history),
+        )
+        self.history.append(entry)
+        if self.on_round is not None and self.on_round(entry):
+            self.stopped = True

@@ -1,0 +1,123 @@
+r"""Embedded cross-validation (TPAMI 2016, Algorithm 4): folds propose support features and vote.
+
+Each round every fold walks down its own ranking, on its own part of the samples, with the dual variables
+of all data. The features with the most votes (ties: the best score on all data) become the block; the
+master stays on all data, and so do the groups. One pass over the features scores all folds at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie.correlation.pearson import ROUNDING
+from coterie.correlation.protocol import Correlation
+from coterie.discovery.oracle import Affiliations, Block, Oracle
+from coterie.discovery.scores import ScoredRanking
+
+
+class VotingOracle(Oracle):
+    """An oracle that asks one oracle a fold.
+
+    Parameters
+    ----------
+    correlation : Correlation
+        Correlations on all data.
+    folds : sequence of Correlation
+        Correlations on the part of the samples that each fold sees (weight zero for the others).
+    **options
+        The other parameters of :class:`Oracle`.
+
+    Attributes
+    ----------
+    votes : ndarray of int of shape (n_features,)
+        How often each feature was proposed, over all rounds and folds.
+    """
+
+    def __init__(self, correlation: Correlation, folds: Sequence[Correlation], **options: Any) -> None:
+        super().__init__(correlation, **options)
+        self.folds = [Oracle(fold, **options) for fold in folds]
+        self.votes = np.zeros(self.source.shape[1], dtype=np.int32)
+        self._n_fold_passes = 0
+
+    @property
+    def n_evaluated(self) -> int:
+        """Correlations computed so far, those of the folds included."""
+        return super().n_evaluated + sum(fold.n_evaluated for fold in self.folds)
+
+    @property
+    def n_passes(self) -> float:
+        """Features read so far, over the number of features, those of the folds included."""
+        return super().n_passes + self._n_fold_passes + sum(fold.n_passes for fold in self.folds)
+
+    def find_block(self, residual: np.ndarray, n_new: int) -> Block:
+        """The features with the most votes of the folds that are not correlated with each other on all data."""
+        proposals = [
+            fold.choose(ScoredRanking(self.source, strength, fold.correlation.sample_weight), n_new)
+            for fold, strength in zip(self.folds, self._fold_strengths(residual), strict=True)
+        ]
+        candidates, votes = np.unique(np.concatenate([block.features for block in proposals]), return_counts=True)
+        self.votes[candidates] += votes.astype(np.int32)
+        strength = self._rank(residual).strengths(candidates) if len(candidates) else np.empty(0)
+        chosen = self._elect(candidates[np.lexsort((-strength, -votes))], n_new)
+        if not len(chosen):  # all proposals are correlated with support features on all data
+            return super().find_block(residual, n_new)
+        met = [self._translated(block, chosen) for block in proposals]
+        return Block(chosen, strength[np.searchsorted(candidates, chosen)], tuple(met))
+
+    def adopt(self, block: Block) -> None:
+        """Enter a block in the books of all; what a fold has met counts for the groups, not against candidates."""
+        super().adopt(block)
+        for fold in self.folds:
+            fold.adopt(Block(block.features, block.scores))
+
+    def _fold_strengths(self, residual: np.ndarray) -> list[np.ndarray]:
+        """Scores of all features for the residuals of each fold's samples, in one pass."""
+        moments = self.correlation.moments
+        n_outputs = residual.shape[1]
+        parts = []
+        for fold in self.folds:
+            weight = fold.correlation.sample_weight
+            assert weight is not None
+            parts.append(np.where(weight[:, None] > 0, residual, 0.0))
+        products = self.source.products(
+            np.hstack(parts), centre=moments.mean if self.centred else None, n_threads=self.correlation.n_threads
+        )
+        self._n_fold_passes += 1
+        strengths = []
+        for v, (fold, part) in enumerate(zip(self.folds, parts, strict=True)):
+            own = products[:, v * n_outputs : (v + 1) * n_outputs]
+            if self.centred:  # about the fold's own mean, since its residuals need not sum to zero
+                own = own - np.outer(fold.correlation.moments.mean - moments.mean, part.sum(axis=0))
+            strength = np.sqrt((own**2).sum(axis=1))
+            if fold.scale is not None:
+                np.divide(strength, fold.scale, out=strength, where=fold.scale > 0)
+            strengths.append(strength)
+        return strengths
+
+    def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
+        """The first candidates that are free and not correlated with a support feature or one chosen before."""
+        candidates = candidates[self._free[candidates]]
+        if not self.constrained or not len(candidates):
+            return candidates[:n_new]
+        limit = self.threshold - ROUNDING
+        taken = (np.abs(self.correlation.between(candidates, self.supports)) >= limit).any(axis=1)
+        matrix = np.abs(self.correlation.within(candidates)) >= limit
+        chosen: list[int] = []
+        for position in range(len(candidates)):
+            if len(chosen) < n_new and not taken[position] and not matrix[position, chosen].any():
+                chosen.append(position)
+        return candidates[chosen]
+
+    def _translated(self, block: Block, chosen: np.ndarray) -> Affiliations:
+        """What a fold has met, with its support features numbered as on all data; those not elected drop out."""
+        n_old = len(self.supports)
+        place = {int(feature): n_old + k for k, feature in enumerate(chosen)}
+        numbers = np.array([*range(n_old), *(place.get(int(j), -1) for j in block.features)], dtype=np.int64)
+        result = Affiliations.empty()
+        for found in block.met:
+            support = numbers[found.support]
+            result = result.merged(Affiliations(found.feature, support, found.correlation, found.score).where(support >= 0))
+        return result

@@ -1,0 +1,185 @@
+"""A file from which a ranking goes on after a kill: written whole or not at all, bound to its data, no code in it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coterie.data.source import FeatureSource
+from coterie.persistence.names import digested_name
+from coterie.probing.criteria.base import Criterion, Fold
+from coterie.probing.probes import Key, ProbePlan
+
+_FORMAT = "coterie probes"
+_VERSION = 1
+_BLOCK = 1024
+
+Fingerprint = dict[str, str]
+_PARTS = {
+    "data": "with other data (X)",
+    "labels": "with other labels (y)",
+    "folds": "with other folds (cv)",
+    "criterion": "with another criterion",
+    "probes": "with another max_probe_size or inclusion_probability",
+    "seed": "with another random_state",
+}
+
+
+def fingerprint(
+    source: FeatureSource, y: np.ndarray, criterion: Criterion, folds: list[Fold] | None, plan: ProbePlan
+) -> Fingerprint:
+    """What the values of the probes depend on, in short hashes.
+
+    A function among the parameters counts by its name: that its code is the same, nobody can check.
+    """
+    return {
+        "data": _digest_of_source(source),
+        "labels": _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
+        "folds": _digest(*(np.asarray(part, dtype=np.int64).tobytes() + b"|" for fold in folds or [] for part in fold)),
+        "criterion": _digest(_description(criterion).encode()),
+        "probes": _digest(repr((plan.n_features, plan.max_size, plan.inclusion_probability)).encode()),
+        "seed": seed_mark(plan),
+    }
+
+
+def seed_mark(plan: ProbePlan) -> str:
+    """The part of a fingerprint that is the seed; an empty one in its place stands for any seed."""
+    return _digest(repr(plan.key).encode())
+
+
+def difference(theirs: Fingerprint, ours: Fingerprint) -> str | None:
+    """What two fingerprints differ in, in words; None if they agree."""
+    return next((words for part, words in _PARTS.items() if theirs.get(part) != ours[part]), None)
+
+
+def _digest(*parts: bytes) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _digest_of_source(source: FeatureSource) -> str:
+    digest = hashlib.blake2b(repr((source.shape, source.is_sparse)).encode(), digest_size=16)
+    for _, block in source.blocks(_BLOCK):
+        digest.update(str(block.dtype).encode())
+        if not isinstance(block, np.ndarray):
+            for part in (np.diff(block.indptr).astype(np.int64), block.indices.astype(np.int64), block.data):
+                digest.update(np.ascontiguousarray(part).data)
+        else:
+            digest.update(np.ascontiguousarray(block.T).data)
+    return digest.hexdigest()
+
+
+def _description(value: Any) -> str:
+    """A text that is the same for the same parameters in any process."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        parameters = sorted(value.get_params(deep=False).items())
+        inside = ", ".join(f"{name}={_description(part)}" for name, part in parameters)
+        return f"{digested_name(type(value))}({inside})"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_description, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_description(k)}: {_description(v)}' for k, v in value.items())}}}"
+    if isinstance(value, np.ndarray):
+        return f"array({value.dtype}, {value.shape}, {_digest(np.ascontiguousarray(value).tobytes())})"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+class Saved(NamedTuple):
+    """What a checkpoint holds."""
+
+    values: np.ndarray
+    key: Key
+
+
+class Checkpoint:
+    """The values of all finished probes in a file; the probes themselves are drawn again from the seed.
+
+    The file is an ``.npz`` archive with a JSON header and one array, read without pickle.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. Its folder must exist.
+    fingerprint : dict
+        What the values depend on.
+    """
+
+    def __init__(self, path: Any, fingerprint: Fingerprint) -> None:
+        self.path = Path(path)
+        self.fingerprint = fingerprint
+        if not self.path.parent.is_dir():
+            raise ValueError(
+                f"checkpoint={str(path)!r} cannot be written: the folder {str(self.path.parent)!r} does not exist."
+            )
+        if self.path.is_dir():
+            raise ValueError(f"checkpoint={str(path)!r} is a folder; give the name of a file.")
+
+    def load(self) -> Saved | None:
+        """What was saved; None if there is no file. Raises ``ValueError`` if it belongs to another run, or is damaged."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                header = json.loads(archive["header"].tobytes().decode())
+                values = archive["values"]
+            if header["format"] != _FORMAT or values.dtype != np.float64 or values.ndim != 1 or not np.isfinite(values).all():
+                raise ValueError("not ours")
+            key = int(header["key"][0]), int(header["key"][1])
+            version, theirs = int(header["version"]), dict(header["fingerprint"])
+        except (ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{self._name} is damaged, or no checkpoint of Coterie. Remove it to start afresh.") from error
+        if version != _VERSION:
+            raise ValueError(
+                f"{self._name} has format version {version}; this version of Coterie reads {_VERSION}. Remove it."
+            )
+        other = difference(theirs, self.fingerprint)
+        if other is not None:
+            raise ValueError(f"{self._name} was made {other}. Give the same as then, or another file, or remove this one.")
+        return Saved(values, key)
+
+    def save(self, values: np.ndarray, key: Key) -> None:
+        """Replace the file at one stroke."""
+        header = {"format": _FORMAT, "version": _VERSION, "fingerprint": self.fingerprint, "key": key}
+        buffer = io.BytesIO()
+        np.savez(buffer, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), values=values)
+        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(buffer.getbuffer())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self.path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+        self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        """Make the new name last through a power failure, where folders can be synced."""
+        with suppress(OSError):
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    @property
+    def _name(self) -> str:
+        return f"The checkpoint {str(self.path)!r}"

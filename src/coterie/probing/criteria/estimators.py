@@ -1,0 +1,144 @@
+"""Criteria made of an estimator of scikit-learn, or of any function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import cross_val_score
+
+from coterie._validation import read_labels
+from coterie.data.source import FeatureSource
+from coterie.probing.criteria.base import Criterion, Fold, Scorer, own_columns, read_cv
+from coterie.probing.criteria.linear_svm import LinearSVMCriterion
+from coterie.probing.criteria.nearest import KNNCriterion
+from coterie.probing.criteria.ridge import RidgeCriterion
+
+_NAMED: dict[str, type[Criterion]] = {"knn": KNNCriterion, "linear_svm": LinearSVMCriterion, "ridge": RidgeCriterion}
+
+
+class EstimatorCriterion(Criterion):
+    """Cross-validated score of any estimator.
+
+    It is ``cross_val_score(estimator, X[:, features], y, cv=cv, scoring=scoring).mean()``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier, a regressor or a pipeline. It is cloned for each fit. One with a random part should have its
+        ``random_state`` set, so that a subset has one value.
+    scoring : str or callable, default=None
+        As in ``cross_val_score``; None for the estimator's own ``score``.
+
+    See Also
+    --------
+    KNNCriterion, LinearSVMCriterion, RidgeCriterion : Criteria with code of their own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from coterie import DependencyAwareSelector
+    >>> from coterie.probing import EstimatorCriterion
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> criterion = EstimatorCriterion(LinearRegression(), scoring="neg_mean_absolute_error")
+    >>> DependencyAwareSelector(criterion, n_features_to_select=2, n_probes=60, random_state=0).fit(X, y).support_features_
+    array([2, 8])
+    """
+
+    def __init__(self, estimator: BaseEstimator, *, scoring: Any = None) -> None:
+        self.estimator = estimator
+        self.scoring = scoring
+
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> CrossValidatedScore:
+        """Check the parameters against the data and return what evaluates subsets."""
+        classifier = is_classifier(self.estimator)
+        if classifier:
+            read_labels(y, None)
+        check_scoring(self.estimator, self.scoring)
+        return CrossValidatedScore(source, y, clone(self.estimator), self.scoring, read_cv(cv, y, classifier))
+
+
+class CrossValidatedScore:
+    """Mean score of an estimator over the folds, on some features."""
+
+    def __init__(
+        self, source: FeatureSource, y: np.ndarray, estimator: BaseEstimator, scoring: Any, folds: list[Fold]
+    ) -> None:
+        self.source = source
+        self.y = y
+        self.estimator = estimator
+        self.scoring = scoring
+        self.folds: list[Fold] | None = folds
+
+    def __call__(self, features: np.ndarray) -> float:
+        """Mean score over the folds."""
+        X = own_columns(self.source, features)
+        return float(
+            cross_val_score(self.estimator, X, self.y, cv=self.folds, scoring=self.scoring, error_score="raise").mean()
+        )
+
+
+class CallableCriterion(Criterion):
+    """Any function of the columns and the labels; what a bare function given as ``criterion`` becomes.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X_S, y) -> float``, the higher the better. ``X_S`` holds the columns of the subset in the order of X, as a
+        C-ordered array or in CSR format. It should depend on its arguments only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import DependencyAwareSelector
+    >>> X = np.random.default_rng(0).standard_normal((50, 6))
+    >>> y = X[:, 1] + X[:, 4]
+    >>> fit_of_sum = lambda X_S, y: -((X_S.sum(axis=1) - y) ** 2).mean()
+    >>> DependencyAwareSelector(fit_of_sum, n_features_to_select=2, n_probes=200, random_state=0).fit(X, y).support_features_
+    array([1, 4])
+    """
+
+    def __init__(self, function: Scorer) -> None:
+        self.function = function
+
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> FunctionValue:
+        """Return what evaluates subsets."""
+        return FunctionValue(source, y, self.function)
+
+
+class FunctionValue:
+    """Value of a function on some features."""
+
+    def __init__(self, source: FeatureSource, y: np.ndarray, function: Scorer) -> None:
+        self.source = source
+        self.y = y
+        self.function = function
+        self.folds: list[Fold] | None = None
+
+    def __call__(self, features: np.ndarray) -> float:
+        """Value of the function."""
+        value = self.function(own_columns(self.source, features), self.y)
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"The criterion must return a number, got {value!r}.") from error
+
+
+def as_criterion(criterion: Any) -> Criterion:
+    """A criterion from its name, a criterion, an estimator or a function."""
+    if isinstance(criterion, Criterion):
+        return criterion
+    if isinstance(criterion, str) and criterion in _NAMED:
+        return _NAMED[criterion]()
+    if not isinstance(criterion, type):
+        if hasattr(criterion, "fit") and hasattr(criterion, "get_params"):
+            return EstimatorCriterion(criterion)
+        if callable(criterion):
+            return CallableCriterion(criterion)
+    raise ValueError(
+        f"criterion={criterion!r} must be one of {', '.join(map(repr, _NAMED))}, a criterion such as KNNCriterion(), an "
+        "estimator of scikit-learn, or a function of the columns and y that returns a number."
+    )

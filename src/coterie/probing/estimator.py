@@ -1,0 +1,360 @@
+"""Dependency-aware feature ranking (DAF)."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
+
+from coterie._validation import require_choice, require_integer, require_real
+from coterie.probing.base import CriterionSelector, Problem, ranks
+from coterie.probing.checkpoint import Checkpoint, Fingerprint, difference, fingerprint, seed_mark
+from coterie.probing.evaluation import StoppingRule, run_probes
+from coterie.probing.probes import ProbePlan, ProbeSums, read_key
+from coterie.probing.scores import ProbeSize, daf_scores, summarise
+from coterie.progress import RoundProgress
+
+_DEFAULT_PROBES = 1000
+_VARIANTS = ("daf0", "daf1", "daf2")
+# A checkpoint is written again after so many times the time it took to write.
+_SAVING_SHARE = 20.0
+
+
+class DependencyAwareSelector(CriterionSelector):
+    """Rank features by what they add to random subsets of the others, and keep the best.
+
+    Dependency-aware feature ranking [1]_: random subsets of the features (*probes*) are each evaluated once by a criterion,
+    for instance the cross-validated accuracy of a classifier. A feature is good if the probes that hold it do better than
+    those that do not. So features that are of use only together are found, which rankings of single features miss, at a
+    cost that does not grow with the number of their combinations.
+
+    The method can be stopped at any time: by a number of probes, by time, by coverage, or by Ctrl-C, which keeps the result
+    so far.
+
+    Parameters
+    ----------
+    criterion : {"knn", "linear_svm", "ridge"}, criterion, estimator or callable, default="knn"
+        What evaluates a subset: a criterion with code of its own (:class:`~coterie.KNNCriterion`,
+        :class:`~coterie.LinearSVMCriterion`, :class:`~coterie.probing.RidgeCriterion`) or its name, any estimator
+        (its mean score over the folds; :class:`~coterie.EstimatorCriterion` for another ``scoring``), or any function
+        ``J(X_S, y) -> float``, the higher the better.
+
+    variant : {"daf0", "daf1", "daf2"}, default="daf0"
+        The score to rank by; all three are computed. DAF0 is the plain difference of the mean values with and without the
+        feature, DAF1 is divided by their spread, DAF2 first divides values by the spread over probes of the same size.
+
+    n_features_to_select : int or float, default=10
+        Number of features to keep, or their fraction of all features.
+
+    n_probes : int or None, default=None
+        Stop after this number of probes, all told. None: no limit if ``max_seconds`` or ``min_coverage`` is
+        given, else 1000.
+
+    max_seconds : float or None, default=None
+        Stop after this time (of one call of ``fit``); probes under way are finished.
+
+    min_coverage : int or None, default=None
+        Stop when every feature is held by at least so many probes, and left out by so many.
+
+    max_probe_size : int, default=150
+        Sizes of probes are drawn evenly from 1 to this number, or to the number of features if there are fewer.
+
+    inclusion_probability : float or None, default=None
+        If given, probes hold each feature with this probability instead, and ``max_probe_size`` plays no part.
+
+    cv : int or cross-validation generator, default=3
+        Folds of the criterion, as in ``cross_val_score``; drawn once, the same for all probes.
+
+    checkpoint : path-like or None, default=None
+        File that is kept up to date with the values of all finished probes. If it exists, the run goes on from there; it is
+        refused if it was made with other data or parameters. Nothing is lost by a kill but the probes under way.
+
+    warm_start : bool, default=False
+        Whether another call of ``fit`` on the same data adds probes to those there are. The result is the same
+        as that of one long run.
+
+    n_jobs : int or None, default=None
+        Number of probes evaluated at the same time, through joblib: threads for the built-in criteria that allow it, else
+        processes; ``joblib.parallel_config`` chooses another backend. None means 1. The result does not depend on it.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the probes. Every probe has a seed of its own, derived from this one and its number.
+
+    verbose : int, default=0
+        Show progress with probes per second and coverage: a bar on a terminal, lines elsewhere.
+
+    Attributes
+    ----------
+    ranking_ : ndarray of shape (n_features,)
+        Rank of each feature by the score of ``variant``, 1 for the best; of equal scores the first feature comes first.
+
+    support_features_ : ndarray of shape (n_selected,)
+        Indices of the selected features, the best first.
+
+    scores_ : Bunch of ndarray of shape (n_features,)
+        The scores ``scores_.daf0``, ``scores_.daf1`` and ``scores_.daf2``. Features that all probes hold, or none, have
+        scores of 0.
+
+    coverage_ : ndarray of shape (n_features,)
+        For each feature, the number of probes that hold it or the number that do not, whichever is smaller.
+
+    n_probes_ : int
+        Number of probes.
+
+    probe_summary_ : list of ProbeSize
+        For each size of probes their number, mean value, standard deviation, and the ``scale`` that DAF2 divides by with the
+        ``reach`` of the pooling; ``pandas.DataFrame(model.probe_summary_)`` makes a table of it.
+
+    stopped_by_ : {"n_probes", "max_seconds", "min_coverage", "interrupt"}
+        What ended the run.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    BestIndividualSelector : Ranks features by their value alone.
+    FloatingSelector : Sequential floating search; finds better subsets for the criterion, at a much higher price.
+    coterie.metrics.selection_stability : How stable a selector is.
+
+    Notes
+    -----
+    Same seed, same ranking, bit for bit, whatever the number of workers, the backend, and the interruptions: values enter
+    running sums in the order of the probes. A different order of columns is a different draw of probes.
+
+    Memory besides the data: three numbers a feature and one number a probe.
+
+    DAF2 pools sizes with few probes: the scale of size d is the standard deviation over all probes of sizes d - r, ..., d +
+    r, with the smallest r for which these are at least 10 probes with different values.
+
+    References
+    ----------
+    .. [1] P. Somol, J. Grim, "Fast dependency-aware feature selection in very-high-dimensional pattern recognition
+       problems", IEEE International Conference on Systems, Man, and Cybernetics, 2011.
+
+    Examples
+    --------
+    Two features that tell the class only together:
+
+    >>> import numpy as np
+    >>> from coterie import DependencyAwareSelector
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = (X[:, 3] * X[:, 11] > 0).astype(int)
+    >>> selector = DependencyAwareSelector(n_features_to_select=2, n_probes=400, random_state=0)
+    >>> sorted(selector.fit(X, y).support_features_.tolist())
+    [3, 11]
+    >>> selector.transform(X).shape
+    (200, 2)
+    """
+
+    def __init__(
+        self,
+        criterion: Any = "knn",
+        *,
+        variant: str = "daf0",
+        n_features_to_select: int | float = 10,
+        n_probes: int | None = None,
+        max_seconds: float | None = None,
+        min_coverage: int | None = None,
+        max_probe_size: int = 150,
+        inclusion_probability: float | None = None,
+        cv: Any = 3,
+        checkpoint: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.criterion = criterion
+        self.variant = variant
+        self.n_features_to_select = n_features_to_select
+        self.n_probes = n_probes
+        self.max_seconds = max_seconds
+        self.min_coverage = min_coverage
+        self.max_probe_size = max_probe_size
+        self.inclusion_probability = inclusion_probability
+        self.cv = cv
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    ranking_: np.ndarray
+    scores_: Bunch
+    coverage_: np.ndarray
+    probe_summary_: list[ProbeSize]
+    _sums: ProbeSums
+    _marks: Fingerprint
+
+    def fit(self, X: Any, y: Any) -> DependencyAwareSelector:
+        """Evaluate probes and rank the features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Labels, or numbers where the criterion wants them.
+
+        Returns
+        -------
+        self : DependencyAwareSelector
+            The fitted selector.
+        """
+        self._check_parameters()
+        problem = self._read(X, y)
+        try:
+            rule = self._rule(problem.source.shape[1])
+            sums, marks, keeper = self._begin(problem, rule)
+            with RoundProgress(rule.n_probes, int(self.verbose), type(self).__name__, unit="probes") as bar:
+
+                def on_wave(sums: ProbeSums, rate: float) -> None:
+                    bar.update(sums.n_probes, f"{rate:.0f} probes/s, coverage {sums.coverage}")
+                    keeper.wave_done(sums)
+
+                sums, reason = run_probes(problem.evaluate, sums, rule, problem.workers, on_wave)
+            keeper.done(sums)
+            state = self._fitted_state(sums, problem.n_wanted)
+        except BaseException:
+            problem.forget()
+            raise
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.stopped_by_ = reason
+        self._sums, self._marks = sums, marks
+        self._warn(sums, reason)
+        return self
+
+    def _check_parameters(self) -> None:
+        require_choice("variant", self.variant, _VARIANTS)
+        if self.n_probes is not None:
+            require_integer("n_probes", self.n_probes, minimum=1)
+        if self.max_seconds is not None:
+            require_real("max_seconds", self.max_seconds)
+        if self.min_coverage is not None:
+            require_integer("min_coverage", self.min_coverage, minimum=1)
+        require_integer("max_probe_size", self.max_probe_size, minimum=1)
+        if self.inclusion_probability is not None:
+            require_real("inclusion_probability", self.inclusion_probability)
+            if self.inclusion_probability >= 1:
+                raise ValueError(
+                    f"inclusion_probability={self.inclusion_probability!r} must be below 1: features must be left out "
+                    "to be judged."
+                )
+
+    def _rule(self, n_features: int) -> StoppingRule:
+        """The stopping rule; a single feature is in every probe, so that no coverage can be waited for."""
+        min_coverage = None if n_features == 1 else self.min_coverage
+        n_probes = self.n_probes
+        if n_probes is None and self.max_seconds is None and min_coverage is None:
+            n_probes = _DEFAULT_PROBES
+        return StoppingRule(n_probes, self.max_seconds, min_coverage)
+
+    def _begin(self, problem: Problem, rule: StoppingRule) -> tuple[ProbeSums, Fingerprint, _Keeper]:
+        """The sums to go on from: none, those of the last fit (warm start), or those of the checkpoint."""
+        warm = bool(self.warm_start) and hasattr(self, "_sums")
+        n_features = problem.source.shape[1]
+        key = self._sums.plan.key if warm else read_key(self.random_state)
+        plan = ProbePlan(n_features, min(int(self.max_probe_size), n_features), self.inclusion_probability, key)
+        seeded = warm or self.random_state is not None
+        marks = fingerprint(problem.source, problem.y, problem.criterion, problem.evaluate.folds, plan)
+        sums = ProbeSums(plan)
+        if warm:
+            other = difference(self._marks, marks)
+            if other is not None:
+                raise ValueError(f"warm_start=True adds to the last fit, which was made {other}. Set warm_start=False.")
+            if rule.n_probes is not None and rule.n_probes < self._sums.n_probes:
+                raise ValueError(
+                    f"n_probes={rule.n_probes} counts all probes, and with warm_start=True there are "
+                    f"{self._sums.n_probes} already."
+                )
+            sums = copy.deepcopy(self._sums)
+        if self.checkpoint is None:
+            return sums, marks, _Keeper(None, sums)
+        checkpoint = Checkpoint(self.checkpoint, marks if seeded else {**marks, "seed": ""})
+        saved = checkpoint.load()
+        n_saved = -1 if saved is None else len(saved.values)
+        if saved is not None and n_saved > sums.n_probes:
+            sums = self._resume(replace(plan, key=saved.key), saved.values, rule)
+            marks = {**marks, "seed": seed_mark(sums.plan)}
+        return sums, marks, _Keeper(checkpoint, sums, n_saved)
+
+    def _resume(self, plan: ProbePlan, values: np.ndarray, rule: StoppingRule) -> ProbeSums:
+        """The sums after the saved probes, as far as the rule goes."""
+        sums = ProbeSums(plan)
+        for value in values:
+            if rule.met(sums, 0.0) is not None:
+                break
+            sums.add(float(value))
+        return sums
+
+    def _fitted_state(self, sums: ProbeSums, n_wanted: int) -> dict[str, Any]:
+        summary = summarise(sums)
+        scores = daf_scores(sums, summary)
+        order, ranking = ranks(scores[self.variant])
+        return {
+            "scores_": Bunch(**scores),
+            "ranking_": ranking,
+            "support_features_": order[:n_wanted],
+            "coverage_": np.minimum(sums.count, sums.n_probes - sums.count),
+            "n_probes_": sums.n_probes,
+            "probe_summary_": summary,
+        }
+
+    def _warn(self, sums: ProbeSums, reason: str) -> None:
+        if reason == "interrupt":
+            warnings.warn(f"Interrupted: the ranking rests on the {sums.n_probes} probes finished so far.", stacklevel=3)
+        unknown = int((self.coverage_ == 0).sum())
+        if unknown and len(self.coverage_) > 1:
+            warnings.warn(
+                f"{unknown} of {len(self.coverage_)} features were held by none or by all of the {sums.n_probes} probes; "
+                "their scores are 0. More probes (n_probes, max_seconds, min_coverage) judge them.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+class _Keeper:
+    """Keeps the checkpoint up to date, at a small share of the time, and never replaces more probes by fewer."""
+
+    def __init__(self, checkpoint: Checkpoint | None, sums: ProbeSums, n_saved: int = -1) -> None:
+        self._checkpoint = checkpoint
+        self._n_saved = n_saved
+        self._next = 0.0
+        if checkpoint is not None:
+            try:
+                self._save(sums)  # a folder that cannot be written to is found out before the work
+            except OSError as error:
+                raise ValueError(f"The checkpoint {str(checkpoint.path)!r} cannot be written: {error.strerror}.") from error
+
+    def wave_done(self, sums: ProbeSums) -> None:
+        """Save if the last time is long enough ago."""
+        if self._checkpoint is not None and time.perf_counter() >= self._next:
+            self.done(sums)
+
+    def done(self, sums: ProbeSums) -> None:
+        """Save; a failure (a full disk) is warned of and does not end the run."""
+        try:
+            self._save(sums)
+        except OSError as error:
+            warnings.warn(f"The checkpoint could not be written ({error.strerror}); the run goes on without.", stacklevel=4)
+            self._checkpoint = None
+
+    def _save(self, sums: ProbeSums) -> None:
+        if self._checkpoint is None or sums.n_probes <= self._n_saved:
+            return
+        began = time.perf_counter()
+        self._checkpoint.save(sums.values, sums.plan.key)
+        ended = time.perf_counter()
+        self._n_saved, self._next = sums.n_probes, ended + _SAVING_SHARE * (ended - began)

@@ -1,0 +1,152 @@
+"""Evaluation of subsets and probes, in parallel, for as long as a stopping rule allows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from coterie._numba import one_blas_thread
+from coterie.probing.criteria.base import Evaluator
+from coterie.probing.probes import ProbePlan, ProbeSums
+
+# Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses.
+_WAVE_SECONDS = 0.5
+# Pieces for each worker and wave, so that workers that are done early find more to do.
+_PIECES = 4
+
+
+@dataclass(frozen=True)
+class Workers:
+    """How subsets are evaluated: joblib's number of jobs, and what it should prefer (``parallel_config`` overrides it)."""
+
+    n_jobs: int | None
+    prefer: str
+
+    @property
+    def count(self) -> int:
+        """Number of evaluations at the same time."""
+        return int(effective_n_jobs(self.n_jobs))
+
+    def parallel(self) -> Parallel:
+        """joblib's pool, to be used as a context."""
+        return Parallel(n_jobs=self.n_jobs, prefer=self.prefer, batch_size=1)
+
+
+def evaluate_subsets(evaluate: Evaluator, subsets: Sequence[np.ndarray], workers: Workers, pool: Parallel) -> np.ndarray:
+    """Values of some subsets, in order."""
+    pieces = np.array_split(np.arange(len(subsets)), min(len(subsets), _PIECES * workers.count))
+    with one_blas_thread():
+        if workers.count == 1:
+            values = _values_of(evaluate, subsets, os.getpid())
+        else:
+            values = np.concatenate(
+                pool(delayed(_values_of)(evaluate, [subsets[i] for i in piece], os.getpid()) for piece in pieces)
+            )
+    for subset, value in zip(subsets, values, strict=True):
+        if not np.isfinite(value):
+            raise ValueError(
+                f"The criterion returned {value} for the features {subset.tolist()}; it must return a finite number."
+            )
+    return values
+
+
+def _values_of(evaluate: Evaluator, subsets: Sequence[np.ndarray], parent: int) -> np.ndarray:
+    """A worker's share."""
+    if os.getpid() == parent:  # a thread: the limit is set, and threads must not lift it for each other
+        return np.array([evaluate(subset) for subset in subsets])
+    with one_blas_thread():
+        return np.array([evaluate(subset) for subset in subsets])
+
+
+def _probe_values(evaluate: Evaluator, plan: ProbePlan, start: int, stop: int, parent: int) -> np.ndarray:
+    """A worker's share of the probes; it draws them itself."""
+    return _values_of(evaluate, [plan.draw(number) for number in range(start, stop)], parent)
+
+
+class StoppingRule(NamedTuple):
+    """When to stop: at the first of these that is met; None is never met."""
+
+    n_probes: int | None
+    max_seconds: float | None
+    min_coverage: int | None
+
+    def met(self, sums: ProbeSums, seconds: float) -> str | None:
+        """The name of the rule that is met, if one is."""
+        if self.n_probes is not None and sums.n_probes >= self.n_probes:
+            return "n_probes"
+        if self.min_coverage is not None and sums.covers(self.min_coverage):
+            return "min_coverage"
+        if self.max_seconds is not None and seconds >= self.max_seconds and sums.n_probes > 0:
+            return "max_seconds"
+        return None
+
+
+def run_probes(
+    evaluate: Evaluator,
+    sums: ProbeSums,
+    rule: StoppingRule,
+    workers: Workers,
+    on_wave: Callable[[ProbeSums, float], None],
+) -> tuple[ProbeSums, str]:
+    """Evaluate probes until the rule is met or the user interrupts; returns the sums and the name of what ended it.
+
+    Probes go out in waves of about half a second. The values of a wave enter the sums in the order of the probes, and which
+    probe is the last is decided there, probe by probe: the result does not depend on workers or waves, except that time
+    decides how many waves there are. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the
+    sums so far and the probes per second.
+    """
+    began = time.perf_counter()
+    size, finished = workers.count, sums.n_probes
+    reason = rule.met(sums, 0.0)
+    try:
+        with workers.parallel() as pool:
+            while reason is None:
+                size = size if rule.n_probes is None else min(size, rule.n_probes - sums.n_probes)
+                start = time.perf_counter()
+                values = _wave(evaluate, sums, size, workers, pool)
+                rate = size / max(time.perf_counter() - start, 1e-9)
+                reason = _enter(values, sums, rule, time.perf_counter() - began)
+                finished = sums.n_probes
+                on_wave(sums, rate)
+                size = _next_size(rate, size, rule, time.perf_counter() - began, workers.count)
+    except KeyboardInterrupt:
+        if not finished:
+            raise
+        # It may have come in the middle of an entry.
+        return ProbeSums.replay(sums.plan, sums.values[:finished]), "interrupt"
+    return sums, reason
+
+
+def _wave(evaluate: Evaluator, sums: ProbeSums, size: int, workers: Workers, pool: Parallel) -> np.ndarray:
+    """Values of the next probes."""
+    first, plan = sums.n_probes, sums.plan
+    with one_blas_thread():
+        if workers.count == 1:
+            return _probe_values(evaluate, plan, first, first + size, os.getpid())
+        cuts = np.linspace(first, first + size, min(size, _PIECES * workers.count) + 1).astype(np.int64)
+        tasks = (delayed(_probe_values)(evaluate, plan, int(start), int(stop), os.getpid()) for start, stop in pairwise(cuts))
+        return np.concatenate(pool(tasks))
+
+
+def _enter(values: np.ndarray, sums: ProbeSums, rule: StoppingRule, seconds: float) -> str | None:
+    """Enter values until the rule is met; time counts for the whole wave."""
+    for value in values:
+        sums.add(float(value))
+        reason = rule.met(sums, 0.0)
+        if reason is not None:
+            return reason
+    return rule.met(sums, seconds)
+
+
+def _next_size(rate: float, size: int, rule: StoppingRule, seconds: float, n_workers: int) -> int:
+    """Probes of the next wave: half a second of them, or what the time left allows, and no sudden leaps."""
+    left = _WAVE_SECONDS if rule.max_seconds is None else min(_WAVE_SECONDS, rule.max_seconds - seconds)
+    wanted = int(min(rate * max(left, 0.0), 8 * size))
+    return max(n_workers, wanted // n_workers * n_workers)

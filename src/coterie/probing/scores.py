@@ -1,0 +1,112 @@
+"""The three dependency-aware scores, from the running sums over the probes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie.probing.probes import ProbeSums
+
+# No scale of DAF2 rests on fewer probes than this.
+FEWEST_PROBES = 10
+# Deviations below this share of the largest value are rounding, not spread.
+_ROUNDING = 1e-12
+
+
+class ProbeSize(NamedTuple):
+    """Values of the criterion over the probes of one size; a row of ``probe_summary_``.
+
+    ``scale`` is the standard deviation that DAF2 divides by; it is pooled over sizes up to ``reach`` away.
+    """
+
+    size: int
+    n_probes: int
+    mean: float
+    std: float
+    scale: float
+    reach: int
+
+
+def daf_scores(sums: ProbeSums, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
+    r"""DAF0, DAF1 and DAF2 of all features (equations 7, 10 and 15 of the paper).
+
+    .. math::
+        DAF_0(f) &= \mu_f - \bar\mu_f \\
+        DAF_1(f) &= (\mu_f - \bar\mu_f) \, K / (|S_f| \sigma_f + |\bar S_f| \bar\sigma_f) \\
+        DAF_2(f) &= \theta_f - \bar\theta_f
+
+    with the means and standard deviations of the values over the probes that hold f and over those that do not (barred), and
+    the means :math:`\theta` of the values divided by the standard deviation over probes of the same size.
+    A feature that all probes hold, or none, has nothing to be compared with: all its scores are 0, that is, no benefit and no
+    harm is known of it. Where a feature decides the value of all probes, so that DAF1 would divide by 0, the
+    divisor is 1e-12 of the largest value.
+    """
+    n_probes = sums.n_probes
+    inside, outside = sums.count, n_probes - sums.count
+    known = (inside > 0) & (outside > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean, other_mean = sums.sum / inside, (sums.total - sums.sum) / outside
+        std = np.sqrt(np.maximum(sums.square / inside - mean**2, 0.0))
+        other_std = np.sqrt(np.maximum((sums.total_square - sums.square) / outside - other_mean**2, 0.0))
+        benefit = np.where(known, mean - other_mean, 0.0)
+        spread = np.where(known, inside * std + outside * other_std, 0.0)
+        theta = _scaled_sums(sums, summary)
+        scaled = np.where(known, theta.inside / inside - (theta.total - theta.inside) / outside, 0.0)
+    least = max(_ROUNDING * np.abs(sums.values).max(initial=0.0), np.finfo(np.float64).tiny) * max(n_probes, 1)
+    return {"daf0": benefit, "daf1": benefit * n_probes / np.maximum(spread, least), "daf2": scaled}
+
+
+class _Scaled(NamedTuple):
+    inside: np.ndarray
+    total: float
+
+
+def _scaled_sums(sums: ProbeSums, summary: list[ProbeSize]) -> _Scaled:
+    """Sums of value over scale, for each feature and over all probes; the probes are drawn once more."""
+    scale = np.ones(sums.plan.n_features + 1)
+    for entry in summary:
+        scale[entry.size] = entry.scale
+    scaled = sums.values / scale[sums.sizes]
+    inside = np.zeros(sums.plan.n_features)
+    for number, value in enumerate(scaled):
+        inside[sums.plan.draw(number)] += value
+    return _Scaled(inside, float(np.cumsum(scaled)[-1]) if len(scaled) else 0.0)
+
+
+def summarise(sums: ProbeSums) -> list[ProbeSize]:
+    """Mean and spread of the values for each size of probes (equations 11 and 12), and the scale that DAF2 uses.
+
+    The scale of size d is the standard deviation over the probes of sizes d - r, ..., d + r with the smallest reach r that
+    has at least 10 probes, whose values are not all the same. (All probes, if there are fewer than 10; 1 if all values are
+    the same.)
+    """
+    values, sizes = sums.values, sums.sizes
+    n = np.bincount(sizes)
+    mean = np.bincount(sizes, weights=values) / np.maximum(n, 1)
+    squares = np.bincount(sizes, weights=(values - mean[sizes]) ** 2)
+    least = _ROUNDING * np.abs(values).max(initial=0.0)
+    entries = []
+    for size in np.flatnonzero(n):
+        scale, reach = _pooled(int(size), n, mean, squares, least)
+        entries.append(
+            ProbeSize(int(size), int(n[size]), float(mean[size]), float(np.sqrt(squares[size] / n[size])), scale, reach)
+        )
+    return entries
+
+
+def _pooled(size: int, n: np.ndarray, mean: np.ndarray, squares: np.ndarray, least: float) -> tuple[float, int]:
+    """Standard deviation of the values around their mean over enough neighbouring sizes, and how far these reach."""
+    for reach in range(len(n)):
+        window = slice(max(size - reach, 0), size + reach + 1)
+        count = n[window].sum()
+        everything = window.start == 0 and window.stop >= len(n)
+        if count < FEWEST_PROBES and not everything:
+            continue
+        middle = (n[window] * mean[window]).sum() / count
+        std = np.sqrt((squares[window] + n[window] * (mean[window] - middle) ** 2).sum() / count)
+        if std > least:
+            return float(std), reach
+        if everything:
+            break
+    return 1.0, reach

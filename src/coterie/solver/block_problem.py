@@ -1,0 +1,153 @@
+r"""The quadratic model of a Newton step: a squared sum of block norms plus a quadratic.
+
+.. math:: \min_W \tfrac12\Big(\sum_t\|W_t\|\Big)^2 + \langle G, W - W^0\rangle
+          + \tfrac12\sum_c (W - W^0)_c' H_c (W - W^0)_c
+
+Block coordinate descent finds which blocks are zero; on the others the problem is smooth and a few
+Newton steps end it, however ill-conditioned the columns are.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from scipy import linalg
+
+from coterie.kernels.blocks import block_descent
+from coterie.solver.design import AnyDesign
+from coterie.solver.losses import Loss, LossState
+
+_TOLERANCE = 1e-13
+
+
+def block_norm_sum(coef: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
+    """Sum and maximum of the Frobenius norms of the blocks of rows."""
+    norms = _block_norms(coef, blocks)
+    return float(norms.sum()), float(norms.max(initial=0.0))
+
+
+def loss_hessian(loss: Loss, design: AnyDesign, state: LossState) -> np.ndarray:
+    """Hessian of the loss in the weights, of shape (n_outputs, p, p), eliminated offsets projected out."""
+    p = design.n_features
+    hessian = np.empty((loss.n_outputs, p, p))
+    for c in range(loss.n_outputs):
+        weight = state.curvature[:, c]
+        strata = np.zeros((len(weight), loss.n_strata))
+        for e in range(loss.n_strata):
+            strata[:, e] = np.where(loss.strata[:, c] == e, weight * loss.signs[:, c], 0.0)
+        mixed = design.scores(strata)
+        total = np.abs(strata).sum(axis=0)
+        mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
+        hessian[c] = design.gram(weight) - mixed @ mixed.T
+    return hessian
+
+
+def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Minimiser of the model around ``start`` with the loss's gradient and Hessian there.
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (n_outputs, p, p)
+    gradient, start : ndarray of shape (p, n_outputs)
+    blocks : ndarray of shape (n_blocks + 1,)
+        Block t is made of the rows ``blocks[t]:blocks[t + 1]``.
+    """
+    linear = gradient - np.einsum("cij,jc->ic", hessian, start)
+    values, vectors = _block_eigenbases(hessian, blocks)
+    coef = np.ascontiguousarray(start, dtype=np.float64).copy()
+    for sweeps in (20, 50, 200, 500):
+        done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
+        if done < sweeps:
+            break
+        coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
+    return coef
+
+
+def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    n_outputs, p, _ = hessian.shape
+    values = np.empty((n_outputs, p))
+    vectors = np.zeros((n_outputs, p, int(np.diff(blocks).max(initial=1))))
+    for c in range(n_outputs):
+        for first, last in itertools.pairwise(blocks):
+            value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
+            values[c, first:last] = np.maximum(value, 0.0)
+            vectors[c, first:last, : last - first] = vector
+    return values, vectors
+
+
+def _block_norms(coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    if len(blocks) < 2:
+        return np.zeros(0)
+    return np.sqrt(np.add.reduceat((coef * coef).sum(axis=1), blocks[:-1]))
+
+
+def _model_value(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> float:
+    curved = np.einsum("cij,jc->ic", hessian, coef)
+    return 0.5 * float(_block_norms(coef, blocks).sum()) ** 2 + float((coef * (linear + 0.5 * curved)).sum())
+
+
+def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """A few damped Newton steps with the zero blocks held at zero; never worse than ``coef``."""
+    norms = _block_norms(coef, blocks)
+    if not norms.any():
+        return coef
+    rows = np.repeat(norms > 0, np.diff(blocks))
+    owner = np.repeat(np.cumsum(norms > 0) - 1, np.diff(blocks))[rows]
+    active = np.ascontiguousarray(hessian[:, rows][:, :, rows])
+    value = _model_value(hessian, linear, coef, blocks)
+    for _ in range(10):
+        slope = (linear + np.einsum("cij,jc->ic", hessian, coef))[rows]
+        solved = _newton_direction(active, slope, coef[rows], owner)
+        if solved is None:
+            return coef
+        direction = np.zeros_like(coef)
+        direction[rows] = solved
+        step = 1.0
+        while step > 1e-4:
+            trial = coef + step * direction
+            trial_value = _model_value(hessian, linear, trial, blocks)
+            if trial_value < value and _block_norms(trial, blocks)[norms > 0].min() > 0:
+                break
+            step *= 0.5
+        else:
+            return coef
+        coef, improvement, value = trial, value - trial_value, trial_value
+        if improvement <= 1e-15 * abs(value):
+            break
+    return coef
+
+
+def _newton_direction(hessian: np.ndarray, slope: np.ndarray, coef: np.ndarray, owner: np.ndarray) -> np.ndarray | None:
+    r"""Newton direction where no block is zero; None when the model is not positive definite to rounding.
+
+    With the unit vectors :math:`u_t = W_t/\|W_t\|`, their sum of norms S and :math:`\lambda_t = S/\|W_t\|`, the second
+    derivative of :math:`\frac12 S^2` is :math:`\Lambda + U(11' - \mathrm{diag}\,\lambda)U'`: diagonal plus one
+    rank for each block. So the outputs are factorised one by one and the few ranks that couple them are
+    added by Woodbury's identity.
+    """
+    n_blocks = int(owner[-1]) + 1
+    norms = np.sqrt(np.bincount(owner, weights=(coef * coef).sum(axis=1)))
+    curvature = norms.sum() / norms
+    unit = coef / norms[owner][:, None]
+    slope = slope + norms.sum() * unit
+    spread = np.zeros((len(owner), n_blocks + 1))  # block vectors of one output, then the right side
+    solved = np.empty((coef.shape[1], len(owner), n_blocks + 1))
+    coupling = np.zeros((n_blocks, n_blocks + 1))
+    for c, part in enumerate(hessian):
+        spread[np.arange(len(owner)), owner] = unit[:, c]
+        spread[:, -1] = -slope[:, c]
+        system = part.copy()
+        system[np.diag_indices_from(system)] += curvature[owner]
+        try:
+            factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return None
+        solved[c] = linalg.cho_solve(factor, spread, check_finite=False)
+        coupling += spread[:, :-1].T @ solved[c]
+    middle = np.ones((n_blocks, n_blocks)) - np.diag(curvature)
+    try:
+        ranks = np.linalg.solve(np.eye(n_blocks) + middle @ coupling[:, :-1], middle @ coupling[:, -1])
+    except np.linalg.LinAlgError:
+        return None
+    return (solved[:, :, -1] - solved[:, :, :-1] @ ranks).T

@@ -1,0 +1,302 @@
+r"""An interior-point method for the master problem, for when few samples are active.
+
+Where the classes can be separated, the optimum rests on fewer samples than there are weights and
+Newton's method on the primal creeps from one active set to the next. The dual does not mind:
+
+.. math::
+    \min_{\alpha, \theta}\ \theta + \tfrac12\sum_i \alpha_i^2/h_i \quad\text{s.t.}\quad
+    \tfrac12\|\tilde X_t'\alpha\|^2 \le \theta,\ \ \alpha \ge 0,\ \ \textstyle\sum_{i\in e}\alpha_i = m_e,
+
+with :math:`h = C\omega`, signed samples :math:`\tilde x_i = d_i x_i` and strata e of mass
+:math:`m_e`. A primal-dual step (multipliers :math:`\lambda` of :math:`\alpha\ge0`, :math:`\mu_t` of
+the blocks, :math:`\nu_e` of the strata) has a diagonal plus low-rank matrix, so with
+
+- :math:`D = \mathrm{diag}(1/h + \lambda/\alpha)`, :math:`G = \tilde X'D^{-1}\tilde X`, :math:`B = \tilde X'D^{-1}A'`,
+  :math:`K = AD^{-1}A'` (A sums over strata), :math:`s_t = \tilde X_t'\alpha`, :math:`c_t = \theta - \tfrac12\|s_t\|^2`,
+- S the matrix that has :math:`s_t` in the rows of block t of its column t, and :math:`q_t = (\mu_t/c_t)(s_t'ds_t - d\theta)`,
+
+it is
+
+.. math::
+    (I + G\mu)\,ds + B\,d\nu + GSq = \tilde X'D^{-1}r_\alpha,\quad
+    B'\mu\,ds + K\,d\nu + B'Sq = A D^{-1}r_\alpha - r_m,\quad
+    S'ds - (c/\mu)q = d\theta\,1,\quad -1'q = r_\theta .
+
+Only q couples the outputs (the one-against-rest problems of several classes): each output's own part is factorised by
+itself, and what is left is as small as the number of blocks.
+The weights are :math:`W_t = \mu_t s_t`. The cost of a step is that of one weighted Gram matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from coterie.solver.design import Design
+from coterie.solver.losses import SimplexLoss, feasible_residual
+
+_MAX_STEPS = 80
+# Steps in a row that gain less than a tenth.
+_MAX_STALLED = 4
+
+
+def interior_point(
+    design: Design, loss: SimplexLoss, blocks: np.ndarray, precision: float = 1e-11
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (n_selected, n_outputs) and residuals (n_samples, n_outputs) near the optimum.
+
+    The residuals are dual feasible. The caller certifies the pair (and polishes it); this function
+    only has to come close, and stops where rounding ends its progress.
+    """
+    problem = _Problem(design, loss, blocks)
+    point = best = problem.start()
+    centrality = problem.complementarity(point)
+    least = np.inf
+    stalled = 0
+    with np.errstate(all="ignore"):  # a breakdown shows as a step that is not finite
+        for _ in range(_MAX_STEPS):
+            if centrality <= precision * abs(problem.objective(point)):
+                break
+            ahead = problem.advance(point, centrality)
+            if ahead is None:
+                break
+            reached = problem.complementarity(ahead)
+            # A short step may come first where many constraints are near; rounding shows as several of them.
+            stalled = 0 if reached < 0.9 * centrality else stalled + 1
+            if stalled >= _MAX_STALLED or not np.isfinite(reached):
+                break
+            point, centrality = ahead, reached
+            # Rounding spoils the multipliers at last, while the products go on falling.
+            distance = reached + problem.infeasibility(ahead)
+            if distance < least:
+                best, least = ahead, distance
+    return problem.weights(best), problem.residual(best)
+
+
+class _Point:
+    """The variables of the primal-dual pair, with the arithmetic of a step."""
+
+    __slots__ = ("alpha", "lam", "mu", "nu", "theta")
+
+    def __init__(self, alpha: np.ndarray, theta: float, lam: np.ndarray, mu: np.ndarray, nu: np.ndarray) -> None:
+        self.alpha, self.theta, self.lam, self.mu, self.nu = alpha, theta, lam, mu, nu
+
+    def __add__(self, other: _Point) -> _Point:
+        return _Point(
+            self.alpha + other.alpha,
+            self.theta + other.theta,
+            self.lam + other.lam,
+            self.mu + other.mu,
+            self.nu + other.nu,
+        )
+
+    def __rmul__(self, factor: float) -> _Point:
+        return _Point(factor * self.alpha, factor * self.theta, factor * self.lam, factor * self.mu, factor * self.nu)
+
+
+class _System:
+    """What a step's linear system is made of; shared by the affine and the corrected step."""
+
+    __slots__ = ("coupled", "factors", "gap", "inverse", "response", "scores")
+
+    inverse: np.ndarray
+    scores: np.ndarray
+    gap: np.ndarray
+    # One LU factorisation for each output, of its weights and strata; what they answer to q; the system of q and theta.
+    factors: list[tuple[np.ndarray, np.ndarray]]
+    response: list[np.ndarray]
+    coupled: tuple[np.ndarray, np.ndarray]
+
+
+class _Problem:
+    """The dual problem seen through a design. Arrays over samples have shape (n_samples, n_outputs)."""
+
+    def __init__(self, design: Design, loss: SimplexLoss, blocks: np.ndarray) -> None:
+        self.design = design
+        self.loss = loss
+        self.signs = loss.signs
+        self.used = loss.dual_weight > 0
+        # A sample of weight zero is held at zero by an infinite diagonal.
+        self.inverse_weight = np.where(self.used, 1.0 / np.where(self.used, loss.dual_weight, 1.0), np.inf)
+        self.strata = loss.strata
+        self.n_strata = loss.n_strata
+        self.mass = loss.mass
+        self.owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+        self.n_blocks = len(blocks) - 1
+        self.shape = (design.n_features, loss.n_outputs)
+
+    def start(self) -> _Point:
+        """Uniform weights in each stratum, and a point well inside."""
+        share = np.where(self.used, 1.0 / self.inverse_weight, 0.0)
+        alpha = share * self._spread(self.mass / self._sums(share))
+        squares = self._squares(self.scores(alpha))
+        theta = 1.5 * squares.max() + 0.5 * self._quadratic(alpha)
+        centrality = theta / (self.used.sum() + self.n_blocks)
+        lam = np.where(self.used, centrality / np.where(self.used, alpha, 1.0), 0.0)
+        mu = 1.0 / (theta - squares)
+        return _Point(alpha, theta, lam, mu / mu.sum(), np.zeros((self.shape[1], self.n_strata)))
+
+    def advance(self, point: _Point, centrality: float) -> _Point | None:
+        """One predictor-corrector step, or None when rounding spoils it."""
+        try:
+            system = self.factorise(point)
+            # Mehrotra: how far an affine step gets says how much centring is needed.
+            affine = self.direction(point, system, 0.0, None)
+            reach = min(self.longest_step(point, affine), 1.0)
+            ahead = self.complementarity(point + reach * affine)
+            sigma = min(1.0, max(ahead, 0.0) / centrality) ** 3
+            step = self.direction(point, system, sigma * centrality, affine)
+            length = min(0.99 * self.longest_step(point, step), 1.0)
+        except (ValueError, linalg.LinAlgError):
+            return None
+        if not np.isfinite(length) or length < 1e-8:
+            return None
+        return point + length * step
+
+    def objective(self, point: _Point) -> float:
+        return point.theta + 0.5 * self._quadratic(point.alpha)
+
+    def complementarity(self, point: _Point) -> float:
+        """Sum of all products of a constraint and its multiplier: the duality gap at feasibility."""
+        gap = point.theta - self._squares(self.scores(point.alpha))
+        return float((point.lam * point.alpha).sum() + (point.mu * gap).sum())
+
+    def infeasibility(self, point: _Point) -> float:
+        """How far the multipliers are from stationarity, in units of the objective."""
+        along_alpha = np.abs(self.stationarity(point)) * point.alpha
+        return float(along_alpha.sum() + abs(point.mu.sum() - 1.0) * point.theta)
+
+    def stationarity(self, point: _Point) -> np.ndarray:
+        """Derivative of the Lagrangian in alpha."""
+        curved = np.where(self.used, point.alpha * np.where(self.used, self.inverse_weight, 0.0), 0.0)
+        slope = curved + self.signs * self.design.output(self.weights(point)) - point.lam + self._spread(point.nu)
+        return np.where(self.used, slope, 0.0)
+
+    def weights(self, point: _Point) -> np.ndarray:
+        return np.asarray(point.mu[self.owner][:, None] * self.scores(point.alpha))
+
+    def residual(self, point: _Point) -> np.ndarray:
+        """The dual variables with their signs, rounding errors in their sums removed."""
+        return feasible_residual(self.loss, self.signs * point.alpha)
+
+    def factorise(self, point: _Point) -> _System:
+        p, n_outputs = self.shape
+        system = _System()
+        diagonal = self.inverse_weight + point.lam / np.where(self.used, point.alpha, 1.0)
+        system.inverse = 1.0 / diagonal
+        system.scores = self.scores(point.alpha)
+        system.gap = point.theta - self._squares(system.scores)
+        totals = self._sums(system.inverse)
+        system.factors, system.response = [], []
+        coupled = np.zeros((self.n_blocks + 1, self.n_blocks + 1))
+        for c in range(n_outputs):
+            both = np.vstack([self.design.gram(system.inverse[:, c]), self._link(system.inverse, c).T])
+            own = np.zeros((p + self.n_strata, p + self.n_strata))
+            own[:, :p] = both * point.mu[self.owner]
+            own[:p, p:] = both[p:].T
+            own[np.arange(p), np.arange(p)] += 1.0
+            own[np.arange(p, p + self.n_strata), np.arange(p, p + self.n_strata)] = totals[c]
+            spread = self._in_blocks(system.scores[:, c])
+            system.factors.append(linalg.lu_factor(own, check_finite=False))
+            system.response.append(linalg.lu_solve(system.factors[c], both @ spread, check_finite=False))
+            coupled[:-1, :-1] += spread.T @ system.response[c][:p]
+        coupled[np.arange(self.n_blocks), np.arange(self.n_blocks)] += system.gap / point.mu
+        coupled[-1, :-1] = coupled[:-1, -1] = 1.0
+        system.coupled = linalg.lu_factor(coupled, check_finite=False)
+        return system
+
+    def solve(
+        self, system: _System, rhs_scores: np.ndarray, rhs_theta: float, rhs_mass: np.ndarray
+    ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+        """Steps of the scores, theta and nu, and q, for the right sides of the four equations above."""
+        p, n_outputs = self.shape
+        alone = [
+            linalg.lu_solve(system.factors[c], np.concatenate([rhs_scores[:, c], rhs_mass[c]]), check_finite=False)
+            for c in range(n_outputs)
+        ]
+        inner = self._inner(system.scores, np.stack([part[:p] for part in alone], axis=1))
+        coupling = linalg.lu_solve(system.coupled, np.append(inner, -rhs_theta), check_finite=False)
+        q, theta = coupling[:-1], float(coupling[-1])
+        steps = np.stack([part - answer @ q for part, answer in zip(alone, system.response, strict=True)], axis=1)
+        return steps[:p], theta, steps[p:].T, q
+
+    def direction(self, point: _Point, system: _System, centring: float, affine: _Point | None) -> _Point:
+        """A Newton step towards complementarity ``centring`` (a total), with second-order correction."""
+        tau = centring / (self.used.sum() + self.n_blocks)
+        bound_target, block_target = tau - point.lam * point.alpha, tau - point.mu * system.gap
+        if affine is not None:
+            step_scores = self.scores(affine.alpha)
+            change = affine.theta - self._inner(system.scores, step_scores)
+            bound_target = bound_target - affine.lam * affine.alpha
+            block_target = (
+                block_target - affine.mu * (change - self._squares(step_scores)) + point.mu * self._squares(step_scores)
+            )
+        safe = np.where(self.used, point.alpha, 1.0)
+        push = np.where(self.used, bound_target / safe, 0.0)
+        pull = block_target / system.gap
+        rhs_alpha = (
+            push - self.stationarity(point) - self.signs * self.design.output(pull[self.owner][:, None] * system.scores)
+        )
+        rhs_alpha = np.where(self.used, rhs_alpha, 0.0)
+        scaled = system.inverse * rhs_alpha
+        rhs_theta = float(point.mu.sum() - 1.0 + pull.sum())
+        rhs_mass = self._sums(scaled) - (self.mass - self._sums(point.alpha))
+        step_scores, theta, nu, q = self.solve(system, self.scores(scaled), rhs_theta, rhs_mass)
+        combined = point.mu[self.owner][:, None] * step_scores + q[self.owner][:, None] * system.scores
+        alpha = system.inverse * (rhs_alpha - self.signs * self.design.output(combined) - self._spread(nu))
+        alpha = np.where(self.used, alpha, 0.0)
+        lam = np.where(self.used, push - point.lam / safe * alpha, 0.0)
+        moved = theta - self._inner(system.scores, step_scores)
+        return _Point(alpha, theta, lam, pull - point.mu / system.gap * moved, nu)
+
+    def longest_step(self, point: _Point, step: _Point) -> float:
+        """Largest step that keeps every constraint and multiplier non-negative."""
+        length = np.inf
+        for value, change in ((point.alpha, step.alpha), (point.lam, step.lam), (point.mu, step.mu)):
+            falling = change < 0
+            if falling.any():
+                length = min(length, float((-value[falling] / change[falling]).min()))
+        # theta + x dtheta - |s + x ds|^2 / 2 >= 0 for each block: the positive root of a quadratic.
+        scores, step_scores = self.scores(point.alpha), self.scores(step.alpha)
+        a = self._squares(step_scores)
+        b = step.theta - self._inner(scores, step_scores)
+        c = point.theta - self._squares(scores)
+        root = np.sqrt(np.maximum(b * b + 4 * a * c, 0.0))
+        denominator = root - b
+        positive = denominator > 0
+        if positive.any():
+            length = min(length, float((2 * c[positive] / denominator[positive]).min()))
+        return length
+
+    def scores(self, alpha: np.ndarray) -> np.ndarray:
+        return self.design.scores(self.signs * alpha)
+
+    def _squares(self, scores: np.ndarray) -> np.ndarray:
+        return 0.5 * self._inner(scores, scores)
+
+    def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.bincount(self.owner, weights=(left * right).sum(axis=1), minlength=self.n_blocks)
+
+    def _quadratic(self, alpha: np.ndarray) -> float:
+        return float((alpha * alpha * np.where(self.used, self.inverse_weight, 0.0)).sum())
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        return np.array(
+            [[values[self.strata[:, c] == e, c].sum() for e in range(self.n_strata)] for c in range(self.shape[1])]
+        )
+
+    def _spread(self, per_stratum: np.ndarray) -> np.ndarray:
+        return np.stack([per_stratum[c][self.strata[:, c]] for c in range(self.shape[1])], axis=1)
+
+    def _in_blocks(self, scores: np.ndarray) -> np.ndarray:
+        """The matrix S of one output."""
+        spread = np.zeros((len(scores), self.n_blocks))
+        spread[np.arange(len(scores)), self.owner] = scores
+        return spread
+
+    def _link(self, inverse: np.ndarray, c: int) -> np.ndarray:
+        """The columns of B that belong to output c, one for each stratum."""
+        weight = self.signs[:, c] * inverse[:, c]
+        return self.design.scores(
+            np.stack([np.where(self.strata[:, c] == e, weight, 0.0) for e in range(self.n_strata)], axis=1)
+        )

@@ -1,0 +1,184 @@
+r"""The master problem: weights of the blocks found so far, with a certificate.
+
+.. math::
+    P(W) = \tfrac12\Big(\sum_t \|W_t\|\Big)^2 + F(XW), \qquad
+    D(\tilde\alpha) = \max_t \tfrac12\|X_t'\tilde\alpha\|^2 + F^*(-\tilde\alpha)
+
+:math:`D + P \ge 0` for every pair, and is 0 only at the optimum (Fenchel duality). The loss gives
+a feasible :math:`\tilde\alpha` at every :math:`W`, so the gap is a certificate at every step.
+
+**Solver**: proximal Newton. The loss is piecewise quadratic (squared hinge) or quadratic (squared
+loss), so each step minimises :math:`R` plus the exact local model, a problem in as many variables as
+there are support features; a line search on :math:`P` makes it global, and the active set of the
+optimum is reached after a few steps, where the model is exact. Where the classes are separable the
+active set is smaller than the number of weights and that does not hold: then an interior-point
+method on the dual comes first (:mod:`coterie.solver.interior_point`). Many columns get a solver that needs no
+matrix of them (:mod:`coterie.solver.wide`).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from coterie.data.source import Columns
+from coterie.solver.block_problem import block_norm_sum, loss_hessian, minimise_block_model
+from coterie.solver.design import Design
+from coterie.solver.interior_point import interior_point
+from coterie.solver.losses import Loss, LossState, SimplexLoss, feasible_residual, plain_losses
+from coterie.solver.solution import Solution
+from coterie.solver.wide import wide_master
+
+# Relative gap under which a step without progress is a sign of rounding, not of a hard problem.
+_NEAR = 1e-7
+# Newton steps before the problem is taken for a separable one; steps that polish its solution.
+_NEWTON_STEPS = 15
+_POLISH_STEPS = 6
+# Columns of a first block, and of several blocks, from which on no matrix of all of them is made. With several blocks
+# a matrix is faster while there is room for it, unless the columns are well-conditioned.
+_WIDE_FIRST = 300
+_WIDE = 6000
+
+
+class Master:
+    """The restricted problem over a growing list of blocks, warm-started from round to round.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss with its targets.
+    design : DenseDesign or SparseDesign
+        Columns selected so far; this object appends to it.
+    precision : float
+        Relative gap at which Newton's method stops. It is far below the tolerance that the caller
+        promises, because the last digits cost one step and make the next ranking reproducible.
+    """
+
+    def __init__(self, loss: Loss, design: Design, *, precision: float = 1e-12) -> None:
+        self.loss = loss
+        self.design = design
+        self.precision = precision
+        self._separable = False
+        self.blocks = np.zeros(1, dtype=np.int64)
+        self._coef = np.zeros((0, loss.n_outputs))
+        self._state = loss.evaluate(np.zeros((len(loss.strata), loss.n_outputs)))
+
+    @property
+    def start(self) -> Solution:
+        """The solution without any feature: its residual starts the first round."""
+        state = self._state
+        return Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state)
+
+    def add_block(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
+        """Add a block of columns, with weight zero."""
+        self.design.append(columns, centre, scale)
+        self.blocks = np.append(self.blocks, self.design.n_features)
+        n_new = self.design.n_features - len(self._coef)
+        self._coef = np.vstack([self._coef, np.zeros((n_new, self.loss.n_outputs))])
+
+    def solve(self) -> Solution:
+        """Solve to the precision, or as far as floating point allows."""
+        wide = self._is_wide()
+        best = self._solve_wide() if wide else self._solve_narrow()
+        if wide and best.gap > _NEAR and self.design.n_features <= _WIDE:
+            self._coef = best.coef  # a start for the solver that loses fewer digits where C is large
+            best = min(best, self._solve_narrow(), key=lambda solution: solution.gap)
+        self._coef, self._state = best.coef, best.state
+        return best
+
+    def _is_wide(self) -> bool:
+        limit = _WIDE_FIRST if len(self.blocks) == 2 else _WIDE
+        return self.design.n_features > limit and len(plain_losses(self.loss)) == self.loss.n_outputs
+
+    def _solve_wide(self) -> Solution:
+        """Solve without a matrix of the columns."""
+        coef, residual, n_iter = wide_master(self.design, self.loss, self.blocks, self._coef)
+        state = self.loss.evaluate(self.design.output(coef), self._state)
+        solution = self._certify(coef, state, state.residual, n_iter=n_iter)
+        if hasattr(self.loss, "mass"):
+            # The residual computed anew carries rounding errors times C; that of the solver may miss the masses by a little.
+            kept = feasible_residual(cast(SimplexLoss, self.loss), residual)
+            solution = min(solution, self._certify(coef, state, kept, n_iter=n_iter), key=lambda solution: solution.gap)
+        return solution
+
+    def _solve_narrow(self) -> Solution:
+        """Solve with matrices of the columns."""
+        best = None
+        if not self._separable:
+            best = self._newton(self._coef, _NEWTON_STEPS)
+            self._separable = best.gap > _NEAR and hasattr(self.loss, "mass")
+        if self._separable:
+            coef, residual = interior_point(self.design, cast(SimplexLoss, self.loss), self.blocks)
+            inner = self._certify(coef, self.loss.evaluate(self.design.output(coef), self._state), residual)
+            polished = self._newton(coef, _POLISH_STEPS)
+            best = min([inner, polished, *([best] if best else [])], key=lambda solution: solution.gap)
+        assert best is not None
+        return best
+
+    def _newton(self, coef: np.ndarray, max_steps: int) -> Solution:
+        """Proximal Newton steps from the given weights; the best solution met."""
+        outputs = self.design.output(coef)
+        state = self.loss.evaluate(outputs, self._state)
+        best: Solution | None = None
+        stalled = 0
+        for iteration in range(max_steps + 1):
+            gradient = -self.design.scores(state.residual)
+            current = self._certify(coef, state, state.residual, gradient, iteration)
+            # Near the optimum every Newton step gains digits, until rounding stops it.
+            stalled = stalled + 1 if best is not None and 0.5 * best.gap <= current.gap < _NEAR else 0
+            if best is None or current.gap <= best.gap:
+                best = current
+            if current.gap <= self.precision or stalled >= 3 or iteration == max_steps:
+                break
+            target = minimise_block_model(loss_hessian(self.loss, self.design, state), gradient, coef, self.blocks)
+            step = self._line_search(coef, outputs, -current.bound, gradient, target, state)
+            if step is None:
+                break
+            coef, outputs, state = step
+        assert best is not None
+        return best
+
+    def _certify(
+        self,
+        coef: np.ndarray,
+        state: LossState,
+        residual: np.ndarray,
+        scores: np.ndarray | None = None,
+        n_iter: int = 0,
+    ) -> Solution:
+        """Primal and dual objective of a pair of weights and feasible residuals."""
+        if scores is None:
+            scores = self.design.scores(residual)
+        conjugate = state.conjugate if residual is state.residual else cast(SimplexLoss, self.loss).conjugate(residual)
+        primal = 0.5 * block_norm_sum(coef, self.blocks)[0] ** 2 + state.value
+        dual = 0.5 * block_norm_sum(scores, self.blocks)[1] ** 2 + conjugate
+        gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
+        if not np.isfinite(gap):
+            gap = np.inf
+        return Solution(dual, -primal, max(gap, 0.0), n_iter, coef, residual, state)
+
+    def _line_search(
+        self,
+        coef: np.ndarray,
+        outputs: np.ndarray,
+        primal: float,
+        gradient: np.ndarray,
+        target: np.ndarray,
+        state: LossState,
+    ) -> tuple[np.ndarray, np.ndarray, LossState] | None:
+        """Halve the step until the primal decreases enough; None when it does not any more."""
+        direction = target - coef
+        along = self.design.output(direction)
+        norms, norms_target = block_norm_sum(coef, self.blocks)[0], block_norm_sum(target, self.blocks)[0]
+        predicted = float((gradient * direction).sum()) + 0.5 * (norms_target**2 - norms**2)
+        step = 1.0
+        for _ in range(40):
+            trial = coef + step * direction
+            trial_outputs = outputs + step * along
+            trial_state = self.loss.evaluate(trial_outputs, state)
+            value = 0.5 * block_norm_sum(trial, self.blocks)[0] ** 2 + trial_state.value
+            if value <= primal + 1e-4 * step * predicted + 1e-15 * abs(primal):
+                return trial, trial_outputs, trial_state
+            step *= 0.5
+        return None

@@ -1,0 +1,104 @@
+"""Symmetrical uncertainty against naive code, dense and sparse, pruned and not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.metrics import mutual_info_score
+
+from coterie import GroupDiscoveryClassifier
+from coterie.correlation.uncertainty import SymmetricalUncertainty
+from coterie.data import as_source
+from tests.conftest import grouped_matrix, sparse_counts
+
+
+def naive_bins(x, n_bins):
+    low, high = x.min(), x.max()
+    return np.zeros(len(x), int) if high == low else np.minimum(((x - low) / (high - low) * n_bins).astype(int), n_bins - 1)
+
+
+def naive_uncertainty(X, weight=None, n_bins=10):
+    """All pairs, one after the other."""
+    rows = np.repeat(np.arange(len(X)), 1 if weight is None else weight)
+    bins = [naive_bins(X[rows, j], n_bins) for j in range(X.shape[1])]
+    entropy = [mutual_info_score(b, b) for b in bins]
+    m = X.shape[1]
+    U = np.zeros((m, m))
+    for i in range(m):
+        for j in range(m):
+            if entropy[i] + entropy[j] > 0:
+                U[i, j] = 2 * mutual_info_score(bins[i], bins[j]) / (entropy[i] + entropy[j])
+    return U
+
+
+def measure(X, weight=None, **options):
+    source = as_source(X)
+    return SymmetricalUncertainty(source, source.moments(weight), weight, **options)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["dense", "counts", "binary", "int8"]),
+    n_bins=st.sampled_from([2, 10, 33]),
+    threshold=st.sampled_from([0.2, 0.6, 0.9, 1.0]),
+    weighted=st.booleans(),
+)
+def test_strong_pairs_are_those_of_brute_force(seed, kind, n_bins, threshold, weighted):
+    rng = np.random.default_rng(seed)
+    if kind == "dense":
+        X, _ = grouped_matrix(rng, n_samples=40, n_features=15, noise=0.2)
+    else:
+        X, _ = sparse_counts(rng, n_samples=40, n_features=31, density=0.3)
+        X = X[:, :15] > 0 if kind == "binary" else X[:, :15]
+        X[:, 3] = 1 - X[:, 5]
+    X[:, 7] = X[0, 7]
+    X = X.astype(np.int8) if kind == "int8" else X.astype(float)
+    weight = rng.integers(0, 3, 40) if weighted else None
+    U = naive_uncertainty(X, weight, n_bins)
+    weight = None if weight is None else weight.astype(float)
+    varying = np.flatnonzero(np.diag(U) > 0)
+    expected = {(int(j), k) for j in varying for k, z in enumerate(varying) if U[j, z] >= threshold - 1e-9}
+    for matrix in (X, np.asfortranarray(X), sparse.csc_array(X)):
+        for prune in (True, False):
+            su = measure(matrix, weight, n_bins=n_bins, prune=prune, n_threads=2)
+            feature, position, value = su.strong(varying, threshold)
+            found = set(zip(feature.tolist(), position.tolist(), strict=True))
+            assert found == expected or all(abs(U[j, varying[k]] - threshold) < 1e-8 for j, k in found ^ expected)
+            np.testing.assert_allclose(value, U[feature, varying[position]], atol=1e-9)
+        np.testing.assert_allclose(su.between(varying[:4], varying), U[np.ix_(varying[:4], varying)], atol=1e-9)
+
+
+def test_entropy_bound_prunes(rng):
+    X, _ = sparse_counts(rng, n_samples=200, n_features=400, density=0.02)
+    X[:, :3] = rng.random((200, 3))
+    pruned, whole = measure(X), measure(X, prune=False)
+    for su in (pruned, whole):
+        su.strong(np.arange(3), 0.6)
+    assert whole.n_evaluated == 3 * int((whole.entropy > 0).sum())
+    assert pruned.n_evaluated < 0.2 * whole.n_evaluated
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_classifier_finds_nonlinear_copies(rng, is_sparse):
+    n = 400
+    X = np.round(rng.random((n, 30)), 3)
+    X[:, 20] = (X[:, 4] - 0.5) ** 2  # no linear correlation, but half of the information
+    X[:, 21] = -np.exp(X[:, 4])
+    y = np.where(X[:, 4] + 0.2 * X[:, 9] > 0.6, "yes", "no")
+    make = sparse.csc_array if is_sparse else np.asarray
+    options = {"n_features_to_select": 2, "n_features_per_round": 1, "standardize": True}
+    nonlinear = GroupDiscoveryClassifier(correlation="su", threshold=0.45, **options).fit(make(X), y)
+    linear = GroupDiscoveryClassifier(threshold=0.45, **options).fit(make(X), y)
+    assert set(nonlinear.groups_[0].members.tolist()) == {4, 20, 21}
+    assert set(linear.groups_[0].members.tolist()) == {4, 21}
+    U = naive_uncertainty(X)
+    for group in nonlinear.groups_:
+        np.testing.assert_allclose(group.correlation, U[group.support, group.affiliated], atol=1e-9)
+        assert set(np.flatnonzero(U[group.support] >= 0.45)) >= set(group.members.tolist())
+    ranked = GroupDiscoveryClassifier(correlation="su", threshold=0.45, affiliates="ranked", **options).fit(make(X), y)
+    assert ranked.support_features_.tolist() == nonlinear.support_features_.tolist()
+    order = rng.permutation(30)
+    permuted = GroupDiscoveryClassifier(correlation="su", threshold=0.45, n_jobs=2, **options).fit(make(X[:, order]), y)
+    assert order[permuted.support_features_].tolist() == nonlinear.support_features_.tolist()

@@ -1,0 +1,219 @@
+"""Runs that are killed and go on."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+
+from coterie import DependencyAwareSelector, EstimatorCriterion, KNNCriterion
+from tests.conftest import grouped_matrix
+from tests.persistence import make_archive
+from tests.probing.test_selector import assert_same
+
+SCRIPT = """
+import time
+import numpy as np
+from coterie import DependencyAwareSelector
+
+def slow(X, y):
+    time.sleep(0.003)
+    return float(np.abs(np.corrcoef(X.sum(axis=1), y)[0, 1]))
+
+def fit(**options):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 25)), rng.standard_normal(40)
+    return DependencyAwareSelector(slow, n_features_to_select=3, n_probes=300, random_state=7, **options).fit(X, y)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
+def test_killed_in_the_middle_and_resumed(tmp_path, monkeypatch):
+    (tmp_path / "slow_ranking.py").write_text(SCRIPT)
+    checkpoint = tmp_path / "run.npz"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    script = "import sys; from slow_ranking import fit; fit(checkpoint=sys.argv[1])"
+    process = subprocess.Popen([sys.executable, "-c", script, str(checkpoint)])
+    deadline = time.monotonic() + 60
+    try:
+        while time.monotonic() < deadline and process.poll() is None:
+            if checkpoint.exists() and 0 < saved_probes(checkpoint) < 300:
+                break
+            time.sleep(0.01)
+        assert process.poll() is None, "the run ended before it could be killed"
+        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    n_saved = saved_probes(checkpoint)
+    assert 0 < n_saved < 300
+    from slow_ranking import fit
+
+    resumed = fit(checkpoint=checkpoint)
+    assert_same(resumed, fit())
+    assert saved_probes(checkpoint) == 300
+    assert [path.name for path in tmp_path.glob("*.npz*")] == ["run.npz"]
+
+
+def saved_probes(path):
+    with np.load(path, allow_pickle=False) as archive:
+        return len(archive["values"])
+
+
+@pytest.fixture
+def data(rng):
+    return grouped_matrix(rng)
+
+
+def selector(path, **options):
+    return DependencyAwareSelector(
+        **{"criterion": "ridge", "n_features_to_select": 3, "n_probes": 100, "random_state": 0, "checkpoint": path, **options}
+    )
+
+
+def test_goes_on_where_it_was(data, tmp_path):
+    path = tmp_path / "run"
+    selector(path, n_probes=60).fit(*data)
+    model = selector(path).fit(*data)
+    assert_same(model, selector(None).fit(*data))
+    assert saved_probes(path) == 100
+    fewer = selector(path, n_probes=30).fit(*data)  # takes the first 30, and leaves the file alone
+    assert_same(fewer, selector(None, n_probes=30).fit(*data))
+    assert saved_probes(path) == 100
+    coverage = selector(path, n_probes=None, min_coverage=5).fit(*data)
+    assert_same(coverage, selector(None, n_probes=None, min_coverage=5).fit(*data))
+
+
+def test_saved_probes_are_not_evaluated_again(data, tmp_path):
+    path, n_calls = tmp_path / "run", [0]
+
+    def counted(X, y):
+        n_calls[0] += 1
+        return float(X.sum())
+
+    selector(path, criterion=counted, n_probes=60).fit(*data)
+    assert n_calls == [60]
+    selector(path, criterion=counted).fit(*data)
+    assert n_calls == [100]
+
+
+def test_seed_of_a_run_without_one_is_in_the_file(data, tmp_path):
+    path = tmp_path / "run"
+    first = selector(path, random_state=None, n_probes=60).fit(*data)
+    again = selector(path, random_state=None, n_probes=60).fit(*data)
+    assert_same(first, again)
+    longer = selector(path, random_state=None).fit(*data)
+    np.testing.assert_array_equal(longer._sums.values[:60], first._sums.values)
+
+
+def test_warm_start_with_a_checkpoint(data, tmp_path):
+    path = tmp_path / "run"
+    model = selector(path, warm_start=True, n_probes=60).fit(*data)
+    model.set_params(n_probes=100).fit(*data)
+    assert_same(model, selector(None).fit(*data))
+    assert saved_probes(path) == 100
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": 1}, r"made with other data \(X\)"),
+        ({"y": 1}, r"made with other labels \(y\)"),
+        ({"cv": KFold(3)}, r"made with other folds \(cv\)"),
+        ({"criterion": KNNCriterion(5)}, "made with another criterion"),
+        ({"max_probe_size": 7}, "made with another max_probe_size"),
+        ({"random_state": 1}, "made with another random_state"),
+    ],
+)
+def test_refuses_what_belongs_to_another_run(data, tmp_path, change, message):
+    X, y = data
+    path = tmp_path / "run"
+    selector(path, criterion="knn").fit(X, y)
+    before = path.read_bytes()
+    X, y = X + change.pop("X", 0), y * (1 - 2 * change.pop("y", 0))
+    with pytest.raises(ValueError, match=message):
+        selector(path, **{"criterion": "knn", **change}).fit(X, y)
+    assert path.read_bytes() == before
+
+
+def test_other_stopping_rules_and_workers_are_welcome(data, tmp_path):
+    path = tmp_path / "run"
+    selector(path, n_probes=50).fit(*data)
+    other = selector(path, n_jobs=2, variant="daf1", n_features_to_select=5, max_seconds=100).fit(*data)
+    assert_same(other, selector(None, variant="daf1", n_features_to_select=5).fit(*data))
+
+
+def test_nested_parameters_count(data, tmp_path):
+    path = tmp_path / "run"
+    selector(path, criterion=EstimatorCriterion(LogisticRegression(C=1)), n_probes=30, max_probe_size=40).fit(*data)
+    with pytest.raises(ValueError, match="another criterion"):
+        selector(path, criterion=EstimatorCriterion(LogisticRegression(C=2)), n_probes=30, max_probe_size=40).fit(*data)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text", "flipped", "other"])
+def test_damaged_files_are_refused(data, tmp_path, damage):
+    path = tmp_path / "run"
+    selector(path).fit(*data)
+    content = bytearray(path.read_bytes())
+    if damage == "flipped":
+        content[len(content) // 2] ^= 0xFF
+    path.write_bytes({"empty": b"", "cut": content[:-300], "text": b"hello", "flipped": content, "other": content}[damage])
+    if damage == "other":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", b"1")
+    with pytest.raises(ValueError, match=r"is damaged, or no checkpoint of Coterie\. Remove it"):
+        selector(path).fit(*data)
+
+
+def test_pickles_are_not_loaded(data, tmp_path):
+    path = tmp_path / "run"
+    np.savez(tmp_path / "run.npz", header=np.array([{"a": 1}], dtype=object), values=np.zeros(3))
+    os.replace(tmp_path / "run.npz", path)
+    with pytest.raises(ValueError, match="is damaged, or no checkpoint"):
+        selector(path).fit(*data)
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_work(data, tmp_path):
+    def never(X, y):
+        raise AssertionError
+
+    with pytest.raises(ValueError, match=r"the folder .* does not exist"):
+        selector(tmp_path / "no" / "run", criterion=never).fit(*data)
+    with pytest.raises(ValueError, match="is a folder"):
+        selector(tmp_path, criterion=never).fit(*data)
+
+
+def test_a_full_disk_is_warned_of(data, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    original, n_saves = os.replace, [0]
+
+    def full(*arguments):
+        n_saves[0] += 1
+        if n_saves[0] > 1:
+            raise OSError(28, "No space left on device")
+        return original(*arguments)
+
+    monkeypatch.setattr("coterie.probing.checkpoint.os.replace", full)
+    with pytest.warns(UserWarning, match="No space left on device"):
+        model = selector(path).fit(*data)
+    assert model.n_probes_ == 100
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    monkeypatch.undo()
+    assert_same(selector(path).fit(*data), model)
+
+
+def test_a_checkpoint_that_named_modules_goes_on(tmp_path):
+    """Written on 2026-11-16, when digests held the paths of modules."""
+    X, y, _ = make_archive.data()
+    shutil.copy(make_archive.ARCHIVE / "probes.npz", tmp_path)
+    longer = make_archive.daf(checkpoint=tmp_path / "probes.npz").set_params(n_probes=50).fit(X, y)
+    assert_same(longer, make_archive.daf().set_params(n_probes=50).fit(X, y))
+    assert saved_probes(tmp_path / "probes.npz") == 50

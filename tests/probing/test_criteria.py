@@ -1,0 +1,203 @@
+"""The built-in criteria give the very number that cross_val_score gives on the same folds."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
+
+from coterie.data import as_source
+from coterie.probing import EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
+from coterie.probing.criteria import CallableCriterion, as_criterion
+from tests.conftest import grouped_matrix, sparse_counts
+
+
+def subsets_of(rng, n_features, count=6):
+    sizes = rng.integers(1, n_features + 1, count)
+    return [np.sort(rng.choice(n_features, size, replace=False)) for size in [1, 2, n_features, *sizes]]
+
+
+def kinds_of_data(rng):
+    """Real and whole numbers, with copies of samples, outliers, large offsets, small and large scales, many classes."""
+    X, y = grouped_matrix(rng, n_samples=400, n_features=24)
+    yield "real", X, y
+    yield "single", X.astype(np.float32), y
+    copies = X[rng.integers(0, 60, 400)]
+    yield "copies", copies, rng.integers(0, 2, 400)
+    yield "offset", X + 1e5, y
+    yield "far", copies + 1e7 * np.arange(24), rng.integers(0, 3, 400)
+    yield "outliers", X * np.exp(3 * rng.standard_normal((400, 1))), y
+    yield "tiny", X * 1e-25, y
+    yield "huge", X * 1e60, y
+    yield "whole", rng.integers(0, 4, (400, 24)).astype(np.int16), rng.integers(0, 5, 400)
+    yield "large whole", rng.integers(-(10**6), 10**6, (400, 24)), y
+    yield "flags", rng.integers(0, 2, (400, 24)).astype(bool), np.array(["b", "a"])[rng.integers(0, 2, 400)]
+    yield "constant", np.where(np.arange(24) < 20, 1.5, X), y
+
+
+KINDS = ["real", "single", "copies", "offset", "far", "outliers", "tiny", "huge", "whole", "large whole", "flags", "constant"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nearest_neighbours_as_in_scikit_learn(kind, rng):
+    X, y = next((X, y) for name, X, y in kinds_of_data(rng) if name == kind)
+    for k, cv in ((3, 3), (1, KFold(4, shuffle=True, random_state=0)), (8, ShuffleSplit(2, test_size=0.2, random_state=1))):
+        evaluate = KNNCriterion(k).bind(as_source(X), y, cv)
+        model = KNeighborsClassifier(k, algorithm="brute")
+        for features in subsets_of(rng, 24, count=2):
+            with threadpool_limits(1):  # which of equally distant samples scikit-learn keeps depends on its threads
+                expected = cross_val_score(model, X[:, features].astype(np.float64), y, cv=evaluate.folds).mean()
+            assert evaluate(features) == expected
+
+
+def test_nearest_neighbours_on_sparse_data(rng):
+    X, y = sparse_counts(rng, n_samples=300, n_features=40)
+    model = KNeighborsClassifier(3, algorithm="brute")
+    evaluate = KNNCriterion(3).bind(as_source(sparse.csr_array(X)), y, 3)
+    for features in subsets_of(rng, 40):
+        with threadpool_limits(1):
+            assert evaluate(features) == cross_val_score(model, X[:, features], y, cv=3).mean()
+    X = X * rng.random(X.shape) + (X[:, :1] == X[:, :1]) * (np.arange(40) == 0) * rng.random((300, 1))  # no ties any more
+    evaluate = KNNCriterion(3).bind(as_source(sparse.csr_array(X)), y, 3)
+    for size in (1, 5, 40):
+        assert evaluate(np.arange(size)) == cross_val_score(model, sparse.csr_array(X[:, :size]), y, cv=3).mean()
+
+
+def test_nearest_neighbours_few_samples(rng):
+    X, y = rng.standard_normal((7, 3)), np.array([0, 1, 0, 1, 0, 1, 1])
+    for k in (1, 2, 3, 4):  # 4: all training samples of a fold
+        evaluate = KNNCriterion(k).bind(as_source(X), y, KFold(3))
+        expected = cross_val_score(KNeighborsClassifier(k, algorithm="brute"), X, y, cv=KFold(3)).mean()
+        assert evaluate(np.arange(3)) == expected
+    with pytest.raises(ValueError, match="n_neighbors=5 is more than the 4 training samples of a fold"):
+        KNNCriterion(5).bind(as_source(X), y, KFold(3))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"C": 0.1, "loss": "hinge"}, {"class_weight": "balanced"}])
+def test_linear_svm_as_in_scikit_learn(parameters, rng):
+    X, y = grouped_matrix(rng, n_samples=90, n_features=20)
+    y = np.array(["a", "b", "c"])[(y > 0).astype(int) + (X[:, 3] > 1)]
+    criterion = LinearSVMCriterion(**parameters, max_iter=10_000)
+    for data in (X, X.astype(np.float32), sparse.csc_array(X * (np.abs(X) > 1))):
+        evaluate = criterion.bind(as_source(data), y, 3)
+        for features in subsets_of(rng, 20, count=1):
+            columns = sparse.csr_array(data[:, features]) if sparse.issparse(data) else data[:, features].astype(np.float64)
+            model = LinearSVC(**parameters, max_iter=10_000, random_state=0, dual="auto")
+            assert evaluate(features) == cross_val_score(model, columns, y, cv=3).mean()
+
+
+def test_linear_svm_does_not_warn_of_its_iterations(rng):
+    X, y = grouped_matrix(rng)
+    assert 0 <= LinearSVMCriterion(max_iter=1).bind(as_source(100 * X), y, 3)(np.arange(20)) <= 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_ridge_is_leave_one_out(n_classes, rng):
+    X, _ = grouped_matrix(rng, n_samples=50, n_features=70)
+    y = np.digitize(X[:, 0] + 0.5 * rng.standard_normal(50), [0.0, 1.0][: n_classes - 1])
+    for data in (X, sparse.csc_array(X)):
+        evaluate = RidgeCriterion(0.7).bind(as_source(data), y, 3)
+        for features in [*subsets_of(rng, 70, count=2), np.arange(49), np.arange(50), np.arange(51)]:
+            predicted = cross_val_predict(RidgeClassifier(0.7), X[:, features], y, cv=LeaveOneOut())
+            assert evaluate(features) == accuracy_score(y, predicted)
+
+
+def test_ridge_on_numbers(rng):
+    X = rng.standard_normal((40, 60))
+    y = X[:, 0] - 2 * X[:, 1] + 0.1 * rng.standard_normal(40) + 5
+    evaluate = RidgeCriterion(2.0, scoring="r2").bind(as_source(X), y, None)
+    for features in subsets_of(rng, 60, count=2):
+        predicted = cross_val_predict(Ridge(2.0), X[:, features], y, cv=LeaveOneOut())
+        assert evaluate(features) == pytest.approx(r2_score(y, predicted), abs=1e-9)
+
+
+def test_ridge_with_a_small_penalty_is_linear_discriminant_analysis(rng):
+    X, y = grouped_matrix(rng, n_samples=60, n_features=8)
+    y[::2] = -y[::2]
+    y = np.repeat([-1, 1], 30)  # equal classes: the same threshold
+    X[:30] += 0.5
+    features = np.arange(5)
+    discriminant = LinearDiscriminantAnalysis().fit(X[:, features], y)
+    ridge = RidgeClassifier(1e-9).fit(X[:, features], y)
+    np.testing.assert_array_equal(discriminant.predict(X[:, features]), ridge.predict(X[:, features]))
+    evaluate = RidgeCriterion(1e-9).bind(as_source(X), y, 3)
+    assert evaluate(features) == np.mean(cross_val_predict(ridge, X[:, features], y, cv=LeaveOneOut()) == y)
+
+
+def test_any_estimator_and_scoring(rng):
+    X, y = grouped_matrix(rng)
+    cv = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    evaluate = EstimatorCriterion(LinearDiscriminantAnalysis(), scoring="roc_auc").bind(as_source(X), y, cv)
+    expected = cross_val_score(LinearDiscriminantAnalysis(), X[:, [1, 5]], y, cv=cv, scoring="roc_auc").mean()
+    assert evaluate(np.array([1, 5])) == expected
+    numbers = EstimatorCriterion(Ridge()).bind(as_source(sparse.csc_array(X)), X[:, 0] + y, 4)
+    assert numbers(np.array([0, 2])) == pytest.approx(cross_val_score(Ridge(), X[:, [0, 2]], X[:, 0] + y, cv=4).mean())
+
+
+def test_criteria_can_be_sent_to_other_processes(rng):
+    X, y = grouped_matrix(rng)
+    for criterion in (KNNCriterion(), LinearSVMCriterion(), RidgeCriterion(), EstimatorCriterion(Ridge())):
+        evaluate = criterion.bind(as_source(X), y, 3)
+        value = evaluate(np.arange(4))
+        assert pickle.loads(pickle.dumps(evaluate))(np.arange(4)) == value
+
+
+def test_what_can_be_a_criterion():
+    assert isinstance(as_criterion("knn"), KNNCriterion)
+    assert isinstance(as_criterion("ridge"), RidgeCriterion)
+    assert isinstance(as_criterion(Ridge()), EstimatorCriterion)
+    assert isinstance(as_criterion(len), CallableCriterion)
+    same = KNNCriterion(5)
+    assert as_criterion(same) is same
+    for wrong in ("nonsense", KNNCriterion, None, 3):
+        with pytest.raises(ValueError, match="must be one of 'knn', 'linear_svm', 'ridge'"):
+            as_criterion(wrong)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "message"),
+    [
+        (KNNCriterion(0), "n_neighbors=0 must be a whole number of at least 1"),
+        (LinearSVMCriterion(C=-1), "C=-1 must be a number above 0"),
+        (LinearSVMCriterion(loss="log"), "loss='log' must be one of"),
+        (RidgeCriterion(alpha=0), "alpha=0 must be a number above 0"),
+        (RidgeCriterion(scoring="f1"), "scoring='f1' must be one of"),
+        (EstimatorCriterion(Ridge(), scoring="nonsense"), "nonsense"),
+    ],
+)
+def test_wrong_parameters(criterion, message, rng):
+    X, y = grouped_matrix(rng)
+    with pytest.raises(ValueError, match=message):
+        criterion.bind(as_source(X), y, 3)
+
+
+@pytest.mark.parametrize(("cv", "message"), [(1, "cv=1 must be"), ("x", "cv='x' must be"), (KFold(50), "n_splits=50")])
+def test_wrong_folds(cv, message, rng):
+    X, y = grouped_matrix(rng, n_samples=40)
+    with pytest.raises(ValueError, match=message):
+        KNNCriterion().bind(as_source(X), y, cv)
+
+
+def test_constant_numbers_cannot_be_predicted(rng):
+    with pytest.raises(ValueError, match="y is constant"):
+        RidgeCriterion(scoring="r2").bind(as_source(rng.standard_normal((9, 2))), np.ones(9), 3)
+
+
+def test_a_function_must_return_a_number(rng):
+    evaluate = CallableCriterion(lambda X, y: "good").bind(as_source(rng.standard_normal((9, 2))), np.arange(9), 3)
+    with pytest.raises(ValueError, match="must return a number, got 'good'"):
+        evaluate(np.array([0]))

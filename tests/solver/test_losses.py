@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from coterie.solver.losses import SquaredHinge
+from tests import naive
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+def test_squared_hinge(rng, fit_intercept, C):
+    n = 60
+    y = np.where(rng.random(n) < 0.3, 1.0, -1.0)
+    y[:2], y[2:4] = 1, -1
+    weight = rng.random(n)
+    weight[10] = 0.0
+    z = rng.standard_normal((n, 1))
+    state = SquaredHinge(y, weight, C, fit_intercept).evaluate(z)
+    alpha = state.residual[:, 0] * y
+    assert (alpha >= 0).all()
+    assert alpha[10] == 0.0
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-12)
+    if fit_intercept:
+        assert state.residual.sum() == pytest.approx(0.0, abs=1e-12)
+    reference = naive.primal(z, y, np.ones(1), [[0]], C, weight, fit_intercept) - 0.5
+    assert state.value == pytest.approx(reference, rel=1e-9)
+    used = weight > 0
+    assert state.conjugate == pytest.approx((alpha[used] ** 2 / weight[used]).sum() / (2 * C), rel=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_residual_is_minus_the_gradient_and_curvature_is_that_of_the_gradient(rng, fit_intercept):
+    n = 40
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    loss = SquaredHinge(y, rng.random(n) + 0.1, 2.0, fit_intercept)
+    z, d = rng.standard_normal((n, 1)), rng.standard_normal((n, 1))
+    state = loss.evaluate(z)
+    h = 1e-6
+    up, down = loss.evaluate(z + h * d), loss.evaluate(z - h * d)
+    assert (up.value - down.value) / (2 * h) == pytest.approx(-(state.residual * d).sum(), rel=1e-6)
+    # Second derivative along d, eliminated offsets projected out.
+    expected = (state.curvature * d**2).sum()
+    for e in range(loss.n_strata):
+        inside = loss.strata[:, 0] == e
+        weight = state.curvature[inside, 0]
+        expected -= (weight * loss.signs[inside, 0] * d[inside, 0]).sum() ** 2 / weight.sum()
+    numeric = -((up.residual - down.residual) * d).sum() / (2 * h)
+    assert numeric == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_previous_state_changes_nothing(rng):
+    y = np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    loss = SquaredHinge(y, np.ones(30), 1.0, True)
+    before = loss.evaluate(100 * rng.standard_normal((30, 1)))
+    z = rng.standard_normal((30, 1))
+    cold, warm = loss.evaluate(z), loss.evaluate(z, before)
+    assert cold.value == pytest.approx(warm.value, rel=1e-13)
+    np.testing.assert_allclose(cold.residual, warm.residual, atol=1e-14)
+
+
+def test_first_dual_variables_are_those_of_the_papers():
+    y = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    zero = np.zeros((5, 1))
+    with_intercept = SquaredHinge(y, np.ones(5), 1.0, True).evaluate(zero).residual[:, 0]
+    np.testing.assert_allclose(with_intercept, [1 / 6, 1 / 6, 1 / 6, -1 / 4, -1 / 4])
+    without = SquaredHinge(y, np.ones(5), 1.0, False).evaluate(zero).residual[:, 0]
+    np.testing.assert_allclose(without, y / 5)

@@ -1,0 +1,237 @@
+"""The master problem against cvxpy, and its certificate against naive code."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from coterie.discovery import master as master_module
+from coterie.solver.block_problem import block_norm_sum, minimise_block_model
+from coterie.solver.design import DenseDesign, SparseDesign
+from coterie.solver.interior_point import interior_point
+from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
+from coterie.solver.master import Master
+from tests import naive
+
+PROBLEMS = {
+    "seed": st.integers(0, 10**6),
+    "C": st.sampled_from([1e-3, 0.1, 1.0, 100.0]),
+    "fit_intercept": st.booleans(),
+    "is_sparse": st.booleans(),
+}
+
+
+def always_wide(patch):
+    """Let every number of columns count as many."""
+    for limit in ("_WIDE_FIRST", "_WIDE"):
+        patch.setattr(master_module, limit, 0)
+
+
+def problem(seed, n=70, p=9, density=1.0, noise=0.5, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = scale * rng.standard_normal((n, p)) * (rng.random((n, p)) < density)
+    w = rng.standard_normal(p) * (rng.random(p) < 0.5)
+    y = np.where(X @ w + scale * (noise * rng.standard_normal(n) + 0.2) > 0, 1.0, -1.0)
+    y[:2], y[2:4] = 1, -1
+    return X, y, rng.random(n) + 0.2
+
+
+def solve(X, y, weight, C, fit_intercept, size, is_sparse):
+    """The master after each block, with the blocks' columns centred where the design allows it."""
+    n, p = X.shape
+    master = Master(SquaredHinge(y, weight, C, fit_intercept), SparseDesign(n) if is_sparse else DenseDesign(n))
+    solutions = []
+    for first in range(0, p, size):
+        columns = X[:, first : first + size]
+        k = columns.shape[1]
+        centre = columns.mean(axis=0) if fit_intercept and not is_sparse else np.zeros(k)
+        master.add_block(sparse.csc_array(columns) if is_sparse else columns, centre, np.ones(k))
+        solutions.append(master.solve())
+    return solutions
+
+
+def recomputed_gap(solution, X, y, weight, C, fit_intercept, size):
+    """The relative gap by naive code, from a solution that is feasible and tells the same objectives."""
+    p = X.shape[1]
+    blocks = [list(range(a, min(a + size, p))) for a in range(0, p, size)]
+    alpha = solution.residual[:, 0] * y
+    assert (alpha >= 0).all()
+    assert alpha.sum() == pytest.approx(1.0, abs=1e-9)
+    if fit_intercept:
+        assert solution.residual.sum() == pytest.approx(0.0, abs=1e-9)
+    primal = naive.primal(X, y, solution.coef[:, 0], blocks, C, weight, fit_intercept)
+    dual = naive.dual(X, solution.residual[:, 0], blocks, C, weight)
+    assert solution.objective == pytest.approx(dual, rel=1e-8)
+    assert -solution.bound == pytest.approx(primal, rel=1e-7, abs=1e-12)
+    assert dual + primal >= -1e-9 * abs(dual)
+    return (dual + primal) / abs(dual)
+
+
+def with_cvxpy(X, y, weight, C, fit_intercept, size):
+    _n, p = X.shape
+    w, gamma, b = cp.Variable(p), cp.Variable(), cp.Variable()
+    output = X @ w + (b if fit_intercept else 0)
+    norms = sum(cp.norm(w[first : first + size]) for first in range(0, p, size))
+    loss = C / 2 * cp.sum(cp.multiply(weight, cp.square(cp.pos(gamma - cp.multiply(y, output)))))
+    task = cp.Problem(cp.Minimize(0.5 * cp.square(norms) - gamma + loss))
+    task.solve(solver=cp.CLARABEL)
+    return task.value
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_optimum_is_that_of_an_independent_solver(C, fit_intercept, is_sparse):
+    X, y, weight = problem(1, density=0.4 if is_sparse else 1.0)
+    solution = solve(X, y, weight, C, fit_intercept, 3, is_sparse)[-1]
+    reference = with_cvxpy(X, y, weight, C, fit_intercept, 3)
+    assert -solution.bound == pytest.approx(reference, rel=1e-6, abs=1e-9)
+    assert solution.gap <= 1e-10
+
+
+@settings(max_examples=25)
+@given(**PROBLEMS, size=st.integers(1, 5))
+def test_certificate_recomputed_from_scratch(seed, C, fit_intercept, is_sparse, size):
+    X, y, weight = problem(seed, density=0.4 if is_sparse else 1.0)
+    weight[5] = 0.0
+    theta = -np.inf
+    for count, solution in enumerate(solve(X, y, weight, C, fit_intercept, size, is_sparse), start=1):
+        p = min(count * size, X.shape[1])
+        assert recomputed_gap(solution, X[:, :p], y, weight, C, fit_intercept, size) <= 1e-8
+        assert solution.gap <= 1e-8
+        # The optimum cannot fall when a block is added.
+        assert solution.objective >= theta * (1 - 1e-9)
+        theta = solution.objective
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(("C", "scale", "tol"), [(1.0, 1.0, 1e-8), (1e4, 1.0, 1e-6), (1.0, 1e4, 1e-4), (1e8, 1.0, 1e-4)])
+def test_separable_data(C, scale, tol, is_sparse):
+    """Fewer samples than features: the case in which Newton's method alone creeps."""
+    X, y, weight = problem(4, n=40, p=60, noise=0.0, scale=scale, density=0.5 if is_sparse else 1.0)
+    solutions = solve(X, y, weight, C, True, 10, is_sparse)
+    assert max(s.gap for s in solutions) <= tol
+    assert (y * (X @ solutions[-1].coef[:, 0] + solutions[-1].state.intercept[0]) > 0).all() or not is_sparse
+
+
+def test_interior_point_comes_close_by_itself():
+    X, y, weight = problem(7, n=50, p=30)
+    loss = SquaredHinge(y, weight, 10.0, True)
+    design = DenseDesign(50)
+    design.append(X, X.mean(axis=0), np.ones(30))
+    blocks = np.array([0, 10, 20, 30])
+    coef, residual = interior_point(design, loss, blocks)
+    groups = [list(range(10)), list(range(10, 20)), list(range(20, 30))]
+    primal = naive.primal(X, y, coef[:, 0], groups, 10.0, weight, True)
+    dual = naive.dual(X, residual[:, 0], groups, 10.0, weight)
+    assert 0 <= (primal + dual) / dual < 1e-6
+
+
+def test_interior_point_with_weights_of_zero():
+    X, y, weight = problem(8, n=50, p=20)
+    weight[::7] = 0.0
+    keep = weight > 0
+    blocks = np.array([0, 10, 20])
+    results = []
+    for rows in (np.arange(50), np.flatnonzero(keep)):
+        design = DenseDesign(len(rows))
+        design.append(X[rows], np.zeros(20), np.ones(20))
+        coef, residual = interior_point(design, SquaredHinge(y[rows], weight[rows], 5.0, True), blocks)
+        results.append(coef)
+        assert residual[~(weight[rows] > 0)].sum() == 0.0
+    np.testing.assert_allclose(results[0], results[1], atol=1e-5)
+
+
+def test_block_model_with_an_ill_conditioned_hessian(rng):
+    """The Newton steps on the active blocks end what descent by blocks would take ages for."""
+    A = rng.standard_normal((40, 12))
+    A[:, 6:] = A[:, :6] + 1e-4 * rng.standard_normal((40, 6))
+    hessian = (A.T @ A)[None]
+    gradient = rng.standard_normal((12, 1)) * 3
+    blocks = np.array([0, 4, 8, 12])
+    coef = minimise_block_model(hessian, gradient, np.zeros((12, 1)), blocks)
+    total = block_norm_sum(coef, blocks)[0]
+    slope = gradient + hessian[0] @ coef
+    for a, b in ((0, 4), (4, 8), (8, 12)):
+        size = np.linalg.norm(coef[a:b])
+        if size > 0:
+            np.testing.assert_allclose(slope[a:b] + total * coef[a:b] / size, 0, atol=1e-7)
+        else:
+            assert np.linalg.norm(slope[a:b]) <= total + 1e-8
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_optimum_without_a_matrix_of_the_columns(monkeypatch, C, fit_intercept, is_sparse):
+    """As above by the solver for wide blocks: the same optimum, in every round."""
+    X, y, weight = problem(1, density=0.4 if is_sparse else 1.0)
+    narrow = solve(X, y, weight, C, fit_intercept, 3, is_sparse)
+    always_wide(monkeypatch)
+    wide = solve(X, y, weight, C, fit_intercept, 3, is_sparse)
+    assert -wide[-1].bound == pytest.approx(with_cvxpy(X, y, weight, C, fit_intercept, 3), rel=1e-6, abs=1e-9)
+    for one, other in zip(narrow, wide, strict=True):
+        assert other.gap <= 1e-7
+        assert other.objective == pytest.approx(one.objective, rel=1e-7)
+        assert other.n_iter > 0
+    np.testing.assert_allclose(wide[-1].coef, narrow[-1].coef, atol=2e-3 * np.abs(narrow[-1].coef).max())
+
+
+@settings(max_examples=10)
+@given(**PROBLEMS, size=st.integers(2, 6), separable=st.booleans())
+def test_wide_certificate_recomputed_from_scratch(seed, C, fit_intercept, is_sparse, size, separable):
+    X, y, weight = problem(seed, n=20 if separable else 70, p=30 if separable else 9, density=0.4 if is_sparse else 1.0)
+    weight[5] = 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        always_wide(patch)
+        solution = solve(X, y, weight, C, fit_intercept, size, is_sparse)[-1]
+    assert recomputed_gap(solution, X, y, weight, C, fit_intercept, size) <= 1e-5
+
+
+@pytest.mark.parametrize("name", ["several classes", "regression"])
+def test_other_losses_without_a_matrix_of_the_columns(monkeypatch, rng, name):
+    X = rng.standard_normal((60, 12))
+    target = X[:, 0] - X[:, 5] + 0.3 * rng.standard_normal(60)
+    weight = rng.random(60) + 0.5
+    if name == "regression":
+        loss = SquaredLoss(target, weight, 0.5, True)
+    else:
+        loss = OneVsRestHinge(np.digitize(target, [-0.5, 0.5]), 3, weight, 0.5, True)
+    objectives = []
+    for wide in (False, True):
+        if wide:
+            always_wide(monkeypatch)
+        master = Master(loss, DenseDesign(60))
+        for first in range(0, 12, 4):
+            columns = X[:, first : first + 4]
+            master.add_block(columns, columns.mean(axis=0), np.ones(4))
+            solution = master.solve()
+            assert solution.gap <= 1e-8
+            objectives.append(solution.objective)
+    assert objectives[3:] == pytest.approx(objectives[:3], rel=1e-7)
+
+
+def test_a_wide_block_that_interpolates(rng):
+    """More columns than samples and a large C: the residual is what is left of nearly equal numbers."""
+    X = rng.standard_normal((50, 400))
+    master = Master(SquaredLoss(X[:, 0] + rng.standard_normal(50), np.ones(50), 1e5, True), DenseDesign(50))
+    master.add_block(X, X.mean(axis=0), np.ones(400))
+    assert master.solve().gap <= 1e-7
+
+
+def test_wide_blocks_need_no_matrix(monkeypatch):
+    """Thousands of columns in two rounds: only products with them."""
+    X = sparse.random_array((3000, 8000), density=0.002, format="csc", rng=np.random.default_rng(0))
+    y = np.where(X[:, :50].sum(axis=1) > 0.05, 1.0, -1.0)
+
+    def forbidden(*args):
+        raise AssertionError("a matrix of all columns was made")
+
+    for method in ("gram", "sample_products"):
+        monkeypatch.setattr(SparseDesign, method, forbidden)
+    master = Master(SquaredHinge(y, np.ones(3000), 1.0, True), SparseDesign(3000))
+    for half in (X[:, :4000], X[:, 4000:]):
+        master.add_block(half, np.zeros(4000), np.ones(4000))
+        assert master.solve().gap <= 1e-7
