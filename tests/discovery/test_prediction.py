@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
 from coterie.discovery import ridge
 from coterie.solver.design import DenseDesign, SparseDesign
-from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge, plain_losses
+from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -93,9 +93,9 @@ def test_offset_without_any_loss_is_left_alone():
 
 def test_plain_losses_have_one_output_each(rng):
     several = OneVsRestHinge(np.arange(30) % 3, 3, np.ones(30), 1.0, True)
-    assert [type(loss) for loss in plain_losses(several)] == [UnitHinge] * 3
+    assert [type(loss) for loss in several.plain()] == [UnitHinge] * 3
     squared = SquaredLoss(rng.standard_normal(30), np.ones(30), 1.0, True)
-    assert plain_losses(squared) == [squared]
+    assert squared.plain() == [squared]
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
-from coterie.solver.losses import SquaredHinge
+from coterie.solver.design import DenseDesign
+from coterie.solver.interior_point import interior_point
+from coterie.solver.losses import Loss, LossState, OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from coterie.solver.wide import wide_master
 from tests import naive
 
 
@@ -64,3 +67,39 @@ def test_first_dual_variables_are_those_of_the_papers():
     np.testing.assert_allclose(with_intercept, [1 / 6, 1 / 6, 1 / 6, -1 / 4, -1 / 4])
     without = SquaredHinge(y, np.ones(5), 1.0, False).evaluate(zero).residual[:, 0]
     np.testing.assert_allclose(without, y / 5)
+
+
+class Halves(Loss):
+    """Half the squared outputs, two of them, and nothing that a loss need not have."""
+
+    n_outputs, n_strata, centred = 2, 0, False
+
+    def __init__(self):
+        self.strata, self.signs = np.zeros((5, 2), dtype=np.int8), np.ones((5, 2))
+
+    def evaluate(self, outputs, previous=None):
+        half = 0.5 * float((outputs**2).sum())
+        return LossState(half, half, -outputs, np.ones_like(outputs), np.empty((2, 0)), np.zeros(2), np.zeros(2))
+
+
+def test_losses_say_what_they_have():
+    labels, weight = np.array([1.0, -1.0]), np.ones(2)
+    assert SquaredHinge(labels, weight, 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain"}
+    assert OneVsRestHinge(np.array([0, 1, 2]), 3, np.ones(3), 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain"}
+    assert UnitHinge(labels, weight, 1.0, True).parts == {"plain", "scaled"}
+    assert SquaredLoss(labels, weight, 1.0, True).parts == {"plain"}
+    assert Halves().parts == set()
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        (interior_point, r"The interior-point method needs mass and dual_weight of a loss, which Halves does not have\."),
+        (lambda *problem: wide_master(*problem, np.zeros((1, 2))), r"The solver for wide blocks needs plain of a loss"),
+    ],
+)
+def test_a_solver_says_what_it_misses(solver, message):
+    design = DenseDesign(5)
+    design.append(np.ones((5, 1)), np.zeros(1), np.ones(1))
+    with pytest.raises(TypeError, match=message):
+        solver(design, Halves(), np.array([0, 1]))

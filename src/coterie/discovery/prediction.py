@@ -9,7 +9,7 @@ import numpy as np
 from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.oracle import Oracle
 from coterie.solver.design import DenseDesign, Design, SparseDesign
-from coterie.solver.losses import plain_losses
+from coterie.solver.losses import require
 from coterie.solver.ridge import fit_ridge
 
 
@@ -45,12 +45,13 @@ def support_model(loop: CuttingPlane) -> LinearModel:
 
 def group_model(loop: CuttingPlane) -> LinearModel:
     """A model with the same loss on all members of the groups, with a plain squared norm (ICML 2012, section 4)."""
+    require(loop.master.loss, ("plain",), "predict_with='groups'")
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
     n_samples = oracle.source.shape[0]
     design: Design = SparseDesign(n_samples) if oracle.source.is_sparse else DenseDesign(n_samples)
     design.append(oracle.source.columns(members), oracle.centre(members), oracle.scales(members))
-    parts = [fit_ridge(loss, design) for loss in plain_losses(loop.master.loss)]
+    parts = [fit_ridge(loss, design) for loss in loop.master.loss.plain()]
     return _unscaled(
         oracle,
         members,

@@ -33,21 +33,21 @@ import numpy as np
 from scipy import linalg
 
 from coterie.solver.design import Design
-from coterie.solver.losses import SimplexLoss, feasible_residual
+from coterie.solver.losses import Loss, feasible_residual, require
 
 _MAX_STEPS = 80
 # Steps in a row that gain less than a tenth.
 _MAX_STALLED = 4
+NEEDS = ("mass", "dual_weight")
 
 
-def interior_point(
-    design: Design, loss: SimplexLoss, blocks: np.ndarray, precision: float = 1e-11
-) -> tuple[np.ndarray, np.ndarray]:
+def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: float = 1e-11) -> tuple[np.ndarray, np.ndarray]:
     """Weights (n_selected, n_outputs) and residuals (n_samples, n_outputs) near the optimum.
 
     The residuals are dual feasible. The caller certifies the pair (and polishes it); this function
     only has to come close, and stops where rounding ends its progress.
     """
+    require(loss, NEEDS, "The interior-point method")
     problem = _Problem(design, loss, blocks)
     point = best = problem.start()
     centrality = problem.complementarity(point)
@@ -111,7 +111,7 @@ class _System:
 class _Problem:
     """The dual problem seen through a design. Arrays over samples have shape (n_samples, n_outputs)."""
 
-    def __init__(self, design: Design, loss: SimplexLoss, blocks: np.ndarray) -> None:
+    def __init__(self, design: Design, loss: Loss, blocks: np.ndarray) -> None:
         self.design = design
         self.loss = loss
         self.signs = loss.signs

@@ -1,12 +1,8 @@
 r"""Losses: what the master problem needs to know about the targets.
 
 The master minimises :math:`R(W) + F(XW)` with :math:`R(W) = \frac12(\sum_t \|W_t\|)^2` and a smooth
-convex loss :math:`F` from which the intercept (and any other offset) has been eliminated. A loss
-is one small class with
-
-- ``n_outputs``: the number of columns of the outputs :math:`Z = XW`;
-- ``evaluate(outputs, previous)``: a :class:`LossState` at these outputs;
-- ``strata``: for each output, which offset each sample belongs to (see below).
+convex loss :math:`F` from which the intercept (and any other offset) has been eliminated. A loss is one
+small class (:class:`Loss`); ``docs/adding-a-loss.md`` shows how to write one.
 
 **Eliminated offsets.** Near :math:`Z`, output c behaves like a weighted least-squares problem in
 which every stratum e of samples has a free offset. With curvature h and signs d its Hessian in W is
@@ -16,13 +12,16 @@ and :math:`\kappa_e = \sum_{i\in e} h_i`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from coterie.kernels.blocks import hinge_offset, unit_hinge_offset
+
+# What a loss may have besides what every loss has; see Loss.
+OPTIONAL = ("mass", "dual_weight", "conjugate", "plain", "scaled")
 
 
 @dataclass(frozen=True)
@@ -67,32 +66,82 @@ class LossState:
         )
 
 
-class Loss(Protocol):
-    """The interface between the targets and the master problem."""
+class Loss(ABC):
+    r"""The interface between the targets and the solvers.
 
-    n_outputs: int
-    centred: bool  # whether the residuals of each output sum to zero, as with an intercept
-    strata: np.ndarray  # (n_samples, n_outputs), int8: the offset a sample belongs to
-    signs: np.ndarray  # (n_samples, n_outputs): d above
+    Every loss has the attributes below and :meth:`evaluate`. What some losses have besides, a solver asks for by
+    name (:func:`require`): solvers of the dual need ``mass``, ``dual_weight`` and :meth:`conjugate`, a model without blocks
+    needs :meth:`plain`, and :meth:`scaled` makes that model easier to reach.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Number of columns of the outputs :math:`Z = XW`.
+    centred : bool
+        Whether the residuals of each output sum to zero, as with an intercept.
+    n_strata : int
+        Number of eliminated offsets of an output.
+    strata : ndarray of int8 of shape (n_samples, n_outputs)
+        The offset that a sample belongs to.
+    signs : ndarray of shape (n_samples, n_outputs)
+        The signs d of the offsets.
+    mass : ndarray of shape (n_outputs, n_strata), optional
+        Sums of the dual variables of each stratum, for losses whose dual variables are non-negative with given sums.
+    dual_weight : ndarray of shape (n_samples, n_outputs), optional
+        The weights h with :math:`F^*(-\tilde\alpha) = \frac12\sum\alpha^2/h`, for the same losses.
+    """
+
+    n_outputs: int = 1
+    centred: bool
     n_strata: int
+    strata: np.ndarray
+    signs: np.ndarray
+    mass: np.ndarray
+    dual_weight: np.ndarray
 
+    @abstractmethod
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """The loss at these outputs; the previous state may serve as a warm start."""
-        ...
-
-
-class SimplexLoss(Loss, Protocol):
-    """A loss whose dual variables are non-negative with a given sum in each stratum."""
-
-    dual_weight: np.ndarray  # (n_samples, n_outputs): F* is half the sum of alpha^2 / dual_weight
-    mass: np.ndarray  # (n_outputs, n_strata): the sums
 
     def conjugate(self, residual: np.ndarray) -> float:
-        """The conjugate of the loss at minus a feasible residual."""
-        ...
+        """:math:`F^*` at minus a residual with the right sums; optional."""
+        raise NotImplementedError  # asked for by require()
+
+    def plain(self) -> list[Loss]:
+        """The losses of the usual linear models, one for each output, for a model with a plain squared norm.
+
+        There the outputs have nothing in common, and a free margin is one unknown too many. A loss of one output stands
+        for itself unless it says otherwise.
+        """
+        return [self]
+
+    def scaled(self, factor: float) -> Loss:
+        """The same loss with another weight, of which a smaller one is easier; optional."""
+        raise NotImplementedError  # asked for by require()
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Which of the optional parts this loss has."""
+        made = {name for name in OPTIONAL if getattr(type(self), name, None) is not getattr(Loss, name, None)}
+        one_output = {"plain"} if self.n_outputs == 1 else set()
+        return frozenset(made | one_output | (vars(self).keys() & OPTIONAL))
+
+    def _share_one_offset(self, n_samples: int, fit_intercept: bool) -> None:
+        """Let all samples share one offset, the intercept, or none."""
+        self.centred = fit_intercept
+        self.n_strata = 1 if fit_intercept else 0
+        self.strata = np.zeros((n_samples, 1), dtype=np.int8)
+        self.signs = np.ones((n_samples, 1))
 
 
-class SquaredHinge:
+def require(loss: Loss, parts: Sequence[str], solver: str) -> None:
+    """Raise unless a loss has the parts that a solver needs."""
+    missing = [part for part in parts if part not in loss.parts]
+    if missing:
+        raise TypeError(f"{solver} needs {' and '.join(missing)} of a loss, which {type(loss).__name__} does not have.")
+
+
+class SquaredHinge(Loss):
     r"""Squared hinge loss with the margin :math:`\gamma` of TPAMI eq. (4), for labels ±1.
 
     .. math:: F(z) = \min_{\gamma, b} -\gamma + \frac C2 \sum_i \omega_i (\gamma - y_i(z_i + b))_+^2
@@ -119,8 +168,6 @@ class SquaredHinge:
         What :math:`\gamma`, and so the sum of the dual variables, is multiplied by: how much this loss counts among others.
     """
 
-    n_outputs = 1
-
     def __init__(
         self, labels: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, *, importance: float = 1.0
     ) -> None:
@@ -141,7 +188,7 @@ class SquaredHinge:
         return float((residual[used, 0] ** 2 / self.dual_weight[used, 0]).sum()) / 2
 
     def plain(self) -> list[Loss]:
-        """The usual squared hinge loss of the same samples; see :func:`plain_losses`."""
+        """The usual squared hinge loss of the same samples."""
         return [UnitHinge(self.labels, self.weight, self.C, self.centred)]
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
@@ -175,7 +222,7 @@ class SquaredHinge:
         )
 
 
-class UnitHinge:
+class UnitHinge(Loss):
     r"""Squared hinge loss with a margin of 1: the linear support vector machine as it is mostly written.
 
     .. math:: F(z) = \min_b \frac C2 \sum_i \omega_i (1 - y_i(z_i + b))_+^2
@@ -185,16 +232,11 @@ class UnitHinge:
     intercept, and :math:`F^*(-\tilde\alpha) = \sum_i \alpha_i^2/(2C\omega_i) - \alpha_i`. Parameters as there.
     """
 
-    n_outputs = 1
-
     def __init__(self, labels: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
         self.labels = np.ascontiguousarray(labels, dtype=np.float64)
         self.weight = np.ascontiguousarray(weight, dtype=np.float64)
         self.C = float(C)
-        self.centred = fit_intercept
-        self.n_strata = 1 if fit_intercept else 0
-        self.strata = np.zeros((len(self.labels), 1), dtype=np.int8)
-        self.signs = np.ones((len(self.labels), 1))
+        self._share_one_offset(len(self.labels), fit_intercept)
 
     def scaled(self, factor: float) -> UnitHinge:
         """The same loss with another C."""
@@ -226,7 +268,7 @@ class UnitHinge:
         )
 
 
-class OneVsRestHinge:
+class OneVsRestHinge(Loss):
     """Squared hinge losses of each class against the others, which share their features.
 
     Each class has its own dual variables, margin and intercept; the value and the conjugate are sums over the classes.
@@ -287,7 +329,7 @@ class OneVsRestHinge:
         )
 
 
-class SquaredLoss:
+class SquaredLoss(Loss):
     r"""Squared loss for regression.
 
     .. math:: F(z) = \min_b \frac C2 \sum_i \omega_i (y_i - z_i - b)^2
@@ -308,16 +350,11 @@ class SquaredLoss:
         Whether there is an offset b.
     """
 
-    n_outputs = 1
-
     def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
         self.targets = np.asarray(targets, dtype=np.float64)
         self.weight = np.asarray(weight, dtype=np.float64)
         self.C = float(C)
-        self.centred = fit_intercept
-        self.n_strata = 1 if fit_intercept else 0
-        self.strata = np.zeros((len(self.targets), 1), dtype=np.int8)
-        self.signs = np.ones((len(self.targets), 1))
+        self._share_one_offset(len(self.targets), fit_intercept)
         # The mean goes first: what is left of large targets after it is small, and so are the rounding errors.
         self._mean = float(np.average(self.targets, weights=self.weight)) if fit_intercept else 0.0
 
@@ -341,17 +378,7 @@ class SquaredLoss:
         )
 
 
-def plain_losses(loss: Loss) -> list[Loss]:
-    """The losses of the usual linear models, one for each output, for a model with a plain squared norm.
-
-    There the outputs have nothing in common, and a free margin is one unknown too many. A loss of one output
-    that has no ``plain`` method stands for itself.
-    """
-    plain: Callable[[], list[Loss]] | None = getattr(loss, "plain", None)
-    return [loss] if plain is None else plain()
-
-
-def feasible_residual(loss: SimplexLoss, residual: np.ndarray) -> np.ndarray:
+def feasible_residual(loss: Loss, residual: np.ndarray) -> np.ndarray:
     """A residual with small errors in its sums, scaled to the mass of each stratum."""
     result = residual.copy()
     for c in range(loss.n_outputs):

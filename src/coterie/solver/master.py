@@ -18,15 +18,13 @@ matrix of them (:mod:`coterie.solver.wide`).
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from coterie.data.source import Columns
 from coterie.solver.block_problem import block_norm_sum, loss_hessian, minimise_block_model
 from coterie.solver.design import Design
 from coterie.solver.interior_point import interior_point
-from coterie.solver.losses import Loss, LossState, SimplexLoss, feasible_residual, plain_losses
+from coterie.solver.losses import Loss, LossState, feasible_residual
 from coterie.solver.solution import Solution
 from coterie.solver.wide import wide_master
 
@@ -89,16 +87,16 @@ class Master:
 
     def _is_wide(self) -> bool:
         limit = _WIDE_FIRST if len(self.blocks) == 2 else _WIDE
-        return self.design.n_features > limit and len(plain_losses(self.loss)) == self.loss.n_outputs
+        return self.design.n_features > limit and "plain" in self.loss.parts
 
     def _solve_wide(self) -> Solution:
         """Solve without a matrix of the columns."""
         coef, residual, n_iter = wide_master(self.design, self.loss, self.blocks, self._coef)
         state = self.loss.evaluate(self.design.output(coef), self._state)
         solution = self._certify(coef, state, state.residual, n_iter=n_iter)
-        if hasattr(self.loss, "mass"):
+        if "mass" in self.loss.parts:
             # The residual computed anew carries rounding errors times C; that of the solver may miss the masses by a little.
-            kept = feasible_residual(cast(SimplexLoss, self.loss), residual)
+            kept = feasible_residual(self.loss, residual)
             solution = min(solution, self._certify(coef, state, kept, n_iter=n_iter), key=lambda solution: solution.gap)
         return solution
 
@@ -107,9 +105,9 @@ class Master:
         best = None
         if not self._separable:
             best = self._newton(self._coef, _NEWTON_STEPS)
-            self._separable = best.gap > _NEAR and hasattr(self.loss, "mass")
+            self._separable = best.gap > _NEAR and "mass" in self.loss.parts
         if self._separable:
-            coef, residual = interior_point(self.design, cast(SimplexLoss, self.loss), self.blocks)
+            coef, residual = interior_point(self.design, self.loss, self.blocks)
             inner = self._certify(coef, self.loss.evaluate(self.design.output(coef), self._state), residual)
             polished = self._newton(coef, _POLISH_STEPS)
             best = min([inner, polished, *([best] if best else [])], key=lambda solution: solution.gap)
@@ -150,13 +148,10 @@ class Master:
         """Primal and dual objective of a pair of weights and feasible residuals."""
         if scores is None:
             scores = self.design.scores(residual)
-        conjugate = state.conjugate if residual is state.residual else cast(SimplexLoss, self.loss).conjugate(residual)
+        conjugate = state.conjugate if residual is state.residual else self.loss.conjugate(residual)
         primal = 0.5 * block_norm_sum(coef, self.blocks)[0] ** 2 + state.value
         dual = 0.5 * block_norm_sum(scores, self.blocks)[1] ** 2 + conjugate
-        gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
-        if not np.isfinite(gap):
-            gap = np.inf
-        return Solution(dual, -primal, max(gap, 0.0), n_iter, coef, residual, state)
+        return Solution.certified(primal, dual, coef, residual, state, n_iter)
 
     def _line_search(
         self,

@@ -14,11 +14,11 @@ the columns an iteration and no matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, cg
 
 from coterie.solver.block_problem import loss_hessian
 from coterie.solver.design import AnyDesign, DenseDesign
@@ -65,13 +65,12 @@ def _stages(loss: Loss, design: AnyDesign) -> list[Loss]:
     With a large C (or large features) the loss is nearly a constraint and Newton's method wanders between active sets;
     the optimum for a tenth of C is a good start.
     """
-    scaled: Callable[[float], Loss] | None = getattr(loss, "scaled", None)
-    if scaled is None:
+    if "scaled" not in loss.parts:
         return []
     ones = loss.evaluate(np.zeros((len(loss.strata), 1)))
     size = float((design.scores(ones.residual) ** 2).sum()) / max(abs(ones.conjugate), np.finfo(float).tiny)
     n = int(np.ceil(np.log10(max(size, 1.0))))
-    return [scaled(10.0**-k) for k in range(n, 0, -1)]
+    return [loss.scaled(10.0**-k) for k in range(n, 0, -1)]
 
 
 def _same_products(design: AnyDesign, n_samples: int) -> DenseDesign:
@@ -111,8 +110,7 @@ def _newton(loss: Loss, design: AnyDesign, coef: np.ndarray, precision: float) -
 def _certify(coef: np.ndarray, state: LossState, scores: np.ndarray, n_iter: int) -> Solution:
     primal = 0.5 * float((coef * coef).sum()) + state.value
     dual = 0.5 * float((scores * scores).sum()) + state.conjugate
-    gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
-    return Solution(dual, -primal, max(gap, 0.0), n_iter, coef, state.residual, state)
+    return Solution.certified(primal, dual, coef, state.residual, state, n_iter)
 
 
 def _solve_directly(loss: Loss, design: AnyDesign, state: LossState, gradient: np.ndarray) -> np.ndarray | None:
@@ -130,21 +128,14 @@ def _solve_by_products(
     loss: Loss, design: AnyDesign, state: LossState, gradient: np.ndarray, *, tolerance: float
 ) -> np.ndarray:
     """Newton's direction by conjugate gradients; the closer to the optimum, the more exact."""
-    direction = np.zeros_like(gradient)
-    rest = -gradient
-    search = rest.copy()
-    size = float((rest * rest).sum())
-    goal = tolerance**2 * size
-    for _ in range(_MAX_INNER):
-        if size <= goal:
-            break
-        curved = search + design.scores(_curve(loss, state, design.output(search)))
-        step = size / float((search * curved).sum())
-        direction += step * search
-        rest -= step * curved
-        before, size = size, float((rest * rest).sum())
-        search = rest + size / before * search
-    return direction
+
+    def system(weights: np.ndarray) -> np.ndarray:
+        search = weights[:, None]
+        return (search + design.scores(_curve(loss, state, design.output(search))))[:, 0]
+
+    n = len(gradient)
+    operator = LinearOperator((n, n), matvec=system, dtype=np.float64)
+    return cg(operator, -gradient[:, 0], rtol=tolerance, maxiter=_MAX_INNER)[0][:, None]
 
 
 def _curve(loss: Loss, state: LossState, outputs: np.ndarray) -> np.ndarray:
@@ -165,7 +156,8 @@ def _line_search(
     """Step to the minimum along the direction, where the slope of the convex objective changes its sign.
 
     The slope is increasing and piecewise linear: regula falsi with Illinois' rule, in a bracket, ends after
-    a few evaluations. 0 when the direction does not descend any more.
+    a few evaluations. (SciPy's root finders end by the width of the bracket, not by the slope; with the best width for each
+    search they took a fifth more evaluations.) 0 when the direction does not descend any more.
     """
     cross, square = float((coef * direction).sum()), float((direction * direction).sum())
 

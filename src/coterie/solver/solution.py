@@ -11,7 +11,7 @@ from coterie.solver.losses import LossState
 
 @dataclass(frozen=True)
 class Solution:
-    """What a master problem hands back.
+    """What a solver hands back.
 
     Attributes
     ----------
@@ -38,3 +38,11 @@ class Solution:
     coef: np.ndarray
     residual: np.ndarray
     state: LossState
+
+    @classmethod
+    def certified(
+        cls, primal: float, dual: float, coef: np.ndarray, residual: np.ndarray, state: LossState, n_iter: int
+    ) -> Solution:
+        """A pair of weights and feasible residuals with its certificate: primal plus dual objective, in their units."""
+        gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
+        return cls(dual, -primal, max(gap, 0.0) if np.isfinite(gap) else np.inf, n_iter, coef, residual, state)

@@ -29,7 +29,7 @@ import numpy as np
 from scipy import optimize
 
 from coterie.solver.design import Design, ScaledDesign
-from coterie.solver.losses import Loss, plain_losses
+from coterie.solver.losses import Loss, require
 from coterie.solver.ridge import fit_ridge
 
 # Relative gap at which the weights of the blocks are good enough, and the steps towards them at most.
@@ -40,6 +40,7 @@ _RESTARTS = 3
 _INNER_PRECISION = 1e-13
 # Weight of a block that had none so far.
 _NEWCOMER = 0.1
+NEEDS = ("plain",)
 
 
 class _GoodEnough(Exception):  # noqa: N818 - it ends a search, it is no error
@@ -56,12 +57,13 @@ def wide_master(design: Design, loss: Loss, blocks: np.ndarray, coef: np.ndarray
     design : DenseDesign or SparseDesign
         The columns.
     loss : Loss
-        A loss that :func:`~coterie.solver.losses.plain_losses` splits into its outputs.
+        A loss that falls apart into its outputs.
     blocks : ndarray of shape (n_blocks + 1,)
         Block t is made of the columns ``blocks[t]:blocks[t + 1]``.
     coef : ndarray of shape (n_selected, n_outputs)
         Weights to start from; zero for new blocks.
     """
+    require(loss, NEEDS, "The solver for wide blocks")
     search = _Search(design, loss, blocks)
     start = _starting_weights(coef, blocks)
     if len(start) == 1:
@@ -92,9 +94,9 @@ class _Search:
 
     def __init__(self, design: Design, loss: Loss, blocks: np.ndarray) -> None:
         self.design = design
-        self.losses = plain_losses(loss)
+        self.losses = loss.plain()
         # The sum of an output's dual variables where its margin is free, else 0.
-        self.importance = loss.mass.sum(axis=1) if hasattr(loss, "mass") else np.zeros(loss.n_outputs)
+        self.importance = loss.mass.sum(axis=1) if "mass" in loss.parts else np.zeros(loss.n_outputs)
         self.owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
         self.n_iter = 0
         self._least = np.inf
