@@ -103,3 +103,21 @@ def dual(X, alpha_signed, blocks, C, weight):
     used = weight > 0
     squares = (alpha_signed[used] ** 2 / weight[used]).sum()
     return max(0.5 * (scores[block] ** 2).sum() for block in blocks) + squares / (2 * C)
+
+
+def content(X):
+    """What breaks ties: the product of each column with one fixed random vector."""
+    A = dense(X)
+    return A.T @ np.random.default_rng(20120626).standard_normal(len(A))
+
+
+def order(X, scores, names=None, tie=1e-10):
+    """Features by falling score; tied ones by content, equal columns by name or position."""
+    values, prints = np.asarray(scores, dtype=float), content(X)
+    left = sorted(range(len(values)), key=lambda j: -values[j])
+    result = []
+    while left:
+        level = [j for j in left if values[left[0]] - values[j] <= tie * np.abs(values).max()]
+        result += sorted(level, key=lambda j: (-prints[j], str(names[j]) if names else j))
+        left = [j for j in left if j not in level]
+    return result

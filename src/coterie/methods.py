@@ -1,4 +1,4 @@
-"""The methods by name: scores of single features, and selectors that look at them together.
+"""The one registry of methods, by name: scores of single features, and selectors that look at them together.
 
 Nothing is imported before a method is used, so that the command line can list them at once.
 """
@@ -23,6 +23,8 @@ class Method(NamedTuple):
         What it does.
     supervised : bool
         Whether it needs labels.
+    signed : bool
+        Whether a score can be negative, for features that are worse than noise.
     settings : mapping
         Parameters that make the method of its class.
     ranks : bool
@@ -37,6 +39,7 @@ class Method(NamedTuple):
     place: str
     words: str
     supervised: bool
+    signed: bool = False
     settings: Mapping[str, Any] = _NOTHING
     ranks: bool = True
     nested: str = ""
@@ -49,8 +52,8 @@ class Method(NamedTuple):
         return getattr(import_module(module), name)
 
 
-def _score(name: str, words: str, supervised: bool) -> Method:
-    return Method(f"coterie.filters.{name}:{name}_score", words, supervised, nested="ranking")
+def _score(name: str, words: str, supervised: bool, *, signed: bool = False) -> Method:
+    return Method(f"coterie.filters.{name}:{name}_score", words, supervised, signed, nested="ranking")
 
 
 def _selector(
@@ -58,12 +61,29 @@ def _selector(
     words: str,
     settings: Mapping[str, Any] = _NOTHING,
     nested: str = "",
-    **when: Mapping[str, Any],
+    nested_if: Mapping[str, Any] = _NOTHING,
+    nested_unless: Mapping[str, Any] = _NOTHING,
 ) -> Method:
-    return Method(f"coterie.{place}", words, True, settings, ranks=False, nested=nested, **when)
+    return Method(
+        f"coterie.{place}",
+        words,
+        True,
+        settings=settings,
+        ranks=False,
+        nested=nested,
+        nested_if=nested_if,
+        nested_unless=nested_unless,
+    )
 
 
-_GDM = "discovery.classifier:GroupDiscoveryClassifier"
+# Group discovery by task, with a given number of features and with one found by cross-validation.
+DISCOVERY = {
+    "classification": "coterie.discovery.classifier:GroupDiscoveryClassifier",
+    "regression": "coterie.discovery.regressor:GroupDiscoveryRegressor",
+    "one-class": "coterie.discovery.one_class:GroupDiscoveryOneClass",
+}
+DISCOVERY_CV = {"classification": "coterie.discovery.classifier_cv:GroupDiscoveryClassifierCV"}
+_GDM = DISCOVERY["classification"].removeprefix("coterie.")
 _WALK: dict[str, Mapping[str, Any]] = {
     "nested_if": {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"},
     "nested_unless": {"n_features_per_round": "auto"},  # it depends on the number of features
@@ -74,10 +94,10 @@ METHODS: dict[str, Method] = {
     "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
     "variance": _score("variance", "variance", False),
     "lgd": _score("lgd", "local and global discriminative score", False),
-    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False),
+    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False, signed=True),
     "mcfs": _score("mcfs", "multi-cluster feature selection", False),
     "fisher": _score("fisher", "Fisher's ratio of variances", True),
-    "relieff": _score("relieff", "ReliefF", True),
+    "relieff": _score("relieff", "ReliefF", True, signed=True),
     "information_gain": _score("information_gain", "information gain", True),
     "grm": Method(
         "coterie.redundancy.estimator:GlobalRedundancySelector",
@@ -114,6 +134,9 @@ METHODS: dict[str, Method] = {
     "sffs": _selector("baselines.floating:FloatingSelector", "sequential floating forward selection"),
     "bif": _selector("baselines.individual:BestIndividualSelector", "best individual features", nested="ranking"),
 }
+
+# Those that are scores of single features.
+SCORES = {name: method for name, method in METHODS.items() if method.place.startswith("coterie.filters.")}
 
 
 def method_named(name: str) -> Method:

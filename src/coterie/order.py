@@ -1,11 +1,14 @@
-"""The one rule for ties: scores closer than rounding are equal, and equal ones go by the content of their columns.
+"""The one rule for ties.
 
-So no order of features depends on that of the columns.
+Scores that differ by less than rounding are tied. Tied features go by the content of their columns, equal columns by their
+names, and equal names by their position. So no order of features depends on that of the columns, unless two of them cannot be
+told from each other.
+
+The content of a column is its product with one fixed random vector: different columns differ in it (with probability one),
+and no accident of storage enters it. Samples of weight zero do not enter it either: they are as good as absent.
 """
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 
@@ -13,41 +16,124 @@ from coterie.data.source import FeatureSource
 
 # Scores that differ by less than this part of the best score are tied.
 TIE = 1e-10
+# Contents that differ by less than this part of the largest one are those of equal columns.
+_EQUAL = 1e-9
+SEED = 20120626
 
 
 def in_order(
-    features: np.ndarray, strength: np.ndarray, tie: float, source: FeatureSource, sample_weight: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sort by strength; the tied ones by content, then by name (or position) where that is equal too."""
-    order = np.argsort(-strength, kind="stable")
-    features, strength = features[order], strength[order]
-    starts = [0]
-    for i in range(1, len(features)):
-        if strength[starts[-1]] - strength[i] > tie:
-            starts.append(i)
-    for first, last in zip(starts, [*starts[1:], len(features)], strict=True):
-        if last - first > 1:
-            features[first:last] = by_content(features[first:last], source, sample_weight)
-    return features, strength
+    source: FeatureSource,
+    features: np.ndarray,
+    scores: np.ndarray,
+    *,
+    tie: float | None = None,
+    votes: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
+    seed: int = SEED,
+    n_threads: int = 1,
+) -> np.ndarray:
+    """The positions of some features in order, the best first.
 
+    Parameters
+    ----------
+    source : FeatureSource
+        The features.
+    features : ndarray of int of shape (k,)
+        Some of them.
+    scores : ndarray of shape (k,)
+        Their scores, higher is better.
+    tie : float, optional
+        Difference up to which scores are tied; 1e-10 of the largest (finite) absolute score by default.
+    votes : ndarray of shape (k,), optional
+        What comes before the scores, higher is better; equal ones are equal to the last digit.
+    sample_weight : ndarray of shape (n_samples,), optional
+        The weights that the scores were computed with.
+    seed : int
+        Seed of the random vector.
+    n_threads : int, default=1
+        Number of threads.
 
-def by_content(features: np.ndarray, source: FeatureSource, sample_weight: np.ndarray | None = None) -> np.ndarray:
-    """Order features by a fingerprint of their values, identical ones by name or position.
-
-    The fingerprint is the product with one fixed random vector: different columns differ in it
-    (with probability one), and no accident of storage enters it. Samples of weight zero do not enter it either:
-    they are as good as absent.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.data import as_source
+    >>> from coterie.order import in_order
+    >>> in_order(as_source(np.eye(3)), np.arange(3), np.array([0.2, 0.9, 0.5]))
+    array([1, 2, 0])
     """
+    if tie is None:
+        tie = TIE * float(np.abs(scores).max(initial=0.0, where=np.isfinite(scores)))
+    votes = np.zeros(len(scores), dtype=np.int64) if votes is None else votes
+    order = np.lexsort((-scores, -votes))
+    level = _levels(scores[order], votes[order], tie)
+    tied = np.flatnonzero((np.bincount(level, minlength=1) > 1)[level])
+    if len(tied):
+        mine = order[tied]
+        order[tied] = mine[_by_content(source, features[mine], level[tied], sample_weight, seed, n_threads)]
+    return order
+
+
+def ranked(source: FeatureSource, scores: np.ndarray, *, n_threads: int = 1) -> np.ndarray:
+    """All features, best score first."""
+    return in_order(source, np.arange(len(scores)), scores, n_threads=n_threads)
+
+
+def best_of(source: FeatureSource, features: np.ndarray, scores: np.ndarray) -> int:
+    """The feature with the best score; of tied ones the first by their content."""
+    best = float(scores.max())
+    tied = features[scores >= best - TIE * abs(best)]
+    return int(tied[0] if len(tied) == 1 else by_content(source, tied)[0])
+
+
+def by_content(source: FeatureSource, features: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
+    """Features whose scores are all tied, in order."""
+    return features[_by_content(source, features, np.zeros(len(features), dtype=np.int64), sample_weight, SEED, 1)]
+
+
+def ranks(order: np.ndarray, n_features: int) -> np.ndarray:
+    """Rank of each feature, from 1; features that are not in the order share the rank after the last."""
+    ranking = np.full(n_features, len(order) + 1, dtype=np.int64)
+    ranking[order] = np.arange(1, len(order) + 1)
+    return ranking
+
+
+def _levels(scores: np.ndarray, votes: np.ndarray, tie: float) -> np.ndarray:
+    """Number of the level of each of some falling scores; those of one level differ from its first by no more than a tie."""
+    if not len(scores):
+        return np.empty(0, dtype=np.int64)
+    with np.errstate(invalid="ignore"):  # infinite scores are tied with each other
+        falls = scores[:-1] - scores[1:] > tie
+    apart = np.append(True, falls | (votes[:-1] != votes[1:]))
+    starts = np.flatnonzero(apart)
+    ends = np.append(starts[1:], len(scores))
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if np.isfinite(scores[start]) and scores[start] - scores[end - 1] > tie:  # a long slope of small steps
+            first = start
+            for i in range(start + 1, end):
+                if scores[first] - scores[i] > tie:
+                    apart[i], first = True, i
+    return np.cumsum(apart) - 1
+
+
+def _by_content(
+    source: FeatureSource,
+    features: np.ndarray,
+    level: np.ndarray,
+    sample_weight: np.ndarray | None,
+    seed: int,
+    n_threads: int,
+) -> np.ndarray:
+    """Positions of features by level (which is rising), content, name and position; one pass for all levels."""
     used = slice(None) if sample_weight is None else np.flatnonzero(sample_weight)
     probe = np.zeros((source.shape[0], 1))
-    probe[used] = np.random.default_rng(20120626).standard_normal(probe[used].shape)
-    prints = source.products(probe, features=features)[:, 0]
-    order = np.argsort(-prints, kind="stable")
-    features, prints = features[order], prints[order]
-    close = 1e-9 * max(float(np.abs(prints).max()), np.finfo(float).tiny)
-    starts = [0, *(np.flatnonzero(prints[:-1] - prints[1:] > close) + 1), len(features)]
+    probe[used] = np.random.default_rng(seed).standard_normal(probe[used].shape)
+    content = source.products(probe, features=features, n_threads=n_threads)[:, 0]
+    order = np.lexsort((-content, level))
+    content, level = content[order], level[order]
+    starts = np.flatnonzero(np.append(True, np.diff(level) > 0))
+    largest = np.repeat(np.maximum.reduceat(np.abs(content), starts), np.diff(np.append(starts, len(level))))
+    apart = np.append(True, content[:-1] - content[1:] > _EQUAL * np.maximum(largest[1:], np.finfo(float).tiny))
+    apart[starts] = True
     names = source.feature_names
-    for first, last in itertools.pairwise(starts):
-        same = features[first:last]
-        features[first:last] = sorted(same, key=(int) if names is None else (lambda j: str(names[j])))
-    return features
+    last = features[order] if names is None else np.array([str(names[int(j)]) for j in features[order]])
+    return order[np.lexsort((features[order], last, np.cumsum(apart)))]

@@ -1,34 +1,78 @@
-"""What every selector of the package shares: columns kept in the format and under the names they came with."""
+"""The one base of all selectors: one way to fit, all or nothing, and columns kept in the format they came in."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._validation import check_features, stays_frame, take_columns
+from coterie._inputs import check_features, take_columns
+from coterie._parameters import Rule, check_parameters
+from coterie._sklearn import stays_frame
 
 
-class ColumnSelectorMixin(SelectorMixin):
-    """Selector methods for an estimator that says which columns it keeps.
+class FitData(Protocol):
+    """What a fit works on; ``attributes`` are those that reading the data has found out."""
 
-    scikit-learn's own ``transform`` turns CSC into CSR; this one leaves every format as it is. And it
-    works on indices, not on a mask, so that names are made for the kept features alone.
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """``n_features_in_``, and ``feature_names_in_`` or ``classes_`` where there are any."""
+        ...
+
+
+class Selector(SelectorMixin, BaseEstimator):
+    """Base class: an estimator that selects features.
+
+    A subclass lists what its parameters may be in ``_allowed``, reads its data in ``_read`` and computes in ``_compute``,
+    which returns the fitted attributes. Its ``fit`` calls ``_fit``: parameters are checked, data read, results computed, and
+    only then does the estimator change, in one step. A fit that fails or is interrupted leaves it as it was, fitted or not.
+
+    scikit-learn's own ``transform`` turns CSC into CSR; this one leaves every format as it is. And it works on
+    indices, not on a mask, so that names are made for the kept features alone.
     """
 
+    _allowed: ClassVar[Mapping[str, Rule]] = {}
     n_features_in_: int
+    support_features_: np.ndarray
 
     @abstractmethod
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """The checked data as :class:`FitData`; must not change the estimator."""
+
+    @abstractmethod
+    def _compute(self, data: Any) -> dict[str, Any]:
+        """The fitted attributes by name; must not change the estimator."""
+
+    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Check, read, compute, and then change, in one step."""
+        check_parameters(self)
+        data: FitData = self._read(X, y, sample_weight)
+        fitted = {**data.attributes, **self._compute(data)}
+        kept = {name: value for name, value in vars(self).items() if not _is_fitted(name)}
+        self.__dict__ = {**kept, **fitted}
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
     def _kept(self) -> np.ndarray:
         """Indices of the kept features, sorted."""
+        check_is_fitted(self)
+        return np.sort(self.support_features_)
 
     def _get_support_mask(self) -> np.ndarray:
+        kept = self._kept()
         mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self._kept()] = True
+        mask[kept] = True
         return mask
 
     def transform(self, X: Any) -> Any:
@@ -96,5 +140,19 @@ class ColumnSelectorMixin(SelectorMixin):
         return np.asarray(super().get_feature_names_out(input_features), dtype=object)
 
     def _label(self, feature: int) -> Any:
-        names = getattr(self, "feature_names_in_", None)
-        return int(feature) if names is None else names[feature]
+        return feature_label(getattr(self, "feature_names_in_", None), feature)
+
+
+def feature_label(names: Sequence[str] | None, feature: int) -> Any:
+    """What a feature is called: its name, or its index where there are no names."""
+    return int(feature) if names is None else names[int(feature)]
+
+
+def names_of(names: Sequence[str] | None, features: np.ndarray) -> tuple[str, ...] | None:
+    """Names of some features, or None where there are none."""
+    return None if names is None else tuple(str(names[int(j)]) for j in features)
+
+
+def _is_fitted(name: str) -> bool:
+    """Whether an attribute is one that a fit has set."""
+    return name.endswith("_") and not name.startswith("_")

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from coterie.baselines import graph
 from coterie.correlation.pearson import PearsonCorrelation
-from coterie.data import as_source
+from coterie.data import FeatureView, as_source
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -21,7 +21,7 @@ def test_pairs_are_those_of_the_whole_matrix(rng, monkeypatch, block, kind):
     expected = np.argwhere(np.triu(np.abs(rho) >= 0.6, 1))
     source = as_source(kind(X))
     for n_threads in (1, 2):
-        measure = PearsonCorrelation(source, source.moments(), n_threads=n_threads)
+        measure = PearsonCorrelation(FeatureView.of(source, n_threads=n_threads))
         pairs = graph.correlated_pairs(measure, 0.6)
         np.testing.assert_array_equal(np.column_stack(pairs[:2]), expected)
         np.testing.assert_allclose(pairs.correlation, rho[tuple(expected.T)], atol=1e-10)
@@ -29,5 +29,5 @@ def test_pairs_are_those_of_the_whole_matrix(rng, monkeypatch, block, kind):
 
 
 def test_no_pairs():
-    source = as_source(np.ones((4, 3)))
-    assert len(graph.correlated_pairs(PearsonCorrelation(source, source.moments()), 0.5).first) == 0
+    view = FeatureView.of(as_source(np.ones((4, 3))))
+    assert len(graph.correlated_pairs(PearsonCorrelation(view), 0.5).first) == 0

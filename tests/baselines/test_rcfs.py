@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie.baselines import RCFSSelector
 from coterie.baselines.rcfs import maximise_ratio
+from coterie.data import as_source
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -56,7 +57,7 @@ def test_dinkelbach_finds_the_global_optimum(seed):
     limit = int(rng.integers(1, 3))
     room = int(np.minimum(np.bincount(clusters), limit).sum())
     for n_wanted in range(1, min(room, 5) + 1):
-        chosen, ratio, _ = maximise_ratio(between, total, clusters, limit, n_wanted)
+        chosen, ratio, _ = maximise_ratio(as_source(np.eye(9)), between, total, clusters, limit, n_wanted)
         assert ratio == pytest.approx(brute_force(between, total, clusters, limit, n_wanted), rel=1e-12)
         assert between[chosen].sum() / total[chosen].sum() == pytest.approx(ratio)
         assert len(set(chosen.tolist())) == n_wanted

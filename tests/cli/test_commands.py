@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coterie import __version__, correlation_profile
-from coterie.amounts import read_size
+from coterie._parameters import read_size
 from coterie.cli.discover import ESTIMATORS
 from coterie.cli.methods import known_methods
 from coterie.cli.parameters import parse_settings, parse_value, read_parameters

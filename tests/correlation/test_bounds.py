@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie.correlation.pearson import PearsonCorrelation
-from coterie.data import Exemplar, as_source
-from coterie.discovery.scores import Ranking, Reach
+from coterie.data import Exemplar, FeatureView, as_source
+from coterie.discovery.scores import LazyScores
 
 
 def strongest_on(samples, z, weight):
@@ -49,11 +49,10 @@ def test_size_bound_keeps_the_best_feature_of_every_size(seed, n_samples, signed
             f[samples] = values
             if not signed and (values < 0).any():
                 f = np.abs(f)  # the non-negative bound is only claimed for non-negative data
-            source = as_source(sparse.csc_array(np.c_[z, f]))
-            moments = source.moments(weight if weighted else None)
-            if moments.norm[1] == 0.0:
+            view = FeatureView.of(as_source(sparse.csc_array(np.c_[z, f])), weight if weighted else None)
+            if view.moments.norm[1] == 0.0:
                 continue
-            correlation = PearsonCorrelation(source, moments, weight if weighted else None)
+            correlation = PearsonCorrelation(view)
             truth = abs(correlation.between(np.array([1]), np.array([0]))[0, 0])
             feature, _, _ = correlation.strong(np.array([0]), threshold)
             assert (1 in feature) == (truth >= threshold - 1e-10)
@@ -73,9 +72,7 @@ def test_angle_bound_keeps_features_in_the_plane_of_exemplar_and_support(thresho
     outside = [support_angle + s * width for s in (-1.01, 1.01)]
     angles = [support_angle, *inside, *outside]
     X = np.column_stack([np.cos(t) * a + np.sin(t) * b for t in angles]) * 3.0 + 0.5
-    source = as_source(X if layout == "dense" else sparse.csc_array(X))
-    moments = source.moments()
-    correlation = PearsonCorrelation(source, moments)
+    correlation = PearsonCorrelation(FeatureView.of(as_source(X if layout == "dense" else sparse.csc_array(X))))
     exemplar = Exemplar((X - X.mean(axis=0)).T @ a, 0.0, 1.0)
     lowest, highest = correlation._angle_intervals(np.array([0]), threshold, exemplar)
     feature, _, value = correlation.strong(np.array([0]), threshold, exemplar)
@@ -92,8 +89,7 @@ def test_angle_bound_excludes_something():
     X = rng.standard_normal((20, 200))
     a = X[:, 0] - X[:, 0].mean()
     X[:, 1] = X[:, 0] + 0.01 * X[:, 1]
-    source = as_source(X)
-    correlation = PearsonCorrelation(source, source.moments())
+    correlation = PearsonCorrelation(FeatureView.of(as_source(X)))
     exemplar = Exemplar((X - X.mean(axis=0)).T @ a, 0.0, float(np.linalg.norm(a)))
     correlation.strong(np.array([0]), 0.9, exemplar)
     assert correlation.n_evaluated < 20
@@ -121,17 +117,6 @@ def test_norm_bound_does_not_hide_an_aligned_feature(centred, standardize, weigh
         score = 0.95 - 0.1 * j
         columns.append(score * unit + np.sqrt(norm**2 - score**2) * across[:, j])
     X = np.column_stack(columns)
-    source = as_source(X)
-    moments = source.moments(weight)
-    scale = moments.scale if standardize else None
-    ranking = Ranking(
-        source,
-        moments,
-        residual,
-        weight if weighted else None,
-        centred=centred,
-        scale=scale,
-        reach=Reach(moments, centred, scale),
-    )
-    order = np.concatenate([chunk for chunk, _ in ranking.descend(np.ones(7, dtype=bool), 1)])
+    view = FeatureView.of(as_source(X), weight if weighted else None, standardize=standardize, centred=centred)
+    order = np.concatenate([chunk for chunk, _ in LazyScores(view, residual).descend(np.ones(7, dtype=bool), 1)])
     assert order.tolist() == [0, 1, 2, 3, 4, 5, 6]

@@ -9,7 +9,7 @@ from sklearn.metrics import mutual_info_score
 
 from coterie import GroupDiscoveryClassifier
 from coterie.correlation.uncertainty import SymmetricalUncertainty
-from coterie.data import as_source
+from coterie.data import FeatureView, as_source
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -33,8 +33,8 @@ def naive_uncertainty(X, weight=None, n_bins=10):
 
 
 def measure(X, weight=None, **options):
-    source = as_source(X)
-    return SymmetricalUncertainty(source, source.moments(weight), weight, **options)
+    n_threads = options.pop("n_threads", 1)
+    return SymmetricalUncertainty(FeatureView.of(as_source(X), weight, n_threads=n_threads), **options)
 
 
 @settings(max_examples=25)

@@ -107,7 +107,7 @@ def test_missing_or_continuous_labels(Xy):
         ({"n_features_to_select": 0}, "at least 1"),
         ({"n_features_to_select": -3}, "at least 1"),
         ({"n_features_to_select": 1.5}, r"fraction in \(0, 1\)"),
-        ({"n_features_to_select": "all"}, "must be one of 'auto'"),
+        ({"n_features_to_select": "all"}, "must be a whole number of at least 1, a fraction in .0, 1. or 'auto'"),
         ({"n_features_to_select": True}, "whole number"),
         ({"n_features_per_round": 0}, "n_features_per_round=0"),
         ({"n_features_per_round": "few"}, "n_features_per_round='few' must be a whole number of at least 1 or 'auto'"),

@@ -7,21 +7,18 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie.correlation.pearson import PearsonCorrelation
-from coterie.data import as_source
+from coterie.data import FeatureView, as_source
 from coterie.discovery import oracle as oracle_module
 from coterie.discovery.oracle import Affiliations, Oracle
-from coterie.discovery.scores import Ranking, Reach
+from coterie.discovery.scores import LazyScores
 from coterie.order import by_content
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
 
 
 def make_oracle(X, *, threshold=0.7, weight=None, prune=True, n_threads=1, centred=True, standardize=False, **options):
-    source = as_source(X)
-    moments = source.moments(weight)
-    correlation = PearsonCorrelation(source, moments, weight, prune=prune, n_threads=n_threads)
-    scale = moments.scale if standardize else None
-    return Oracle(correlation, threshold=threshold, scale=scale, centred=centred, **options)
+    view = FeatureView.of(as_source(X), weight, standardize=standardize, centred=centred, n_threads=n_threads)
+    return Oracle(PearsonCorrelation(view, prune=prune), threshold=threshold, **options)
 
 
 def residual_for(y, rng):
@@ -154,17 +151,13 @@ def test_layers_spare_scores(rng):
     X = sparse.random_array((500, 3000), density=0.002, rng=rng, format="csc")
     X.data[:] = 1.0
     common = sparse.csc_array((rng.random((500, 20)) < 0.5).astype(float))
-    source = as_source(sparse.hstack([X, common], format="csc"))
-    moments = source.moments()
+    view = FeatureView.of(as_source(sparse.hstack([X, common], format="csc")))
     y = np.where(common.toarray()[:, 0] > 0, 1.0, -1.0)
-    ranking = Ranking(
-        source, moments, residual_for(y, rng), centred=True, scale=None,
-        reach=Reach(moments, True, None),
-    )  # fmt: skip
-    features, strength = next(ranking.descend(np.ones(3020, dtype=bool), 1))
+    scores = LazyScores(view, residual_for(y, rng))
+    features, values = next(scores.descend(np.ones(3020, dtype=bool), 1))
     assert features[0] == 3000
-    assert ranking.n_scored < 100
-    assert strength[0] == pytest.approx(ranking.strengths(np.array([3000]))[0])
+    assert scores.n_scored < 100
+    assert values[0] == pytest.approx(scores.of(np.array([3000]))[0])
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -172,43 +165,38 @@ def test_layers_spare_scores(rng):
 def test_descent_is_the_sorted_order(rng, centred, standardize):
     X, y = sparse_counts(rng)
     X = X * 10.0 ** rng.integers(-3, 3, X.shape[1])
-    source = as_source(sparse.csc_array(X))
-    moments = source.moments()
+    view = FeatureView.of(as_source(sparse.csc_array(X)), standardize=standardize, centred=centred)
+    moments = view.moments
     residual = residual_for(y, rng)
-    scale = moments.scale if standardize else None
     free = rng.random(X.shape[1]) < 0.9
     free &= moments.norm > 0
-    ranking = Ranking(
-        source, moments, residual, centred=centred, scale=scale,
-        reach=Reach(moments, centred, scale),
-    )  # fmt: skip
-    chunks = list(ranking.descend(free, 3))
-    features, strength = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    chunks = list(LazyScores(view, residual).descend(free, 3))
+    features, scores = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     expected = np.abs((X - (X.mean(axis=0) if centred else 0)).T @ residual[:, 0])
     if standardize:
         expected[moments.norm > 0] /= moments.scale[moments.norm > 0]
     assert sorted(features) == np.flatnonzero(free).tolist()
-    np.testing.assert_allclose(strength, expected[features], atol=1e-12)
-    assert (np.diff(strength) <= 1e-9 * strength[0]).all()
+    np.testing.assert_allclose(scores, expected[features], atol=1e-12)
+    assert (np.diff(scores) <= 1e-9 * scores[0]).all()
 
 
 def test_samples_of_weight_zero_do_not_break_ties(rng):
     X = rng.integers(0, 2, (40, 30)).astype(float)
     X[:15] = X[:15, :1]  # equal on the first samples
     weight = np.repeat([1.0, 0.0], [15, 25])
-    absent = by_content(np.arange(30), as_source(X[:15]))
-    np.testing.assert_array_equal(by_content(np.arange(30), as_source(X), weight), absent)
+    absent = by_content(as_source(X[:15]), np.arange(30))
+    np.testing.assert_array_equal(by_content(as_source(X), np.arange(30), weight), absent)
 
 
 def test_order_by_content_does_not_depend_on_position(rng):
     X = rng.standard_normal((20, 6))
     X[:, 4] = X[:, 1]
     order = rng.permutation(6)
-    first = X[:, by_content(np.arange(6), as_source(X))]
-    second = X[:, order][:, by_content(np.arange(6), as_source(np.asfortranarray(X[:, order])))]
+    first = X[:, by_content(as_source(X), np.arange(6))]
+    second = X[:, order][:, by_content(as_source(np.asfortranarray(X[:, order])), np.arange(6))]
     np.testing.assert_array_equal(first, second)
     names = ["f", "e", "d", "c", "b", "a"]
-    ranked = by_content(np.arange(6), as_source(X, names)).tolist()
+    ranked = by_content(as_source(X, names), np.arange(6)).tolist()
     assert ranked.index(4) < ranked.index(1)  # "b" before "e"
 
 

@@ -11,8 +11,9 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
+from coterie.data import FeatureView, as_source
 from coterie.discovery import ridge
-from coterie.solver.design import DenseDesign, SparseDesign
+from coterie.solver.design import design_of
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
 from tests.conftest import grouped_matrix, sparse_counts
 
@@ -26,9 +27,10 @@ def svm_with_cvxpy(X, y, weight, C, fit_intercept):
     return task.value, w.value, 0.0 if not fit_intercept else float(b.value)
 
 
-def design_of(X):
-    design = SparseDesign(X.shape[0]) if sparse.issparse(X) else DenseDesign(X.shape[0])
-    design.append(X, np.zeros(X.shape[1]), np.ones(X.shape[1]))
+def design_with(X):
+    view = FeatureView.of(as_source(X), centred=False)
+    design = design_of(view)
+    design.append(np.arange(view.n_features))
     return design
 
 
@@ -43,7 +45,7 @@ def test_unit_hinge_is_the_linear_svm(rng, monkeypatch, fit_intercept, shape, wa
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(len(X)) > 0.3, 1.0, -1.0)
     weight = rng.random(len(y))
     weight[3] = 0.0
-    solution = ridge.fit_ridge(UnitHinge(y, weight, C, fit_intercept), design_of(X))
+    solution = ridge.fit_ridge(UnitHinge(y, weight, C, fit_intercept), design_with(X))
     value, w, b = svm_with_cvxpy(X, y, weight, C, fit_intercept)
     assert solution.gap <= 1e-9
     assert -solution.bound == pytest.approx(value, rel=1e-6)
@@ -55,7 +57,7 @@ def test_margin_of_one_and_free_margin_are_the_same_classifier(rng):
     X, y = grouped_matrix(rng)
     y = y.astype(float)
     free, unit = SquaredHinge(y, np.ones(len(y)), 0.1, True), UnitHinge(y, np.ones(len(y)), 0.1, True)
-    one, other = ridge.fit_ridge(free, design_of(X)), ridge.fit_ridge(unit, design_of(X))
+    one, other = ridge.fit_ridge(free, design_with(X)), ridge.fit_ridge(unit, design_with(X))
     assert max(one.gap, other.gap) <= 1e-9
     np.testing.assert_allclose(one.coef, one.state.margin * other.coef, atol=1e-6 * np.abs(one.coef).max())
     np.testing.assert_allclose(one.state.intercept, one.state.margin * other.state.intercept, atol=1e-6)
@@ -66,7 +68,7 @@ def test_nearly_separable_data_with_a_large_penalty(rng):
     X = rng.standard_normal((300, 20)) @ rng.standard_normal((20, 150)) + 0.5 * rng.standard_normal((300, 150))
     y = np.where(X[:, 0] + 2 * rng.standard_normal(300) > 0, 1.0, -1.0)
     for C in (1.0, 1e3, 1e5):
-        solution = ridge.fit_ridge(UnitHinge(y, np.ones(300), C, True), design_of(X))
+        solution = ridge.fit_ridge(UnitHinge(y, np.ones(300), C, True), design_with(X))
         assert solution.gap <= 1e-8
 
 
@@ -164,8 +166,7 @@ def test_a_penalty_so_large_that_its_matrix_has_no_cholesky_factor(rng):
     """I + CX'X is CX'X to rounding, and X has columns without a difference: a warning, not a crash."""
     X = 1e4 * np.repeat(np.abs(rng.standard_normal((60, 10))), 3, axis=1)
     loss = UnitHinge(np.ones(60), np.ones(60), 1e12, False)
-    design = DenseDesign(60)
-    design.append(X, np.zeros(30), np.ones(30))
+    design = design_with(X)
     assert ridge._solve_directly(loss, design, loss.evaluate(np.zeros((60, 1))), np.ones((30, 1))) is None
     with pytest.warns(ConvergenceWarning, match="Scale the features"):
         model = GroupDiscoveryOneClass(5, C=1e12, predict_with="groups").fit(X)

@@ -102,3 +102,18 @@ def test_other_estimators_take_folds(rng):
 def test_wrong_folds(rng, cv, message):
     with pytest.raises(ValueError, match=message):
         GroupDiscoveryClassifier(2, cv=cv).fit(*grouped_matrix(rng))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ties_in_votes_do_not_depend_on_the_order_of_the_columns(seed):
+    """Copies with their signs changed get the same scores and, from different folds, the same votes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 24))
+    X[:, 12:] = -X[:, :12]
+    y = X[:, 0] + 0.8 * X[:, 1] - 0.6 * X[:, 2] + 0.5 * rng.standard_normal(80) > 0
+    order = rng.permutation(24)
+    options = {"n_features_to_select": 6, "n_features_per_round": 2, "cv": 4, "random_state": 0}
+    model = GroupDiscoveryClassifier(**options).fit(X, y)
+    permuted = GroupDiscoveryClassifier(**options).fit(np.ascontiguousarray(X[:, order]), y)
+    assert order[permuted.support_features_].tolist() == model.support_features_.tolist()
+    np.testing.assert_array_equal(permuted.votes_, model.votes_[order])

@@ -15,7 +15,7 @@ from coterie.filters import (
     relieff_score,
     variance_score,
 )
-from coterie.filters.registry import SCORES
+from coterie.methods import SCORES
 from tests.conftest import sparse_counts
 from tests.filters import naive_scores
 
@@ -42,7 +42,7 @@ def data(rng):
 @pytest.mark.parametrize("name", NAIVE)
 def test_definition(name, data):
     X, y = data
-    np.testing.assert_allclose(SCORES[name].function(X, y), NAIVE[name](X, y), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(SCORES[name].load()(X, y), NAIVE[name](X, y), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAIVE)
@@ -52,7 +52,7 @@ def test_definition_on_sparse_data(name, rng):
     X[:, 0] = rng.standard_normal(60)
     y = rng.integers(0, 3, 60)
     X[:, 4] *= 1 + y
-    scores = SCORES[name].function(sparse.csc_array(X), y)
+    scores = SCORES[name].load()(sparse.csc_array(X), y)
     np.testing.assert_allclose(scores, NAIVE[name](X, y), rtol=1e-9, atol=1e-12)
 
 
@@ -61,7 +61,7 @@ def test_definition_on_sparse_data(name, rng):
 def test_any_form_of_data(name, form, rng):
     X, y = sparse_counts(rng, 60, 40, density=0.3)
     X[:, 0] = rng.permutation(60)  # distances of whole numbers tie now and then: in all forms alike
-    expected = SCORES[name].function(X, y, n_jobs=1)
+    expected = SCORES[name].load()(X, y, n_jobs=1)
     options = {}
     if form == "frame":
         X = pytest.importorskip("pandas").DataFrame(X)
@@ -76,27 +76,27 @@ def test_any_form_of_data(name, form, rng):
             "list": lambda X: X.tolist(),
             "source": as_source,
         }[form](X)
-    np.testing.assert_allclose(SCORES[name].function(X, y, **options), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(SCORES[name].load()(X, y, **options), expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_bytes_are_used_as_they_are(name, rng):
     X = rng.integers(-3, 4, (50, 15)).astype(np.int8)
     y = rng.integers(0, 2, 50)
-    np.testing.assert_allclose(SCORES[name].function(X, y), SCORES[name].function(X.astype(float), y), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(SCORES[name].load()(X, y), SCORES[name].load()(X.astype(float), y), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_order_of_columns_and_samples(name, data, rng):
     X, y = data
     X[:, 7] = X[:, 3]
-    expected = SCORES[name].function(X, y)
+    expected = SCORES[name].load()(X, y)
     columns = rng.permutation(X.shape[1])
-    scores = SCORES[name].function(X[:, columns], y)
+    scores = SCORES[name].load()(X[:, columns], y)
     np.testing.assert_allclose(scores, expected[columns], rtol=1e-6)
     assert scores[list(columns).index(3)] == pytest.approx(scores[list(columns).index(7)])
     rows = rng.permutation(len(X))
-    scores = SCORES[name].function(X[rows], y[rows])
+    scores = SCORES[name].load()(X[rows], y[rows])
     np.testing.assert_allclose(scores, expected, rtol=1e-6)
 
 
@@ -105,7 +105,7 @@ def test_order_of_columns_and_samples(name, data, rng):
 def test_constant_features(name, kind, data):
     X, y = data
     X[:, 2], X[:, 8] = 0.1, 0.0
-    scores = SCORES[name].function(kind(X), y)
+    scores = SCORES[name].load()(kind(X), y)
     assert scores[2] == scores[8] == 0.0
     assert np.isfinite(scores).all()
 
@@ -113,9 +113,9 @@ def test_constant_features(name, kind, data):
 @pytest.mark.parametrize("name", NAMES)
 def test_as_a_score_func_of_scikit_learn(name, data):
     X, y = data
-    model = make_pipeline(SelectKBest(SCORES[name].function, k=4), LogisticRegression()).fit(X, y)
+    model = make_pipeline(SelectKBest(SCORES[name].load(), k=4), LogisticRegression()).fit(X, y)
     assert model[0].transform(X).shape == (70, 4)
-    np.testing.assert_allclose(model[0].scores_, SCORES[name].function(X, y))
+    np.testing.assert_allclose(model[0].scores_, SCORES[name].load()(X, y))
 
 
 def test_fisher_is_the_f_statistic(data):
@@ -249,7 +249,7 @@ def test_missing_values(name, data):
     X[4, 6] = np.nan
     for form in (X, sparse.csc_array(X)):
         with pytest.raises(ValueError, match=r"1 NaN or infinite value\(s\).*sample 4 of feature 6"):
-            SCORES[name].function(form, y)
+            SCORES[name].load()(form, y)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if SCORES[name].supervised])
@@ -265,13 +265,13 @@ def test_missing_values(name, data):
 )
 def test_bad_labels(name, labels, message, data):
     with pytest.raises(ValueError, match=message):
-        SCORES[name].function(data[0], labels)
+        SCORES[name].load()(data[0], labels)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not SCORES[name].supervised])
 def test_labels_are_not_needed(name, data):
     X, y = data
-    np.testing.assert_array_equal(SCORES[name].function(X), SCORES[name].function(X, y))
+    np.testing.assert_array_equal(SCORES[name].load()(X), SCORES[name].load()(X, y))
 
 
 @pytest.mark.parametrize(
@@ -294,11 +294,11 @@ def test_bad_parameters(call, data):
 @pytest.mark.parametrize("name", NAMES)
 def test_text(name, data):
     with pytest.raises(ValueError, match="Features must be numbers"):
-        SCORES[name].function([["a", "b"], ["c", "d"]], [0, 1])
+        SCORES[name].load()([["a", "b"], ["c", "d"]], [0, 1])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_samples_and_one_feature(name):
-    scores = SCORES[name].function([[0.0], [1.0]], [0, 1])
+    scores = SCORES[name].load()([[0.0], [1.0]], [0, 1])
     assert scores.shape == (1,)
     assert np.isfinite(scores).all()

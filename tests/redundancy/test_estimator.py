@@ -10,10 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import FeatureGroup, FeatureGroups, GlobalRedundancySelector
-from coterie.data import as_source
+from coterie.data import FeatureView, as_source
 from coterie.datasets import make_block_gaussian
 from coterie.filters import fisher_score
-from coterie.filters.registry import SCORES
+from coterie.methods import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 from tests import naive
 
@@ -102,7 +102,7 @@ def test_one_of_each_block(blocks):
 @pytest.mark.parametrize("name", SCORES)
 def test_scores_by_name(name, blocks):
     model = GlobalRedundancySelector(name, 5).fit(blocks.X, blocks.y if SCORES[name].supervised else None)
-    np.testing.assert_allclose(model.scores_, np.maximum(SCORES[name].function(blocks.X, blocks.y), 0), atol=1e-12)
+    np.testing.assert_allclose(model.scores_, np.maximum(SCORES[name].load()(blocks.X, blocks.y), 0), atol=1e-12)
     assert model.get_support().sum() == 5
 
 
@@ -301,7 +301,7 @@ def test_mutual_information_matrix(rng):
     X = rng.standard_normal((80, 6))
     X[:, 1] += X[:, 0]
     source = as_source(X)
-    M = mutual_information(source, source.moments(), np.arange(6))
+    M = mutual_information(FeatureView.of(source), np.arange(6))
     bins = np.minimum(((X - X.min(axis=0)) / np.ptp(X, axis=0) * 10).astype(int), 9)
     H = [entropy(b) for b in bins.T]
     for i in range(6):

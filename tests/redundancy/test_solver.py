@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from coterie.data import as_source
+from coterie.data import FeatureView, as_source
 from coterie.redundancy import solver
 from coterie.redundancy.alm import project_to_simplex, solve_alm
 from coterie.redundancy.measures import MatrixRedundancy, SquaredCosine
@@ -19,7 +19,7 @@ from tests.conftest import grouped_matrix, sparse_counts
 def objective_of(X, scores, groups=None, strength=1.0):
     source = as_source(X)
     n_features = source.shape[1]
-    redundancy = SquaredCosine(source, source.moments(), np.arange(n_features))
+    redundancy = SquaredCosine(FeatureView.of(source), np.arange(n_features))
     return Objective(scores, redundancy, None if groups is None else GroupPenalty(groups, n_features, strength))
 
 
@@ -177,7 +177,7 @@ def test_products_without_the_matrix(form, rng):
         features = features[:30]
     A = naive.correlation(X)[np.ix_(features, features)] ** 2
     source = as_source({"F": np.asfortranarray, "sparse": sparse.csc_array}.get(form, np.asarray)(X))
-    measure = SquaredCosine(source, source.moments(), features, n_threads=2)
+    measure = SquaredCosine(FeatureView.of(source, n_threads=2), features)
     support = rng.choice(len(features), 25, replace=False)
     weights = rng.random(25)
     np.testing.assert_allclose(measure.product(support, weights), A[:, support] @ weights, atol=1e-10)

@@ -99,7 +99,6 @@ def test_losses_say_what_they_have():
     ],
 )
 def test_a_solver_says_what_it_misses(solver, message):
-    design = DenseDesign(5)
-    design.append(np.ones((5, 1)), np.zeros(1), np.ones(1))
+    design = DenseDesign.of_array(np.ones((5, 1)))
     with pytest.raises(TypeError, match=message):
         solver(design, Halves(), np.array([0, 1]))

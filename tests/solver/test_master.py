@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from coterie.data import FeatureView, as_source
 from coterie.discovery import master as master_module
 from coterie.solver.block_problem import block_norm_sum, minimise_block_model
-from coterie.solver.design import DenseDesign, SparseDesign
+from coterie.solver.design import DenseDesign, SparseDesign, design_of
 from coterie.solver.interior_point import interior_point
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from coterie.solver.master import Master
@@ -40,16 +41,16 @@ def problem(seed, n=70, p=9, density=1.0, noise=0.5, scale=1.0):
 
 def solve(X, y, weight, C, fit_intercept, size, is_sparse):
     """The master after each block, with the blocks' columns centred where the design allows it."""
-    n, p = X.shape
-    master = Master(SquaredHinge(y, weight, C, fit_intercept), SparseDesign(n) if is_sparse else DenseDesign(n))
+    master = master_on(sparse.csc_array(X) if is_sparse else X, SquaredHinge(y, weight, C, fit_intercept))
     solutions = []
-    for first in range(0, p, size):
-        columns = X[:, first : first + size]
-        k = columns.shape[1]
-        centre = columns.mean(axis=0) if fit_intercept and not is_sparse else np.zeros(k)
-        master.add_block(sparse.csc_array(columns) if is_sparse else columns, centre, np.ones(k))
+    for features in np.split(np.arange(X.shape[1]), range(size, X.shape[1], size)):
+        master.add_block(features)
         solutions.append(master.solve())
     return solutions
+
+
+def master_on(X, loss):
+    return Master(loss, design_of(FeatureView.of(as_source(X), centred=loss.centred)))
 
 
 def recomputed_gap(solution, X, y, weight, C, fit_intercept, size):
@@ -119,8 +120,7 @@ def test_separable_data(C, scale, tol, is_sparse):
 def test_interior_point_comes_close_by_itself():
     X, y, weight = problem(7, n=50, p=30)
     loss = SquaredHinge(y, weight, 10.0, True)
-    design = DenseDesign(50)
-    design.append(X, X.mean(axis=0), np.ones(30))
+    design = DenseDesign.of_array(X - X.mean(axis=0))
     blocks = np.array([0, 10, 20, 30])
     coef, residual = interior_point(design, loss, blocks)
     groups = [list(range(10)), list(range(10, 20)), list(range(20, 30))]
@@ -136,8 +136,7 @@ def test_interior_point_with_weights_of_zero():
     blocks = np.array([0, 10, 20])
     results = []
     for rows in (np.arange(50), np.flatnonzero(keep)):
-        design = DenseDesign(len(rows))
-        design.append(X[rows], np.zeros(20), np.ones(20))
+        design = DenseDesign.of_array(X[rows])
         coef, residual = interior_point(design, SquaredHinge(y[rows], weight[rows], 5.0, True), blocks)
         results.append(coef)
         assert residual[~(weight[rows] > 0)].sum() == 0.0
@@ -203,10 +202,9 @@ def test_other_losses_without_a_matrix_of_the_columns(monkeypatch, rng, name):
     for wide in (False, True):
         if wide:
             always_wide(monkeypatch)
-        master = Master(loss, DenseDesign(60))
+        master = master_on(X, loss)
         for first in range(0, 12, 4):
-            columns = X[:, first : first + 4]
-            master.add_block(columns, columns.mean(axis=0), np.ones(4))
+            master.add_block(np.arange(first, first + 4))
             solution = master.solve()
             assert solution.gap <= 1e-8
             objectives.append(solution.objective)
@@ -216,8 +214,8 @@ def test_other_losses_without_a_matrix_of_the_columns(monkeypatch, rng, name):
 def test_a_wide_block_that_interpolates(rng):
     """More columns than samples and a large C: the residual is what is left of nearly equal numbers."""
     X = rng.standard_normal((50, 400))
-    master = Master(SquaredLoss(X[:, 0] + rng.standard_normal(50), np.ones(50), 1e5, True), DenseDesign(50))
-    master.add_block(X, X.mean(axis=0), np.ones(400))
+    master = master_on(X, SquaredLoss(X[:, 0] + rng.standard_normal(50), np.ones(50), 1e5, True))
+    master.add_block(np.arange(400))
     assert master.solve().gap <= 1e-7
 
 
@@ -231,7 +229,7 @@ def test_wide_blocks_need_no_matrix(monkeypatch):
 
     for method in ("gram", "sample_products"):
         monkeypatch.setattr(SparseDesign, method, forbidden)
-    master = Master(SquaredHinge(y, np.ones(3000), 1.0, True), SparseDesign(3000))
-    for half in (X[:, :4000], X[:, 4000:]):
-        master.add_block(half, np.zeros(4000), np.ones(4000))
+    master = master_on(X, SquaredHinge(y, np.ones(3000), 1.0, True))
+    for half in (np.arange(4000), np.arange(4000, 8000)):
+        master.add_block(half)
         assert master.solve().gap <= 1e-7

@@ -1,31 +1,34 @@
-"""What the selectors to compare with share: labels, the number of features, the selector contract."""
+"""What the selectors to compare with share: class labels, and the number of features wanted."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted
 
-from coterie._numba import one_blas_thread
-from coterie._validation import n_features_wanted, read_features, read_labels
-from coterie.data.source import FeatureSource, Moments
-from coterie.selection import ColumnSelectorMixin
-
-_SET_BY_READING = ("n_features_in_", "feature_names_in_")
+from coterie._inputs import n_features_wanted, read_features, read_labels
+from coterie._numba import one_blas_thread, thread_count
+from coterie.data.view import FeatureView
+from coterie.selection import Selector
 
 
-class LabelledData(NamedTuple):
-    """What a fit works on: the features, their moments, the labels, and the number of features wanted (None: "auto")."""
+@dataclass(frozen=True)
+class LabelledData:
+    """What a fit works on: the features, the labels, and the number of features wanted (None: "auto")."""
 
-    source: FeatureSource
-    moments: Moments
+    attributes: dict[str, Any]
+    view: FeatureView
     classes: np.ndarray
     codes: np.ndarray
     n_wanted: int | None
+
+    @property
+    def n_selected(self) -> int:
+        """The number of features wanted, where it is one."""
+        assert self.n_wanted is not None
+        return self.n_wanted
 
     @property
     def targets(self) -> np.ndarray:
@@ -33,20 +36,11 @@ class LabelledData(NamedTuple):
         return np.where(self.codes == 1, 1.0, -1.0)
 
 
-class LabelSelector(ColumnSelectorMixin, BaseEstimator):
-    """Base class: a selector that learns from class labels.
+class LabelSelector(Selector):
+    """Base class: a selector that learns from class labels."""
 
-    A subclass checks its parameters and computes in ``_select``, which returns the fitted attributes: a fit that
-    fails changes nothing.
-    """
-
-    support_features_: np.ndarray
-    _allows_auto = False
-    _two_classes_only = False
-
-    @abstractmethod
-    def _select(self, data: LabelledData) -> dict[str, Any]:
-        """The fitted attributes by name; ``support_features_`` is one of them."""
+    _allows_auto: ClassVar[bool] = False
+    _two_classes_only: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Select features.
@@ -63,55 +57,23 @@ class LabelSelector(ColumnSelectorMixin, BaseEstimator):
         self : object
             The fitted selector.
         """
-        seen = {name: self.__dict__[name] for name in _SET_BY_READING if name in self.__dict__}
-        try:
-            with one_blas_thread():
-                fitted = self._select(self._read(X, y))
-        except BaseException:
-            for name in _SET_BY_READING:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(seen)
-            raise
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        return self
+        with one_blas_thread():
+            return self._fit(X, y)
 
-    def _read(self, X: Any, y: Any) -> LabelledData:
-        source, labels = read_features(self, X, y)
-        moments = source.moments()  # refuses values that are not finite
-        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1], auto=self._allows_auto)
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> LabelledData:
+        reading, labels = read_features(self, X, y)
+        view = FeatureView.of(reading.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
+        n_wanted = n_features_wanted(self.n_features_to_select, view.n_features, auto=self._allows_auto)
         classes, codes = read_labels(labels, None)
         if self._two_classes_only and len(classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported: y has {len(classes)} classes, and {type(self).__name__} is a "
                 "method for 2. Select for one class against the rest."
             )
-        return LabelledData(source, moments, classes, codes, n_wanted)
+        return LabelledData(reading.attributes, view, classes, codes, n_wanted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
         if self._two_classes_only:
             tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-    def _kept(self) -> np.ndarray:
-        check_is_fitted(self)
-        return np.sort(self.support_features_)
-
-    def _names(self, features: np.ndarray) -> tuple[str, ...] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(str(names[j]) for j in features)
-
-
-def by_score(scores: np.ndarray) -> np.ndarray:
-    """Features by falling score; of equal ones the first comes first."""
-    return np.argsort(-scores, kind="stable")
-
-
-def ranking_of(order: np.ndarray, n_features: int) -> np.ndarray:
-    """Rank of each feature from 1; those not in the order share the rank after the last."""
-    ranking = np.full(n_features, len(order) + 1, dtype=np.int64)
-    ranking[order] = np.arange(1, len(order) + 1)
-    return ranking

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._validation import require_real
-from coterie.baselines.base import LabelledData, LabelSelector, by_score
+from coterie._parameters import N_BINS, N_FEATURES_OR_AUTO, N_JOBS, Number, Rule
+from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.information import BinnedFeatures
-from coterie.baselines.mrmr import bin_features
-from coterie.correlation.pearson import ROUNDING
+from coterie.correlation.protocol import ROUNDING
 from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.order import in_order, ranked
+from coterie.selection import names_of
 
 # Features compared with a predominant one at a time.
 _BLOCK = 1024
@@ -86,6 +87,13 @@ class FCBFSelector(LabelSelector):
     _allows_auto = True
     groups_: FeatureGroups
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "n_features_to_select": N_FEATURES_OR_AUTO,
+        "threshold": Number(at_least=0, at_most=1),
+        "n_bins": N_BINS,
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         n_features_to_select: int | float | str = "auto",
@@ -99,16 +107,15 @@ class FCBFSelector(LabelSelector):
         self.n_bins = n_bins
         self.n_jobs = n_jobs
 
-    def _select(self, data: LabelledData) -> dict[str, Any]:
-        if self.threshold != 0:
-            require_real("threshold", self.threshold, at_most=1.0)
-        binned = bin_features(data, self.n_bins, self.n_jobs)
+    def _compute(self, data: LabelledData) -> dict[str, Any]:
+        binned = BinnedFeatures(data.view, n_bins=int(self.n_bins))
         scores = binned.uncertainty(data.codes)
         groups = self._groups(binned, scores, data.n_wanted or len(scores))
         return {"support_features_": groups.support, "groups_": groups, "scores_": scores}
 
     def _groups(self, binned: BinnedFeatures, scores: np.ndarray, n_wanted: int) -> FeatureGroups:
-        order = by_score(scores)
+        source = binned.view.source
+        order = ranked(source, scores)
         left = order[scores[order] > max(float(self.threshold), ROUNDING)]
         left = left if len(left) else order[:1]
         groups: list[FeatureGroup] = []
@@ -117,14 +124,14 @@ class FCBFSelector(LabelSelector):
             shared = _uncertainties(binned, others, best)
             removed = shared >= scores[others] - ROUNDING
             affiliated, shared = others[removed], shared[removed]
-            closest = by_score(shared)
+            closest = in_order(source, affiliated, shared)
             affiliated = affiliated[closest]
             groups.append(
                 FeatureGroup(
                     best,
                     affiliated,
                     shared[closest],
-                    names=self._names(np.append(best, affiliated)),
+                    names=names_of(source.feature_names, np.append(best, affiliated)),
                     score=float(scores[best]),
                     affiliated_scores=scores[affiliated],
                     round=len(groups) + 1,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel
 
-from coterie._validation import require_integer, require_real
+from coterie._parameters import Number, OneOf, Rule, Whole
+from coterie.order import best_of
 from coterie.probing.base import CriterionSelector, Problem
 from coterie.probing.evaluation import evaluate_subsets
 from coterie.progress import RoundProgress
@@ -80,8 +81,8 @@ class FloatingSelector(CriterionSelector):
 
     Notes
     -----
-    Of subsets of equal value the one with the first feature added, or dropped, is taken. A subset replaces the best one of its
-    size only if it is better by more than rounding (1e-12 of the value), so the search ends.
+    Of subsets of equal value the content of the feature that was added, or dropped, decides. A subset replaces the best one
+    of its size only if it is better by more than rounding (1e-12 of the value), so the search ends.
 
     References
     ----------
@@ -99,6 +100,12 @@ class FloatingSelector(CriterionSelector):
     >>> sorted(selector.subsets_)
     [1, 2, 3, 4]
     """
+
+    _allowed: ClassVar[dict[str, Rule]] = {
+        **CriterionSelector._allowed,
+        "look_ahead": Whole(0),
+        "max_seconds": Number() | OneOf(None),
+    }
 
     def __init__(
         self,
@@ -136,23 +143,20 @@ class FloatingSelector(CriterionSelector):
         self : FloatingSelector
             The fitted selector.
         """
-        require_integer("look_ahead", self.look_ahead, minimum=0)
-        if self.max_seconds is not None:
-            require_real("max_seconds", self.max_seconds)
-        problem = self._read(X, y)
-        try:
-            with problem.workers.parallel() as pool:
-                search = _Search(problem, pool)
-                self._run(search, problem)
-        except BaseException:
-            problem.forget()
-            raise
-        best = search.best[problem.n_wanted]
-        self.subsets_ = dict(sorted(search.best.items()))
-        self.support_features_ = best.features
-        self.value_ = best.value
-        self.n_evaluations_ = search.n_evaluations
+        self._fit(X, y)
         return self
+
+    def _compute(self, data: Problem) -> dict[str, Any]:
+        with data.workers.parallel() as pool:
+            search = _Search(data, pool)
+            self._run(search, data)
+        best = search.best[data.n_wanted]
+        return {
+            "subsets_": dict(sorted(search.best.items())),
+            "support_features_": best.features,
+            "value_": best.value,
+            "n_evaluations_": search.n_evaluations,
+        }
 
     def _run(self, search: _Search, problem: Problem) -> None:
         """Add and drop features until subsets are large enough, or time is over."""
@@ -182,24 +186,25 @@ class _Search:
     def add(self) -> None:
         """Add the feature that makes the best subset; where an earlier subset of that size is better, go on from that one."""
         others = np.setdiff1d(np.arange(self.problem.source.shape[1]), self.current, assume_unique=True)
-        subset, value = self._best_of([np.sort(np.append(self.current, feature)) for feature in others])
+        subset, value = self._best_of(others, [np.sort(np.append(self.current, feature)) for feature in others])
         self._take(subset, value)
         self.current, self.value = self.best[len(subset)]
 
     def drop(self) -> bool:
         """Drop the feature whose loss makes the best subset, if that is better than the best one of its size so far."""
-        subset, value = self._best_of([np.delete(self.current, i) for i in range(len(self.current))])
+        subset, value = self._best_of(self.current, [np.delete(self.current, i) for i in range(len(self.current))])
         if not self._better(value, len(subset)):
             return False
         self._take(subset, value)
         self.current, self.value = subset, value
         return True
 
-    def _best_of(self, subsets: list[np.ndarray]) -> tuple[np.ndarray, float]:
+    def _best_of(self, features: np.ndarray, subsets: list[np.ndarray]) -> tuple[np.ndarray, float]:
+        """The best of some subsets, each made by adding or dropping one of the features, and its value."""
         values = evaluate_subsets(self.problem.evaluate, subsets, self.problem.workers, self.pool)
         self.n_evaluations += len(subsets)
-        first = int(np.argmax(values))
-        return subsets[first], float(values[first])
+        best = int(np.flatnonzero(features == best_of(self.problem.source, features, values))[0])
+        return subsets[best], float(values[best])
 
     def _better(self, value: float, size: int) -> bool:
         known = self.best.get(size)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._validation import require_real
+from coterie._parameters import N_JOBS, Anything, Flag, Number, Rule
 from coterie.baselines.base import LabelledData
 from coterie.baselines.fusion import Edges, FusedPenalty, equal_along_edges
 from coterie.baselines.graph import feature_graph
@@ -120,6 +120,15 @@ class GraphFusedLassoSelector(PenalizedSelector):
       1. 0 ~ 2 (-0.99)
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        **PenalizedSelector._allowed,
+        "fusion": Number(at_least=0),
+        "threshold": Number(at_most=1),
+        "edges": Anything(),
+        "weighted": Flag(),
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         n_features_to_select: int | float | str = 10,
@@ -144,9 +153,7 @@ class GraphFusedLassoSelector(PenalizedSelector):
         self.n_jobs = n_jobs
 
     def _prepare(self, data: LabelledData, design: StandardizedDesign) -> Edges:
-        if self.fusion != 0:
-            require_real("fusion", self.fusion)
-        graph = feature_graph(data, self.edges, self.threshold, self.n_jobs)
+        graph = feature_graph(data, self.edges, float(self.threshold))
         weight = np.abs(graph.correlation) if self.weighted else np.ones(len(graph.first))
         return Edges(graph.first, graph.second, np.where(graph.correlation < 0.0, -1.0, 1.0), weight)
 

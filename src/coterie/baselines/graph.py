@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from coterie._numba import run_chunks, thread_count
-from coterie._validation import require_real
+from coterie._numba import run_chunks
 from coterie.baselines.base import LabelledData
-from coterie.correlation.pearson import ROUNDING, PearsonCorrelation
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.protocol import ROUNDING
 
 # Features whose partners are looked for at a time, and pairs of columns whose correlation is computed at a time.
 _BATCH = 512
@@ -59,18 +59,17 @@ def _dense_pairs(measure: PearsonCorrelation, features: np.ndarray, start: int, 
         i, k = i[once], k[once]
         found[low] = FeatureGraph(features[low + i], features[start + k], np.clip(product[i, k], -1.0, 1.0))
 
-    run_chunks(task, [*range(0, len(features), _BATCH), len(features)], measure.n_threads)
+    run_chunks(task, [*range(0, len(features), _BATCH), len(features)], measure.view.n_threads)
     return list(found.values())
 
 
-def feature_graph(data: LabelledData, edges: Any, threshold: Any, n_jobs: int | None) -> FeatureGraph:
+def feature_graph(data: LabelledData, edges: Any, threshold: float) -> FeatureGraph:
     """The graph given by ``edges``, or that of all pairs correlated to at least ``threshold``."""
-    require_real("threshold", threshold, at_most=1.0)
-    measure = PearsonCorrelation(data.source, data.moments, n_threads=thread_count(n_jobs))
+    measure = PearsonCorrelation(data.view)
     if edges is None:
-        return correlated_pairs(measure, float(threshold))
-    pairs = _read_edges(edges, data.source.shape[1])
-    pairs = pairs[(data.moments.norm[pairs] > 0.0).all(axis=1)]
+        return correlated_pairs(measure, threshold)
+    pairs = _read_edges(edges, data.view.n_features)
+    pairs = pairs[(data.view.moments.norm[pairs] > 0.0).all(axis=1)]
     correlation = np.empty(len(pairs))
     for start in range(0, len(pairs), _PAIRS):
         block = pairs[start : start + _PAIRS]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coterie._validation import require_integer, require_real
+from coterie._parameters import N_JOBS, Anything, Flag, Number, Rule, Whole
 from coterie.baselines.base import LabelledData
 from coterie.baselines.fusion import Edges, FusedPenalty, both_signs, equal_along_edges
 from coterie.baselines.graph import FeatureGraph, feature_graph
@@ -133,6 +133,17 @@ class FeatureGroupingSelector(PenalizedSelector):
       1. 0 ~ 2 (-0.99)
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        **PenalizedSelector._allowed,
+        "fusion": Number(at_least=0),
+        "truncated": Flag(),
+        "tau": Number(),
+        "threshold": Number(at_most=1),
+        "edges": Anything(),
+        "max_rounds": Whole(1),
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         n_features_to_select: int | float | str = 10,
@@ -163,11 +174,7 @@ class FeatureGroupingSelector(PenalizedSelector):
     history_: np.ndarray
 
     def _prepare(self, data: LabelledData, design: StandardizedDesign) -> tuple[FeatureGraph, Edges]:
-        if self.fusion != 0:
-            require_real("fusion", self.fusion)
-        require_real("tau", self.tau)
-        require_integer("max_rounds", self.max_rounds, minimum=1)
-        graph = feature_graph(data, self.edges, self.threshold, self.n_jobs)
+        graph = feature_graph(data, self.edges, float(self.threshold))
         return graph, both_signs(graph)
 
     def _strongest(self, design: StandardizedDesign, shared: tuple[FeatureGraph, Edges]) -> float:

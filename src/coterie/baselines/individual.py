@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.probing.base import CriterionSelector, ranks
+from coterie.order import ranked, ranks
+from coterie.probing.base import CriterionSelector, Problem
 from coterie.probing.evaluation import evaluate_subsets
 from coterie.progress import RoundProgress
 
@@ -43,7 +44,7 @@ class BestIndividualSelector(CriterionSelector):
         Value of each feature alone.
 
     ranking_ : ndarray of shape (n_features,)
-        Rank of each feature, 1 for the best; of equal scores the first feature comes first.
+        Rank of each feature, 1 for the best; ties by the content of the columns.
 
     support_features_ : ndarray of shape (n_selected,)
         Indices of the selected features, the best first.
@@ -101,24 +102,20 @@ class BestIndividualSelector(CriterionSelector):
         self : BestIndividualSelector
             The fitted selector.
         """
-        problem = self._read(X, y)
-        n_features = problem.source.shape[1]
-        scores = np.empty(n_features)
-        try:
-            with (
-                problem.workers.parallel() as pool,
-                RoundProgress(n_features, int(self.verbose), type(self).__name__, unit="features") as bar,
-            ):
-                for start in range(0, n_features, _WAVE):
-                    wave = np.arange(start, min(start + _WAVE, n_features))
-                    scores[wave] = evaluate_subsets(
-                        problem.evaluate, [wave[i : i + 1] for i in range(len(wave))], problem.workers, pool
-                    )
-                    bar.update(int(wave[-1]) + 1, f"best {scores[: wave[-1] + 1].max():.4g}")
-        except BaseException:
-            problem.forget()
-            raise
-        order, self.ranking_ = ranks(scores)
-        self.scores_ = scores
-        self.support_features_ = order[: problem.n_wanted]
+        self._fit(X, y)
         return self
+
+    def _compute(self, data: Problem) -> dict[str, Any]:
+        n_features = data.source.shape[1]
+        scores = np.empty(n_features)
+        with (
+            data.workers.parallel() as pool,
+            RoundProgress(n_features, int(self.verbose), type(self).__name__, unit="features") as bar,
+        ):
+            for start in range(0, n_features, _WAVE):
+                wave = np.arange(start, min(start + _WAVE, n_features))
+                alone = [wave[i : i + 1] for i in range(len(wave))]
+                scores[wave] = evaluate_subsets(data.evaluate, alone, data.workers, pool)
+                bar.update(int(wave[-1]) + 1, f"best {scores[: wave[-1] + 1].max():.4g}")
+        order = ranked(data.source, scores)
+        return {"scores_": scores, "ranking_": ranks(order, n_features), "support_features_": order[: data.n_wanted]}

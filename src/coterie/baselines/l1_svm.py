@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.svm import LinearSVC, l1_min_c
 
-from coterie._validation import require_integer, require_real
-from coterie.baselines.base import LabelledData, LabelSelector, by_score
+from coterie._parameters import N_FEATURES, Anything, Number, Rule, Whole
+from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.penalty_path import search_path
 from coterie.baselines.svm_rfe import sample_major
+from coterie.order import in_order
 
 
 class L1SVMSelector(LabelSelector):
@@ -80,6 +81,13 @@ class L1SVMSelector(LabelSelector):
     (200, 5)
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "n_features_to_select": N_FEATURES,
+        "tol": Number(),
+        "max_iter": Whole(1),
+        "random_state": Anything(),
+    }
+
     def __init__(
         self, n_features_to_select: int | float = 10, *, tol: float = 1e-4, max_iter: int = 10_000, random_state: Any = 0
     ) -> None:
@@ -90,11 +98,8 @@ class L1SVMSelector(LabelSelector):
 
     path_: list[tuple[float, int]]
 
-    def _select(self, data: LabelledData) -> dict[str, Any]:
-        require_real("tol", self.tol)
-        require_integer("max_iter", self.max_iter, minimum=1)
-        assert data.n_wanted is not None
-        X = sample_major(data.source)
+    def _compute(self, data: LabelledData) -> dict[str, Any]:
+        moments, X = data.view.moments, sample_major(data.view.source)
         models: dict[float, LinearSVC] = {}
 
         def solve(strength: float, _: np.ndarray | None) -> np.ndarray:
@@ -109,15 +114,15 @@ class L1SVMSelector(LabelSelector):
             models[strength] = model.fit(X, data.codes)
             return model.coef_
 
-        if not data.moments.norm.any() and not data.moments.mean.any():
+        if not moments.norm.any() and not moments.mean.any():
             raise ValueError("All features are constant: there is nothing to select.")
-        point, path = search_path(solve, 1.0 / float(l1_min_c(X, data.codes, loss="squared_hinge")), data.n_wanted)
+        point, path = search_path(solve, 1.0 / float(l1_min_c(X, data.codes, loss="squared_hinge")), data.n_selected)
         weight = point.coef[0] if len(point.coef) == 1 else np.sqrt((point.coef**2).sum(axis=0))
-        order = by_score(np.abs(weight))
-        if point.n_features < data.n_wanted:
-            order = np.lexsort((-_slopes(models[point.strength], X, data.codes), -np.abs(weight)))
+        enough = point.n_features >= data.n_selected
+        slopes = np.zeros(len(weight)) if enough else _slopes(models[point.strength], X, data.codes)
+        order = in_order(data.view.source, np.arange(len(weight)), slopes, votes=np.abs(weight))
         return {
-            "support_features_": order[: data.n_wanted],
+            "support_features_": order[: data.n_selected],
             "coef_": weight,
             "C_": 1.0 / point.strength,
             "n_iter_": int(sum(np.sum(model.n_iter_) for model in models.values())),

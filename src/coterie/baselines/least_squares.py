@@ -33,12 +33,12 @@ class StandardizedDesign:
     """
 
     def __init__(self, data: LabelledData) -> None:
-        self.matrix = data.source.block(0, data.source.shape[1])
+        self.matrix = data.view.source.block(0, data.view.n_features)
         if self.matrix.dtype != np.float64:
             self.matrix = self.matrix.astype(np.float64)
-        self.mean = data.moments.mean
-        self.norm = data.moments.norm
-        scale = data.moments.scale
+        self.mean = data.view.moments.mean
+        self.norm = data.view.moments.norm
+        scale = data.view.moments.scale
         self._inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)
         self.targets = data.targets - data.targets.mean()
         # The correlations with the targets: the gradient at zero.
@@ -69,7 +69,7 @@ class StandardizedDesign:
         return value
 
 
-class Solution(NamedTuple):
+class PenalizedFit(NamedTuple):
     """Coefficients, residual, objective, and how many steps it took (or whether they were not enough)."""
 
     coef: np.ndarray
@@ -103,7 +103,7 @@ class ProximalGradient:
         self.n_iter = 0
         self._limit = tol * max(float(np.linalg.norm(design.relevance)), np.finfo(float).tiny)
 
-    def solve(self, penalty: Penalty, start: np.ndarray | None = None) -> Solution:
+    def solve(self, penalty: Penalty, start: np.ndarray | None = None) -> PenalizedFit:
         """The minimiser, from zero or from a first guess."""
         design = self.design
         coef = np.zeros(len(design.mean)) if start is None else start.copy()
@@ -130,7 +130,7 @@ class ProximalGradient:
             coef, image, momentum = new, new_image, following
         self.n_iter += step
         residual = design.targets - image
-        return Solution(coef, residual, 0.5 * float(residual @ residual) + penalty.value(coef), step, converged)
+        return PenalizedFit(coef, residual, 0.5 * float(residual @ residual) + penalty.value(coef), step, converged)
 
 
 def warn_unless(converged: bool, name: str, max_iter: int) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._numba import thread_count
-from coterie._validation import require_choice, require_integer
-from coterie.baselines.base import LabelledData, LabelSelector, ranking_of
+from coterie._parameters import N_BINS, N_FEATURES, N_JOBS, OneOf, Rule
+from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.information import BinnedFeatures
+from coterie.data.source import FeatureSource
+from coterie.order import best_of, ranks
 
 # Mean information below this counts as none: rounding of entropies is far below it.
 _NO_REDUNDANCY = 1e-10
@@ -67,7 +68,7 @@ class MRMRSelector(LabelSelector):
 
     Notes
     -----
-    Of equal values the first feature is taken. A mean redundancy below 1e-10 counts as 1e-10 in the quotient, so that of
+    Ties go by the content of the columns. A mean redundancy below 1e-10 counts as 1e-10 in the quotient, so that of
     features without redundancy the most relevant one comes first. Some programs add a constant to the denominator instead.
 
     References
@@ -86,6 +87,13 @@ class MRMRSelector(LabelSelector):
     array([3, 2])
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "n_features_to_select": N_FEATURES,
+        "scheme": OneOf("mid", "miq"),
+        "n_bins": N_BINS,
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         n_features_to_select: int | float = 10,
@@ -99,30 +107,24 @@ class MRMRSelector(LabelSelector):
         self.n_bins = n_bins
         self.n_jobs = n_jobs
 
-    def _select(self, data: LabelledData) -> dict[str, Any]:
-        require_choice("scheme", self.scheme, ("mid", "miq"))
-        binned = bin_features(data, self.n_bins, self.n_jobs)
+    def _compute(self, data: LabelledData) -> dict[str, Any]:
+        binned = BinnedFeatures(data.view, n_bins=int(self.n_bins))
         relevance = binned.information(data.codes)
-        assert data.n_wanted is not None
-        order, scores = greedy_order(relevance, binned.information_with, data.n_wanted, self.scheme)
+        order, scores = greedy_order(data.view.source, relevance, binned.information_with, data.n_selected, self.scheme)
         return {
             "support_features_": order,
             "scores_": scores,
             "relevance_": relevance,
-            "ranking_": ranking_of(order, len(relevance)),
+            "ranking_": ranks(order, len(relevance)),
         }
 
 
-def bin_features(data: LabelledData, n_bins: int, n_jobs: int | None) -> BinnedFeatures:
-    """The features in bins, with both parameters checked."""
-    require_integer("n_bins", n_bins, minimum=2)
-    if n_bins > 255:
-        raise ValueError(f"n_bins={n_bins} must be at most 255.")
-    return BinnedFeatures(data.source, data.moments, n_bins=int(n_bins), n_threads=thread_count(n_jobs))
-
-
 def greedy_order(
-    relevance: np.ndarray, redundancy_with: Callable[[int], np.ndarray], n_wanted: int, scheme: str
+    source: FeatureSource,
+    relevance: np.ndarray,
+    redundancy_with: Callable[[int], np.ndarray],
+    n_wanted: int,
+    scheme: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Features in order of selection and the value of each; ``redundancy_with(s)`` is that of all features with s."""
     order, scores = np.empty(n_wanted, dtype=np.int64), np.empty(n_wanted)
@@ -134,6 +136,7 @@ def greedy_order(
             redundancy += redundancy_with(int(order[place - 1]))
             mean = redundancy / place
             value = relevance - mean if scheme == "mid" else relevance / np.maximum(mean, _NO_REDUNDANCY)
-        best = int(np.argmax(np.where(left, value, -np.inf)))
+        features = np.flatnonzero(left)
+        best = best_of(source, features, value[features])
         order[place], scores[place], left[best] = best, value[best], False
     return order, scores

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from coterie._validation import require_real
+from coterie._parameters import Number, Rule
 from coterie.baselines.base import LabelledData
 from coterie.baselines.least_squares import ProximalGradient, StandardizedDesign
 from coterie.baselines.penalized import PenalizedModel, PenalizedSelector
@@ -98,6 +100,8 @@ class OSCARSelector(PenalizedSelector):
       1. 1 ~ 0 (-1.00)
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {**PenalizedSelector._allowed, "grouping": Number(at_least=0)}
+
     def __init__(
         self,
         n_features_to_select: int | float | str = 10,
@@ -115,9 +119,7 @@ class OSCARSelector(PenalizedSelector):
 
     def _prepare(self, data: LabelledData, design: StandardizedDesign) -> np.ndarray:
         """Weights of the sorted coefficients for a strength of one."""
-        if self.grouping != 0:
-            require_real("grouping", self.grouping)
-        n_features = data.source.shape[1]
+        n_features = data.view.n_features
         return 1.0 + float(self.grouping) * np.arange(n_features - 1, -1, -1) / max(n_features - 1, 1)
 
     def _strongest(self, design: StandardizedDesign, shared: np.ndarray) -> float:

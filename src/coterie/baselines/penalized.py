@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coterie._validation import require_integer, require_real
+from coterie._parameters import N_FEATURES_OR_AUTO, Number, OneOf, Rule, Whole
 from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.graph import components
-from coterie.baselines.least_squares import ProximalGradient, Solution, StandardizedDesign, warn_unless
+from coterie.baselines.least_squares import PenalizedFit, ProximalGradient, StandardizedDesign, warn_unless
 from coterie.baselines.penalty_path import search_path
 from coterie.correlation.pearson import PearsonCorrelation
+from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.order import in_order
+from coterie.selection import names_of
 
 
 class PenalizedModel(NamedTuple):
     """A solution for one strength of the penalty, and what its selector wants to say about it."""
 
-    solution: Solution
+    solution: PenalizedFit
     report: dict[str, Any]
 
 
@@ -31,6 +34,12 @@ class PenalizedSelector(LabelSelector):
 
     _allows_auto = True
     _two_classes_only = True
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "n_features_to_select": N_FEATURES_OR_AUTO,
+        "alpha": Number() | OneOf(None),
+        "tol": Number(),
+        "max_iter": Whole(1),
+    }
     groups_: FeatureGroups
     path_: list[tuple[float, int]]
 
@@ -50,12 +59,8 @@ class PenalizedSelector(LabelSelector):
     def _equal_pairs(self, coef: np.ndarray, shared: Any) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of features, with coefficients, that belong to one group."""
 
-    def _select(self, data: LabelledData) -> dict[str, Any]:
-        require_real("tol", self.tol)
-        require_integer("max_iter", self.max_iter, minimum=1)
-        if self.alpha is not None:
-            require_real("alpha", self.alpha)
-        elif data.n_wanted is None:
+    def _compute(self, data: LabelledData) -> dict[str, Any]:
+        if self.alpha is None and data.n_wanted is None:
             raise ValueError(
                 "n_features_to_select='auto' needs alpha, which then decides; give alpha or a number of features."
             )
@@ -64,7 +69,7 @@ class PenalizedSelector(LabelSelector):
         if not design.relevance.any():
             raise ValueError("No feature is correlated with y (all are constant, perhaps): there is nothing to select.")
         solver = ProximalGradient(design, float(self.tol), int(self.max_iter))
-        n_samples = data.source.shape[0]
+        n_samples = data.view.n_samples
         models: dict[float, PenalizedModel] = {}
 
         def solve(strength: float, start: np.ndarray | None) -> np.ndarray:
@@ -75,13 +80,12 @@ class PenalizedSelector(LabelSelector):
             strength = float(self.alpha) * n_samples
             path = [(strength, int(np.count_nonzero(solve(strength, None))))]
         else:
-            assert data.n_wanted is not None
-            point, path = search_path(solve, self._strongest(design, shared), data.n_wanted)
+            point, path = search_path(solve, self._strongest(design, shared), data.n_selected)
             strength = point.strength
         solution, report = models[strength]
         warn_unless(solution.converged, type(self).__name__, int(self.max_iter))
         labels = components(len(solution.coef), *self._equal_pairs(solution.coef, shared))
-        order = _order(design, solution, labels)
+        order = _order(data.view.source, design, solution, labels)
         n_kept = max(np.count_nonzero(solution.coef), 1) if data.n_wanted is None else data.n_wanted
         return {
             "support_features_": order[:n_kept],
@@ -99,20 +103,20 @@ class PenalizedSelector(LabelSelector):
         used = order[: np.count_nonzero(coef)]
         labels = labels[used]
         _, first = np.unique(labels, return_index=True)
-        measure = PearsonCorrelation(data.source, data.moments)
+        measure = PearsonCorrelation(data.view)
         groups = []
         for number, label in enumerate(labels[np.sort(first)], start=1):
             members = used[labels == label]
             support, affiliated = members[:1], members[1:]
             correlation = measure.between(affiliated, support)[:, 0] if len(affiliated) else np.empty(0)
-            closest = np.argsort(-np.abs(correlation), kind="stable")
+            closest = in_order(data.view.source, affiliated, np.abs(correlation))
             affiliated, correlation = affiliated[closest], correlation[closest]
             groups.append(
                 FeatureGroup(
                     int(support[0]),
                     affiliated,
                     correlation,
-                    names=self._names(np.append(support, affiliated)),
+                    names=names_of(data.view.feature_names, np.append(support, affiliated)),
                     score=float(abs(coef[support[0]])),
                     affiliated_scores=np.abs(coef[affiliated]),
                     weight=float(coef[support[0]]),
@@ -122,7 +126,7 @@ class PenalizedSelector(LabelSelector):
         return FeatureGroups(groups)
 
 
-def _order(design: StandardizedDesign, solution: Solution, labels: np.ndarray) -> np.ndarray:
+def _order(source: FeatureSource, design: StandardizedDesign, solution: PenalizedFit, labels: np.ndarray) -> np.ndarray:
     """Features by falling coefficient; in a group the most relevant first; those without one by the slope of the loss.
 
     Coefficients of a group are equal up to the solver's tolerance, so their mean counts, not which one rounding made larger.
@@ -130,4 +134,4 @@ def _order(design: StandardizedDesign, solution: Solution, labels: np.ndarray) -
     size = np.abs(solution.coef)
     level = (np.bincount(labels, size) / np.bincount(labels))[labels]
     slope = np.abs(np.where(solution.coef == 0.0, design.adjoint(solution.residual), design.relevance))
-    return np.lexsort((-slope, -np.where(size > 0.0, level, 0.0)))
+    return in_order(source, np.arange(len(size)), slope, votes=np.where(size > 0.0, level, 0.0))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from coterie._numba import thread_count
-from coterie._validation import require_choice, require_integer, require_real
-from coterie.baselines.base import LabelledData, LabelSelector, by_score
+from coterie._parameters import N_FEATURES, N_JOBS, Flag, Number, OneOf, Rule, Whole
+from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.graph import components, correlated_pairs
-from coterie.correlation.pearson import ROUNDING, PearsonCorrelation
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.protocol import ROUNDING
+from coterie.data.source import FeatureSource
+from coterie.order import ranked
 
 # Dinkelbach's ratio grows strictly and ends after a few steps; more than this never happens.
 _MAX_STEPS = 100
@@ -101,6 +103,15 @@ class RCFSSelector(LabelSelector):
     array([2, 1])
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "n_features_to_select": N_FEATURES,
+        "threshold": Number(at_most=1),
+        "linkage": OneOf("complete", "average", "single"),
+        "n_per_cluster": Whole(1) | OneOf("auto"),
+        "standardize": Flag(),
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         n_features_to_select: int | float = 10,
@@ -118,18 +129,16 @@ class RCFSSelector(LabelSelector):
         self.standardize = standardize
         self.n_jobs = n_jobs
 
-    def _select(self, data: LabelledData) -> dict[str, Any]:
-        require_real("threshold", self.threshold, at_most=1.0)
-        require_choice("linkage", self.linkage, ("complete", "average", "single"))
-        measure = PearsonCorrelation(data.source, data.moments, n_threads=thread_count(self.n_jobs))
+    def _compute(self, data: LabelledData) -> dict[str, Any]:
+        measure = PearsonCorrelation(data.view)
         clusters = cluster_features(measure, float(self.threshold), self.linkage)
-        between, total = scatters(data, thread_count(self.n_jobs))
+        between, total = scatters(data)
         scores = np.divide(between, total, out=np.zeros(len(total)), where=total > 0.0)
         if self.standardize:
             between, total = scores, np.where(total > 0.0, 1.0, 0.0)
-        assert data.n_wanted is not None
-        limit = self._limit(clusters, data.n_wanted)
-        chosen, ratio, n_steps = maximise_ratio(between, total, clusters, limit, data.n_wanted)
+        limit = self._limit(clusters, data.n_selected)
+        source = data.view.source
+        chosen, ratio, n_steps = maximise_ratio(source, between, total, clusters, limit, data.n_selected)
         return {
             "support_features_": chosen,
             "scores_": scores,
@@ -142,9 +151,7 @@ class RCFSSelector(LabelSelector):
         """Most features of one cluster."""
         sizes = np.bincount(clusters)
         if isinstance(self.n_per_cluster, str):
-            require_choice("n_per_cluster", self.n_per_cluster, ("auto",))
             return next(q for q in range(1, n_wanted + 1) if np.minimum(sizes, q).sum() >= n_wanted)
-        require_integer("n_per_cluster", self.n_per_cluster, minimum=1)
         room = int(np.minimum(sizes, self.n_per_cluster).sum())
         if room < n_wanted:
             raise ValueError(
@@ -172,24 +179,24 @@ def cluster_features(measure: PearsonCorrelation, threshold: float, method: str)
     return np.argsort(np.argsort(first))[inverse]
 
 
-def scatters(data: LabelledData, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+def scatters(data: LabelledData) -> tuple[np.ndarray, np.ndarray]:
     """Between-class and total scatter of every feature, in one pass."""
     counts = np.bincount(data.codes)
     members = (data.codes[:, None] == np.arange(len(counts))) / np.sqrt(counts)
-    shifts = data.source.products(members, centre=data.moments.mean, n_threads=n_threads)
-    total = data.moments.norm**2
+    shifts = data.view.products(members)
+    total = data.view.moments.norm**2
     return np.where(total > 0.0, (shifts**2).sum(axis=1), 0.0), total
 
 
 def maximise_ratio(
-    between: np.ndarray, total: np.ndarray, clusters: np.ndarray, limit: int, n_wanted: int
+    source: FeatureSource, between: np.ndarray, total: np.ndarray, clusters: np.ndarray, limit: int, n_wanted: int
 ) -> tuple[np.ndarray, float, int]:
     """Dinkelbach's algorithm: the features by falling share in the criterion, its value, and the steps taken."""
     ratio = 0.0
     for n_steps in range(1, _MAX_STEPS + 1):  # noqa: B007 (it is returned)
         value = between - ratio * total
         value = np.where(total > 0.0, value, -np.inf)
-        chosen = _best_under_limit(value, clusters, limit, n_wanted)
+        chosen = _best_under_limit(ranked(source, value), clusters, limit, n_wanted)
         all_scatter = total[chosen].sum()
         better = between[chosen].sum() / all_scatter if all_scatter > 0.0 else 0.0
         if better <= ratio * (1.0 + 1e-14):
@@ -198,9 +205,8 @@ def maximise_ratio(
     return chosen, float(ratio), n_steps
 
 
-def _best_under_limit(value: np.ndarray, clusters: np.ndarray, limit: int, n_wanted: int) -> np.ndarray:
-    """The features of largest value, at most ``limit`` of each cluster: greedy is optimal (a partition matroid)."""
-    order = by_score(value)
+def _best_under_limit(order: np.ndarray, clusters: np.ndarray, limit: int, n_wanted: int) -> np.ndarray:
+    """The first features in order, at most ``limit`` of each cluster: greedy is optimal (a partition matroid)."""
     mine = clusters[order]
     grouped = np.argsort(mine, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(mine))])[:-1]

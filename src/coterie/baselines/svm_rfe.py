@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from coterie._validation import require_choice, require_integer, require_real
-from coterie.baselines.base import LabelledData, LabelSelector, by_score, ranking_of
+from coterie._parameters import N_FEATURES, Anything, Number, OneOf, Rule, Whole
+from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.data.source import FeatureSource
+from coterie.order import in_order, ranks
 
 
 class SVMRFESelector(LabelSelector):
@@ -76,6 +77,15 @@ class SVMRFESelector(LabelSelector):
     array([4, 2, 3, 1])
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "n_features_to_select": N_FEATURES,
+        "step": OneOf("half") | Whole(1) | Number(at_most=1),
+        "C": Number(),
+        "tol": Number(),
+        "max_iter": Whole(1),
+        "random_state": Anything(),
+    }
+
     def __init__(
         self,
         n_features_to_select: int | float = 10,
@@ -93,41 +103,28 @@ class SVMRFESelector(LabelSelector):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _select(self, data: LabelledData) -> dict[str, Any]:
-        self._check_parameters()
-        assert data.n_wanted is not None
-        n_features = data.source.shape[1]
+    def _compute(self, data: LabelledData) -> dict[str, Any]:
+        source, n_features = data.view.source, data.view.n_features
         left = np.arange(n_features)
         dropped: list[np.ndarray] = []
         n_iter = 0
         while True:
             model = LinearSVC(C=self.C, tol=self.tol, dual="auto", max_iter=self.max_iter, random_state=self.random_state)
-            coef = model.fit(sample_major(data.source, left), data.codes).coef_
+            coef = model.fit(sample_major(source, left), data.codes).coef_
             n_iter += int(np.sum(model.n_iter_))
             # Of equal weights the first feature is dropped first, as scikit-learn does.
             rising = np.argsort((coef**2).sum(axis=0), kind="stable")
-            n_drop = min(self._n_dropped(n_features, len(left)), len(left) - data.n_wanted)
+            n_drop = min(self._n_dropped(n_features, len(left)), len(left) - data.n_selected)
             if n_drop == 0:
                 break
             dropped.append(left[rising[:n_drop]][::-1])
             left = np.sort(left[rising[n_drop:]])
         weight = np.zeros(n_features)
         weight[left] = coef[0] if len(coef) == 1 else np.sqrt((coef**2).sum(axis=0))
-        support = left[by_score(np.abs(weight[left]))]
+        support = left[in_order(source, left, np.abs(weight[left]))]
         order = np.concatenate([support, *dropped[::-1]])
-        ranking = ranking_of(order, n_features)
+        ranking = ranks(order, n_features)
         return {"support_features_": support, "ranking_": ranking, "coef_": weight, "n_iter_": n_iter}
-
-    def _check_parameters(self) -> None:
-        require_real("C", self.C)
-        require_real("tol", self.tol)
-        require_integer("max_iter", self.max_iter, minimum=1)
-        if isinstance(self.step, str):
-            require_choice("step", self.step, ("half",))
-        elif isinstance(self.step, Integral):
-            require_integer("step", self.step, minimum=1)
-        else:
-            require_real("step", self.step, at_most=1.0)
 
     def _n_dropped(self, n_features: int, n_left: int) -> int:
         if isinstance(self.step, str):

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.amounts import read_size
+from coterie._parameters import read_size
 from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, open_data, stem
 from coterie.cli.methods import parameters_of
 from coterie.cli.output import AsJson, Debug, Output, Quiet

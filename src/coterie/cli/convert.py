@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.amounts import read_size
+from coterie._parameters import read_size
 from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, read_label, read_settings
 from coterie.cli.output import AsJson, Debug, Output, Quiet
 

@@ -121,9 +121,11 @@ def fit(dataset: Dataset, task: str, parameters: dict[str, Any], voice: Output) 
 
 def check_parameters(task: str, parameters: dict[str, Any]) -> None:
     """Raise what ``fit`` would, without data; whichever task it will be, the parameters mean the same."""
+    from coterie._parameters import check_parameters as check_estimator
+
     if task not in TASKS:
         raise ValueError(f"--task {task!r} must be one of {', '.join(TASKS)}.")
-    _estimator("classification" if task == "auto" else task, parameters)._check_parameters()
+    check_estimator(_estimator("classification" if task == "auto" else task, parameters))
 
 
 def _estimator(task: str, parameters: dict[str, Any]) -> Any:

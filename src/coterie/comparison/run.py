@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from coterie._validation import class_codes, opened, read_folds, require_integer, require_real, source_of
-from coterie.amounts import read_size
+from coterie._inputs import class_codes, opened, read_folds, source_of
+from coterie._parameters import Number, Whole, check, read_size
 from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
 from coterie.comparison.journal import Journal
 from coterie.comparison.process import Limits
@@ -167,7 +167,7 @@ def compare(
             store.path,
             store.feature_names is not None and not store.is_sparse and find_spec("pandas") is not None,
             labels,
-            read_folds(LinearSVC(), cv, labels, random_state),
+            read_folds(cv, labels, classifier=True, shuffle=True, random_state=random_state),
             judge,
             scoring,
             bool(standardize),
@@ -247,7 +247,7 @@ def _read_sizes(n_features: Any, n_columns: int) -> list[int]:
     if not given:
         raise ValueError("n_features is empty; give at least one number of features.")
     for size in given:
-        require_integer("n_features", size, minimum=1)
+        check("n_features", size, Whole(1))
         if int(size) > n_columns:
             raise ValueError(f"n_features has {size}, but X has {n_columns} feature(s); choose at most {n_columns}.")
     return sorted({int(size) for size in given})
@@ -255,11 +255,11 @@ def _read_sizes(n_features: Any, n_columns: int) -> list[int]:
 
 def _read_limits(time_limit: Any, memory_limit: Any) -> Limits:
     if time_limit is not None:
-        require_real("time_limit", time_limit)
+        check("time_limit", time_limit, Number())
     if isinstance(memory_limit, str):
         memory_limit = read_size(memory_limit)
     if memory_limit is not None:
-        require_integer("memory_limit", memory_limit, minimum=1)
+        check("memory_limit", memory_limit, Whole(1))
     return Limits(None if time_limit is None else float(time_limit), None if memory_limit is None else int(memory_limit))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongQuery
+from coterie.correlation.protocol import ROUNDING, Pairs
+from coterie.data.source import Columns, Exemplar, StrongQuery
+from coterie.data.view import FeatureView
 from coterie.kernels.correlation import SAFETY
 
-# Correlations this close are one value: what separates rounding from a real difference.
-ROUNDING = 1e-10
 # Support features whose vectors are filled at a time.
 _BATCH = 16
 
@@ -19,16 +19,10 @@ class PearsonCorrelation:
 
     Parameters
     ----------
-    source : FeatureSource
+    view : FeatureView
         The features.
-    moments : Moments
-        Their moments with the same sample weights.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the samples; None for equal ones.
     prune : bool, default=True
         Whether to skip pairs that a bound excludes; the result is the same.
-    n_threads : int, default=1
-        Number of threads.
 
     Attributes
     ----------
@@ -38,20 +32,12 @@ class PearsonCorrelation:
         Features that were read for it.
     """
 
-    def __init__(
-        self,
-        source: FeatureSource,
-        moments: Moments,
-        sample_weight: np.ndarray | None = None,
-        *,
-        prune: bool = True,
-        n_threads: int = 1,
-    ) -> None:
-        self.source = source
-        self.moments = moments
-        self.sample_weight = sample_weight
+    def __init__(self, view: FeatureView, *, prune: bool = True) -> None:
+        self.view = view
+        self.source = view.source
+        self.moments = view.moments
+        self.sample_weight = view.sample_weight
         self.prune = prune
-        self.n_threads = n_threads
         self.n_evaluated = 0
         self.n_features_read = 0
         self._heaviest: np.ndarray | None = None
@@ -89,10 +75,8 @@ class PearsonCorrelation:
         weighted = vectors if self.sample_weight is None else vectors * self.sample_weight[:, None]
         return np.clip(weighted.T @ vectors, -1.0, 1.0)
 
-    def strong(
-        self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All pairs (feature, position in ``supports``, correlation) with a correlation of at least the threshold."""
+    def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
+        """All pairs of a feature and one of the ``supports`` with a correlation of at least the threshold."""
         limit = threshold - ROUNDING
         mean, norm = self.moments.mean[supports], self.moments.norm[supports]
         use_angle = self.prune and exemplar is not None and exemplar.norm > 0.0
@@ -118,11 +102,11 @@ class PearsonCorrelation:
             highest=highest,
             tail_bound=self.prune and self.sample_weight is None,
         )
-        pairs = self.source.strong_products(query, self.moments, n_threads=self.n_threads)
+        pairs = self.source.strong_products(query, self.moments, n_threads=self.view.n_threads)
         self.n_evaluated += pairs.n_evaluated
         self.n_features_read += pairs.n_read
         scale = self.moments.norm[pairs.feature] * (norm[pairs.position] if self.source.is_sparse else 1.0)
-        return pairs.feature, pairs.position, np.clip(pairs.product / scale, -1.0, 1.0)
+        return Pairs(pairs.feature, pairs.position, np.clip(pairs.product / scale, -1.0, 1.0))
 
     def _weighted(self, features: np.ndarray) -> sparse.csc_array:
         """Sparse columns times the sample weights, without explicit zeros."""

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie._numba import read_only
-from coterie.correlation.pearson import ROUNDING
+from coterie.correlation.protocol import ROUNDING, Pairs
 from coterie.data.blocks import for_blocks
-from coterie.data.source import Columns, Exemplar, FeatureSource, Moments
+from coterie.data.source import Columns, Exemplar
+from coterie.data.view import FeatureView
 from coterie.kernels import information as kernels
 
 # Strong pairs for which a block has room at first; with more it is done again.
@@ -27,18 +28,12 @@ class SymmetricalUncertainty:
 
     Parameters
     ----------
-    source : FeatureSource
+    view : FeatureView
         The features.
-    moments : Moments
-        Their moments with the same sample weights.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the samples; None for equal ones.
     n_bins : int, default=10
         Bins of equal width over the range of each feature, at most 255.
     prune : bool, default=True
         Whether to skip pairs that the entropy bound excludes; the result is the same.
-    n_threads : int, default=1
-        Number of threads.
 
     Attributes
     ----------
@@ -50,30 +45,21 @@ class SymmetricalUncertainty:
         Features that were read for it.
     """
 
-    def __init__(
-        self,
-        source: FeatureSource,
-        moments: Moments,
-        sample_weight: np.ndarray | None = None,
-        *,
-        n_bins: int = 10,
-        prune: bool = True,
-        n_threads: int = 1,
-    ) -> None:
-        self.source = source
-        self.moments = moments
-        self.sample_weight = sample_weight
+    def __init__(self, view: FeatureView, *, n_bins: int = 10, prune: bool = True) -> None:
+        self.view = view
+        self.source = source = view.source
+        self.moments = view.moments
         self.n_bins = n_bins
         self.prune = prune
-        self.n_threads = n_threads
         self.n_evaluated = 0
         self.n_features_read = 2 * source.shape[1]
-        self._weight = np.ones(source.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = view.sample_weight
+        self._weight = np.ones(source.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
         n_features = source.shape[1]
         self.low, self.high, self.entropy = np.empty(n_features), np.empty(n_features), np.empty(n_features)
         self._for_blocks(self._find_ranges)
         self._for_blocks(self._find_entropies)
-        self.entropy[moments.norm == 0.0] = 0.0
+        self.entropy[self.moments.norm == 0.0] = 0.0
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Matrix of uncertainties of some features with some others."""
@@ -91,10 +77,8 @@ class SymmetricalUncertainty:
         """Matrix of uncertainties between a few features."""
         return self.between(features, features)
 
-    def strong(
-        self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All pairs (feature, position in ``supports``, uncertainty) with an uncertainty of at least the threshold.
+    def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
+        """All pairs of a feature and one of the ``supports`` with an uncertainty of at least the threshold.
 
         The exemplar of the linear measure says nothing here.
         """
@@ -120,7 +104,7 @@ class SymmetricalUncertainty:
         self.n_features_read += self.source.shape[1]
         found = np.concatenate([np.empty((0, 3)), *(parts[first] for first in sorted(parts))])
         found = found[found[:, 2] >= threshold - ROUNDING]
-        return found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy()
+        return Pairs(found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy())
 
     def _supports(self, features: np.ndarray) -> _Supports:
         """Some features as those that others are compared with: bins (one row each), their weights, entropies."""
@@ -173,7 +157,7 @@ class SymmetricalUncertainty:
             )  # fmt: skip
 
     def _for_blocks(self, task: Callable[[int, Columns], None]) -> None:
-        for_blocks(self.source, task, self.n_threads)
+        for_blocks(self.source, task, self.view.n_threads)
 
 
 class _Features(NamedTuple):

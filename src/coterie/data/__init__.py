@@ -8,6 +8,7 @@ from coterie.data.opening import convert, open_features
 from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.data.store.reading import Store, check_store, open_store
 from coterie.data.store.writing import write_store
+from coterie.data.view import FeatureView
 
 __all__ = [
     "DataFileError",
@@ -15,6 +16,7 @@ __all__ = [
     "DenseSource",
     "Exemplar",
     "FeatureSource",
+    "FeatureView",
     "Moments",
     "PackedStrings",
     "SparseSource",

@@ -10,6 +10,7 @@ from coterie.correlation.protocol import Correlation
 from coterie.discovery.loop import Round
 from coterie.discovery.oracle import Oracle
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
+from coterie.selection import names_of
 
 # SuSiE's limit: the purity of a larger group is that of so many of its members.
 _PURITY_MEMBERS = 100
@@ -19,7 +20,6 @@ def assemble_groups(
     oracle: Oracle,
     history: Sequence[Round],
     weights: np.ndarray,
-    names: Sequence[str] | None,
     final_scores: np.ndarray,
 ) -> FeatureGroups:
     """Groups in order of selection.
@@ -32,8 +32,6 @@ def assemble_groups(
         The rounds, which know the scores.
     weights : ndarray of shape (n_support,)
         Weights in the model.
-    names : sequence of str or None
-        Names of all features.
     final_scores : ndarray of shape (n_features,)
         Scores of all features for the final dual variables.
     """
@@ -52,7 +50,7 @@ def assemble_groups(
                 support=int(support),
                 affiliated=books.feature[own],
                 correlation=books.correlation[own],
-                names=None if names is None else tuple(str(names[j]) for j in members),
+                names=names_of(oracle.view.feature_names, members),
                 score=float(scores[position]),
                 affiliated_scores=final_scores[books.feature[own]],
                 weight=float(weights[position]),

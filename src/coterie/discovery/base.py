@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._inputs import check_features, feature_positions, n_features_wanted, read_folds, take_columns
 from coterie._numba import one_blas_thread, thread_count
-from coterie._validation import (
-    CallbackSupportMixin,
-    check_features,
-    feature_positions,
-    n_features_wanted,
-    read_folds,
-    require_choice,
-    require_integer,
-    require_real,
-    take_columns,
+from coterie._parameters import (
+    N_BINS,
+    N_FEATURES_OR_AUTO,
+    N_JOBS,
+    VERBOSE,
+    Anything,
+    Flag,
+    Function,
+    Number,
+    OneOf,
+    Rule,
+    Whole,
 )
+from coterie._sklearn import CallbackSupportMixin, RoundReport
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import Correlation
 from coterie.correlation.uncertainty import SymmetricalUncertainty
-from coterie.data.source import FeatureSource, Moments
+from coterie.data.source import FeatureSource
+from coterie.data.view import FeatureView
 from coterie.discovery.assembly import assemble_groups
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
 from coterie.discovery.prediction import group_model, support_model
-from coterie.discovery.selector import GroupSelectorMixin
 from coterie.discovery.voting import VotingOracle
+from coterie.groups import FeatureGroups
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
-from coterie.solver.design import DenseDesign, SparseDesign
+from coterie.selection import Selector, feature_label
+from coterie.solver.design import design_of
 from coterie.solver.losses import Loss
 from coterie.solver.master import Master
 
@@ -43,84 +51,99 @@ _FEWEST_ROUNDS = 10
 _MOST_PER_ROUND = 10
 
 
-class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
-    """Base class: checks the parameters, runs the loop, and sets the fitted attributes once all is done."""
+@dataclass(frozen=True)
+class Samples:
+    """What a fit works on.
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
+    Attributes
+    ----------
+    attributes : dict
+        What the fitted estimator will say of its data: ``n_features_in_``, names, classes.
+    source : FeatureSource
+        The features.
+    y : ndarray of shape (n_samples,)
+        Labels or targets as the user gave them.
+    targets : ndarray of shape (n_samples,)
+        The same as the loss wants them: numbers of classes, or numbers.
+    weight : ndarray of shape (n_samples,) or None
+        Sample weights; None where all are one.
+    """
 
-    def _check_parameters(self) -> None:
-        require_integer("n_features_per_round", self.n_features_per_round, minimum=1, auto=True)
-        require_choice("correlation", self.correlation, ("pearson", "su", None))
-        require_real("threshold", self.threshold, above=0.0, at_most=1.0)
-        require_integer("n_bins", self.n_bins, minimum=2)
-        if self.n_bins > 255:
-            raise ValueError(f"n_bins={self.n_bins} must be at most 255.")
-        require_choice("affiliates", self.affiliates, ("complete", "ranked"))
-        require_choice("keep", self.keep, ("support", "groups"))
-        require_choice("predict_with", self.predict_with, ("support", "groups"))
-        if not callable(self.representative):
-            require_choice("representative", self.representative, ("score", "medoid"))
-        require_real("C", self.C)
-        require_real("tol", self.tol)
-        if self.max_rounds is not None:
-            require_integer("max_rounds", self.max_rounds, minimum=1)
-        if self.n_jobs is not None:
-            require_integer("n_jobs", self.n_jobs, minimum=None)
-        if not isinstance(self.verbose, bool):
-            require_integer("verbose", self.verbose, minimum=0)
+    attributes: dict[str, Any]
+    source: FeatureSource
+    y: np.ndarray
+    targets: np.ndarray
+    weight: np.ndarray | None
 
-    def _discover(
-        self,
-        source: FeatureSource,
-        loss: Loss,
-        sample_weight: np.ndarray | None,
-        y: np.ndarray,
-        *,
-        n_features: int | None = None,
-        **known: Any,
-    ) -> None:
-        """Run the cutting-plane loop and set the fitted attributes, those already ``known`` among them.
+    @property
+    def weights(self) -> np.ndarray:
+        """Sample weights, ones where there are none."""
+        return np.ones(len(self.y)) if self.weight is None else self.weight
 
-        Nothing is set before everything has gone well.
-        """
-        if n_features is None:
-            n_features = n_features_wanted(self.n_features_to_select, source.shape[1])
-        loop, fixed = self._loop(source, loss, sample_weight, y, n_features)
+
+class GroupDiscovery(CallbackSupportMixin, Selector):
+    """Base class: runs the loop; a subclass reads the targets and makes the loss."""
+
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "n_features_to_select": N_FEATURES_OR_AUTO,
+        "n_features_per_round": Whole(1) | OneOf("auto"),
+        "correlation": OneOf("pearson", "su", None),
+        "threshold": Number(at_most=1),
+        "n_bins": N_BINS,
+        "affiliates": OneOf("complete", "ranked"),
+        "representative": OneOf("score", "medoid") | Function(),
+        "fixed_features": Anything(),
+        "keep": OneOf("support", "groups"),
+        "predict_with": OneOf("support", "groups"),
+        "C": Number(),
+        "standardize": Flag(),
+        "cv": Anything(),
+        "max_rounds": Whole(1) | OneOf(None),
+        "tol": Number(),
+        "n_jobs": N_JOBS,
+        "random_state": Anything(),
+        "verbose": VERBOSE,
+    }
+    groups_: FeatureGroups
+
+    @abstractmethod
+    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
+        """The loss of samples with these weights."""
+
+    def _compute(self, data: Samples) -> dict[str, Any]:
+        return self._discover(data, n_features_wanted(self.n_features_to_select, data.source.shape[1]))
+
+    def _discover(self, data: Samples, n_features: int | None, **known: Any) -> dict[str, Any]:
+        """Run the cutting-plane loop; the fitted attributes, those already ``known`` among them."""
+        loop, fixed = self._loop(data, data.weight, n_features)
+        known = {**data.attributes, **known}
         # Folds may agree on fewer features a round, so the number of rounds is not known with them.
-        report = _RoundReport(self, loop.rule.most_rounds(len(fixed)) if self._voting_cv is None else self.max_rounds, y)
+        most_rounds = loop.rule.most_rounds(len(fixed)) if self._voting_cv is None else self.max_rounds
+        report = RoundReport(self, most_rounds, data.y)
         loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
         self._run(loop, fixed, type(self).__name__)
         with one_blas_thread():
-            state = self._fitted_state(loop)
+            state = {**known, **self._fitted_state(loop)}
         self._warn_if_short(loop, n_features)
         self._warn_if_inexact(state["prediction_gap_"])
-        self.__dict__.pop("votes_", None)  # of an earlier fit with folds
-        for name, value in {**known, **state}.items():
-            setattr(self, name, value)
-        report.done()
+        report.done(state)
+        return state
 
-    def _loop(
-        self,
-        source: FeatureSource,
-        loss: Loss,
-        sample_weight: np.ndarray | None,
-        y: np.ndarray,
-        n_features: int | None,
-    ) -> tuple[CuttingPlane, np.ndarray]:
-        """The loop over these data, ready to run, and the features to start it with."""
-        n_threads = thread_count(self.n_jobs)
-        moments = source.moments(sample_weight, n_threads=n_threads)
-        fixed = self._fixed_features(source, moments.norm, n_features)
-        if not moments.norm.any():
+    def _loop(self, data: Samples, weight: np.ndarray | None, n_features: int | None) -> tuple[CuttingPlane, np.ndarray]:
+        """The loop over these data with other weights, ready to run, and the features to start it with."""
+        loss = self._loss(data, np.ones(len(data.y)) if weight is None else weight)
+        view = FeatureView.of(
+            data.source,
+            weight,
+            standardize=bool(self.standardize),
+            centred=loss.centred,
+            n_threads=thread_count(self.n_jobs),
+        )
+        fixed = self._fixed_features(view, n_features)
+        if not view.moments.norm.any():
             raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
-        oracle = self._oracle(source, moments, sample_weight, y, loss.centred, n_threads)
-        master = Master(loss, SparseDesign(source.shape[0]) if source.is_sparse else DenseDesign(source.shape[0]))
         rule = StoppingRule(n_features, self._features_per_round(n_features, len(fixed)), self.max_rounds, float(self.tol))
-        return CuttingPlane(oracle, master, rule), fixed
+        return CuttingPlane(self._oracle(view, data.y), Master(loss, design_of(view)), rule), fixed
 
     def _features_per_round(self, n_features: int | None, n_fixed: int) -> int:
         if self.n_features_per_round != "auto":
@@ -146,45 +169,33 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         """The folds of embedded cross-validation, or None."""
         return self.cv
 
-    def _oracle(
-        self,
-        source: FeatureSource,
-        moments: Moments,
-        sample_weight: np.ndarray | None,
-        y: np.ndarray,
-        centred: bool,
-        n_threads: int,
-    ) -> Oracle:
+    def _oracle(self, view: FeatureView, y: np.ndarray) -> Oracle:
         options: dict[str, Any] = {
             "threshold": np.inf if self.correlation is None else float(self.threshold),
-            "scale": moments.scale if self.standardize else None,
-            "centred": centred,
             "affiliates": self.affiliates,
             "representative": self.representative,
         }
-        measure = self._measure(source, moments, sample_weight, n_threads)
         if self._voting_cv is None:
-            return Oracle(measure, **options)
+            return Oracle(self._measure(view), **options)
         folds = []
-        for train, _ in read_folds(self, self._voting_cv, y, self.random_state):
-            weight = np.zeros(source.shape[0])
-            weight[train] = 1.0 if sample_weight is None else sample_weight[train]
-            folds.append(self._measure(source, source.moments(weight, n_threads=n_threads), weight, n_threads))
-        return VotingOracle(measure, folds, **options)
+        parts = read_folds(self._voting_cv, y, classifier=is_classifier(self), shuffle=True, random_state=self.random_state)
+        for train, _ in parts:
+            weight = np.zeros(view.n_samples)
+            weight[train] = 1.0 if view.sample_weight is None else view.sample_weight[train]
+            folds.append(self._measure(view.reweighted(weight)))
+        return VotingOracle(self._measure(view), folds, **options)
 
-    def _measure(
-        self, source: FeatureSource, moments: Moments, sample_weight: np.ndarray | None, n_threads: int
-    ) -> Correlation:
+    def _measure(self, view: FeatureView) -> Correlation:
         if self.correlation == "su":
-            n_bins = int(self.n_bins)
-            return SymmetricalUncertainty(source, moments, sample_weight, n_bins=n_bins, n_threads=n_threads)
-        return PearsonCorrelation(source, moments, sample_weight, n_threads=n_threads)
+            return SymmetricalUncertainty(view, n_bins=int(self.n_bins))
+        return PearsonCorrelation(view)
 
-    def _fixed_features(self, source: FeatureSource, norm: np.ndarray, n_features: int | None) -> np.ndarray:
-        fixed = feature_positions(self.fixed_features, source.shape[1], source.feature_names, "fixed_features")
-        constant = fixed[norm[fixed] == 0.0]
+    def _fixed_features(self, view: FeatureView, n_features: int | None) -> np.ndarray:
+        fixed = feature_positions(self.fixed_features, view.n_features, view.feature_names, "fixed_features")
+        constant = fixed[view.moments.norm[fixed] == 0.0]
         if len(constant):
-            raise ValueError(f"fixed_features has feature {self._label(constant[0])!r}, which is constant; leave it out.")
+            label = feature_label(view.feature_names, constant[0])
+            raise ValueError(f"fixed_features has feature {label!r}, which is constant; leave it out.")
         if n_features is not None and len(fixed) > n_features:
             raise ValueError(
                 f"fixed_features has {len(fixed)} features, more than n_features_to_select={n_features}, which counts them."
@@ -198,9 +209,9 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         coef = discovered.coef
         weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
         scores = oracle.final_scores(solution.residual)
-        groups = assemble_groups(oracle, history, weights, oracle.source.feature_names, scores)
+        groups = assemble_groups(oracle, history, weights, scores)
         model = discovered if self.predict_with == "support" else group_model(loop)
-        n_features = oracle.source.shape[1]
+        n_features = oracle.view.n_features
         return {
             "groups_": groups,
             "scores_": scores,
@@ -220,7 +231,6 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             "n_correlations_evaluated_": oracle.n_evaluated,
             "n_correlations_possible_": n_features * (n_features - 1) // 2,
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
-            "n_features_in_": n_features,
             **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
         }
 
@@ -232,7 +242,7 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
             reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
         else:
             reason = f"max_rounds={self.max_rounds}, a callback or a signal ended the search"
-        warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=6)
 
     def _warn_if_inexact(self, gap: float) -> None:
         if self.predict_with == "groups" and gap > self.tol:
@@ -240,8 +250,24 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
                 f"The model on support and affiliated features stopped at a relative gap of {gap:.1e}, over tol={self.tol:g}. "
                 "Scale the features (standardize=True) or choose a smaller C.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
+
+    def _kept(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.groups_.members if self.keep == "groups" else np.sort(self.groups_.support)
+
+    @property
+    def correlated_feature_sets_(self) -> list[set[Any]]:
+        """Groups of two and more features as sets of names (or indices), as in feature-engine."""
+        return [{self._label(j) for j in group.members} for group in self.groups_ if len(group) > 1]
+
+    @property
+    def correlated_feature_dict_(self) -> dict[Any, set[Any]]:
+        """Support feature to the set of its affiliated features, as in feature-engine."""
+        return {
+            self._label(group.support): {self._label(j) for j in group.affiliated} for group in self.groups_ if len(group) > 1
+        }
 
     def _outputs(self, X: Any) -> np.ndarray:
         """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
@@ -256,28 +282,3 @@ class GroupDiscovery(CallbackSupportMixin, GroupSelectorMixin, BaseEstimator):
         coef = np.zeros((len(self.prediction_coef_), self.n_features_in_))
         coef[:, self.prediction_features_] = self.prediction_coef_
         return coef
-
-
-class _RoundReport:
-    """Tells scikit-learn's callbacks (1.9 and later) about each round."""
-
-    def __init__(self, estimator: Any, max_rounds: int | None, y: np.ndarray) -> None:
-        self.estimator = estimator
-        self.y = y
-        self.context = None
-        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
-            self.context = estimator._init_callback_context(max_subtasks=max_rounds)
-            self.context.call_on_fit_task_begin(estimator=estimator, y=y)
-
-    def round_done(self, state: Any) -> bool:
-        """Report a round; true when a callback asks to stop."""
-        if self.context is None:
-            return False
-        round_context = self.context.subcontext(task_name="round")
-        round_context.call_on_fit_task_begin(estimator=self.estimator, y=self.y)
-        return bool(round_context.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=state))
-
-    def done(self) -> None:
-        """Report the end of fit."""
-        if self.context is not None:
-            self.context.call_on_fit_task_end(estimator=self.estimator, y=self.y)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from coterie._validation import class_weights, read_features, read_labels, read_sample_weight, with_callbacks
-from coterie.data.source import FeatureSource
-from coterie.discovery.base import GroupDiscovery
+from coterie._inputs import class_weights, read_features, read_labels, read_sample_weight
+from coterie._parameters import Anything, Flag, Rule
+from coterie._sklearn import with_callbacks
+from coterie.discovery.base import GroupDiscovery, Samples
 from coterie.discovery.oracle import Representative
 from coterie.discovery.prediction import classes_of
-from coterie.groups import FeatureGroups
 from coterie.solver.losses import Loss, OneVsRestHinge, SquaredHinge
 
 
@@ -213,6 +213,12 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     (400, 3)
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        **GroupDiscovery._allowed,
+        "fit_intercept": Flag(),
+        "class_weight": Anything(),
+    }
+
     def __init__(
         self,
         n_features_to_select: int | float | str = 100,
@@ -258,8 +264,6 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.random_state = random_state
         self.verbose = verbose
 
-    groups_: FeatureGroups
-
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
@@ -278,21 +282,17 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._check_parameters()
-        source, y, weight, classes, codes = self._read(X, y, sample_weight)
-        self._discover(source, self._loss(classes, codes, weight), weight, y, classes_=classes)
+        self._fit(X, y, sample_weight)
         return self
 
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[FeatureSource, np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
-        """Checked data: source, labels, weights, classes, and the number of each sample's class."""
-        source, y = read_features(self, X, y)
-        weight = read_sample_weight(sample_weight, y)
-        return source, y, weight, *read_labels(y, weight)
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+        reading, labels = read_features(self, X, y)
+        weight = read_sample_weight(sample_weight, labels)
+        classes, codes = read_labels(labels, weight)
+        return Samples({**reading.attributes, "classes_": classes}, reading.source, labels, codes, weight)
 
-    def _loss(self, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> Loss:
-        """The loss of samples with these weights."""
+    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
+        classes, codes = data.attributes["classes_"], data.targets
         loss_weight = class_weights(self.class_weight, classes, codes, weight)
         if len(classes) == 2:
             return SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))

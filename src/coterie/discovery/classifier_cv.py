@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._validation import read_folds, require_integer, with_callbacks
+from coterie._inputs import read_folds
+from coterie._parameters import Anything, Rule, Whole
+from coterie._sklearn import with_callbacks
+from coterie.discovery.base import Samples
 from coterie.discovery.classifier import GroupDiscoveryClassifier
 from coterie.discovery.loop import CuttingPlane, Round
 from coterie.discovery.oracle import Representative
@@ -132,6 +135,14 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
     3
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        **{name: rule for name, rule in GroupDiscoveryClassifier._allowed.items() if name != "n_features_to_select"},
+        "max_features_to_select": Whole(1),
+        "n_features_per_round": Whole(1),
+        "scoring": Anything(),
+        "embedded_cv": Anything(),
+    }
+
     def __init__(
         self,
         max_features_to_select: int = 100,
@@ -203,34 +214,31 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         self : GroupDiscoveryClassifierCV
             The fitted estimator.
         """
-        self._check_parameters()
-        require_integer("n_features_per_round", self.n_features_per_round, minimum=1)
-        require_integer("max_features_to_select", self.max_features_to_select, minimum=1)
-        source, y, weight, classes, codes = self._read(X, y, sample_weight)
-        most = min(int(self.max_features_to_select), source.shape[1])
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _compute(self, data: Samples) -> dict[str, Any]:
+        classes, codes, weight = data.attributes["classes_"], data.targets, data.weight
+        most = min(int(self.max_features_to_select), data.source.shape[1])
         score = HeldOutScores(self.scoring, classes, codes, weight)
-        folds = read_folds(self, self.cv, y, self.random_state)
+        folds = read_folds(self.cv, data.y, classifier=True, shuffle=True, random_state=self.random_state)
         self._require_all_classes(classes, codes, weight, [train for train, _ in folds])
         paths = []
         for number, (train, held_out) in enumerate(folds, start=1):
-            fold_weight = np.zeros(len(y))
+            fold_weight = np.zeros(len(data.y))
             fold_weight[train] = 1.0 if weight is None else weight[train]
-            loop, fixed = self._loop(source, self._loss(classes, codes, fold_weight), fold_weight, y, most)
+            loop, fixed = self._loop(data, fold_weight, most)
             paths.append(self._scored_path(loop, fixed, partial(score, held_out=held_out), f"fold {number} of {len(folds)}"))
         results = merge_paths(paths)
         best = best_size(results)
-        self._discover(
-            source,
-            self._loss(classes, codes, weight),
-            weight,
-            y,
-            n_features=int(results["n_features"][best]),
-            classes_=classes,
+        size = int(results["n_features"][best])
+        return self._discover(
+            data,
+            size,
             cv_results_=results,
             best_score_=float(results["mean_test_score"][best]),
-            n_features_=int(results["n_features"][best]),
+            n_features_=size,
         )
-        return self
 
     @staticmethod
     def _require_all_classes(

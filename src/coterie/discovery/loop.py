@@ -164,7 +164,7 @@ class CuttingPlane:
         """Adopt a block, solve the master problem over all of them, and write the round down."""
         oracle, features = self.oracle, block.features
         oracle.adopt(block)
-        self.master.add_block(oracle.source.columns(features), oracle.centre(features), oracle.scales(features))
+        self.master.add_block(features)
         self.solution = solution = self.master.solve()
         if solution.gap > self.rule.tol:
             warnings.warn(

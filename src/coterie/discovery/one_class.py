@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from coterie._validation import read_sample_weight, read_source, with_callbacks
-from coterie.discovery.base import GroupDiscovery
+from coterie._inputs import read_sample_weight, read_source
+from coterie._sklearn import with_callbacks
+from coterie.discovery.base import GroupDiscovery, Samples
 from coterie.discovery.oracle import Representative
-from coterie.groups import FeatureGroups
-from coterie.solver.losses import SquaredHinge
+from coterie.solver.losses import Loss, SquaredHinge
 
 
 class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
@@ -191,8 +191,6 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         self.random_state = random_state
         self.verbose = verbose
 
-    groups_: FeatureGroups
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
@@ -216,13 +214,16 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         self : GroupDiscoveryOneClass
             The fitted estimator.
         """
-        self._check_parameters()
-        source = read_source(self, X)
-        labels = np.ones(source.shape[0])
-        weight = read_sample_weight(sample_weight, labels)
-        loss = SquaredHinge(labels, labels if weight is None else weight, self.C, fit_intercept=False)
-        self._discover(source, loss, weight, labels)
+        self._fit(X, None, sample_weight)
         return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+        reading = read_source(self, X)
+        labels = np.ones(reading.source.shape[0])
+        return Samples(reading.attributes, reading.source, labels, labels, read_sample_weight(sample_weight, labels))
+
+    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
+        return SquaredHinge(data.targets, weight, self.C, fit_intercept=False)
 
     def _fitted_state(self, loop: Any) -> dict[str, Any]:
         state = super()._fitted_state(loop)

@@ -15,11 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.correlation.pearson import ROUNDING
-from coterie.correlation.protocol import Correlation
+from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.source import Exemplar
-from coterie.discovery.scores import Ranking, Reach, residual_norm
-from coterie.order import TIE, in_order
+from coterie.discovery.scores import LazyScores
 
 # Features whose correlations are held as a matrix at once.
 _MOST_AT_ONCE = 2048
@@ -101,13 +99,9 @@ class Oracle:
     Parameters
     ----------
     correlation : Correlation
-        Correlations of the source's features.
+        Correlations of the features of a view, which the scores are taken from, too.
     threshold : float
         \\|correlation\\| from which on two features belong together; infinite to lift the constraint.
-    scale : ndarray of shape (n_features,) or None
-        What to divide each feature by (standardisation), or None.
-    centred : bool
-        Whether residuals sum to zero, so that features may be centred in the scores.
     affiliates : {"complete", "ranked"}
         Which affiliated features to collect.
     representative : {"score", "medoid"} or callable
@@ -119,27 +113,22 @@ class Oracle:
         correlation: Correlation,
         *,
         threshold: float,
-        scale: np.ndarray | None,
-        centred: bool,
         affiliates: str = "complete",
         representative: Representative = "score",
     ) -> None:
         self.correlation = correlation
-        self.source = correlation.source
+        self.view = correlation.view
         self.threshold = threshold
-        self.scale = scale
-        self.centred = centred
         self.constrained = bool(np.isfinite(threshold))
         self.complete = affiliates == "complete" and self.constrained
         self.representative = representative
         self.supports = np.empty(0, dtype=np.int64)
         self.affiliations = Affiliations.empty()
         self._exemplar: Exemplar | None = None
-        self._ranking: Ranking | None = None
+        self._scores: LazyScores | None = None
         self._n_scored = 0
         self._first_floor = np.inf
-        self._reach = Reach(correlation.moments, centred, scale)
-        self._free = correlation.moments.norm > 0.0
+        self._free = self.view.moments.norm > 0.0
 
     @property
     def n_evaluated(self) -> int:
@@ -149,35 +138,24 @@ class Oracle:
     @property
     def n_passes(self) -> float:
         """Features read so far, over the number of features."""
-        n_scored = self._n_scored + (self._ranking.n_scored if self._ranking is not None else 0)
-        return (n_scored + self.correlation.n_features_read) / self.source.shape[1]
+        n_scored = self._n_scored + (self._scores.n_scored if self._scores is not None else 0)
+        return (n_scored + self.correlation.n_features_read) / self.view.n_features
 
     def fixed_block(self, features: np.ndarray) -> Block:
         """A block of given features, whatever their scores and correlations."""
         return Block(np.asarray(features, dtype=np.int64), np.full(len(features), np.nan))
 
-    def centre(self, features: np.ndarray) -> np.ndarray:
-        """What the model subtracts from these features: their means, or nothing where that would fill sparse columns."""
-        if self.centred and not self.source.is_sparse:
-            return self.correlation.moments.mean[features]
-        return np.zeros(len(features))
-
-    def scales(self, features: np.ndarray) -> np.ndarray:
-        """What the model divides these features by."""
-        return np.ones(len(features)) if self.scale is None else self.scale[features]
-
     def find_block(self, residual: np.ndarray, n_new: int) -> Block:
         """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs)."""
-        ranking = self._rank(residual)
-        block = self.choose(ranking, n_new)
+        scores = self._score(residual)
+        block = self.choose(scores, n_new)
         # The next round's walk will need scores down to a similar norm.
-        self._first_floor = 0.7 * ranking.needed
+        self._first_floor = 0.7 * scores.needed
         return block
 
-    def choose(self, ranking: Ranking, n_new: int) -> Block:
-        """The next block of a ranking."""
-        features, scores, met = self._walk(ranking, n_new) if self.constrained else self._top(ranking, n_new)
-        return Block(features, scores, met)
+    def choose(self, scores: LazyScores, n_new: int) -> Block:
+        """The next block by some scores."""
+        return self._walk(scores, n_new) if self.constrained else self._top(scores, n_new)
 
     def adopt(self, block: Block) -> None:
         """Enter a block's support features, and the affiliated features met on the way to them, in the books."""
@@ -190,65 +168,54 @@ class Oracle:
 
     def final_scores(self, residual: np.ndarray) -> np.ndarray:
         """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
-        ranking = self._rank(residual)
-        products = ranking.products(None)
+        products = self._score(residual).products()
         # The angle bound wants the products themselves, but centred ones only up to their signs.
-        same = self.centred and self.scale is None and products.shape[1] == 1
+        same = self.view.centred and self.view.scale is None and products.shape[1] == 1
         exemplar = products[:, 0] if same else products[:, 0].copy()
-        scores = ranking.strengths(None, products)
+        scores = self.view.scores_of(products)
         self._exemplar = self._make_exemplar(exemplar, residual[:, :1])
-        scores[self.correlation.moments.norm == 0.0] = 0.0
+        scores[self.view.moments.norm == 0.0] = 0.0
         return scores
 
     def collect(self) -> Affiliations:
         """The affiliated features of all groups: all there are in complete mode, else those met."""
         if not self.complete:
             return self.affiliations
-        feature, support, value = self.correlation.strong(self.supports, self.threshold, self._exemplar)
-        found = Affiliations(feature, support, value, np.full(len(feature), np.nan))
-        return Affiliations.empty().merged(found.where(~np.isin(feature, self.supports)))
+        pairs = self.correlation.strong(self.supports, self.threshold, self._exemplar)
+        found = Affiliations(*pairs, np.full(len(pairs.feature), np.nan))
+        return Affiliations.empty().merged(found.where(~np.isin(pairs.feature, self.supports)))
 
-    def _make_exemplar(self, scores: np.ndarray, residual: np.ndarray) -> Exemplar:
+    def _make_exemplar(self, products: np.ndarray, residual: np.ndarray) -> Exemplar:
         """The dual variables as a vector in the space of the weighted features, centred."""
         total = float(residual.sum())
-        squares = residual_norm(residual, self.correlation.sample_weight) ** 2
-        norm = np.sqrt(max(squares - total**2 / self.correlation.moments.total_weight, 0.0))
-        return Exemplar(scores, 0.0 if self.centred else total, float(norm))
+        squares = self.view.norm_of(residual) ** 2
+        norm = np.sqrt(max(squares - total**2 / self.view.moments.total_weight, 0.0))
+        return Exemplar(products, 0.0 if self.view.centred else total, float(norm))
 
-    def _rank(self, residual: np.ndarray) -> Ranking:
-        """A ranking for these dual variables."""
-        if self._ranking is not None:
-            self._n_scored += self._ranking.n_scored
-        self._ranking = Ranking(
-            self.source,
-            self.correlation.moments,
-            residual,
-            self.correlation.sample_weight,
-            centred=self.centred,
-            scale=self.scale,
-            reach=self._reach,
-            first_floor=self._first_floor,
-            n_threads=self.correlation.n_threads,
-        )
-        return self._ranking
+    def _score(self, residual: np.ndarray) -> LazyScores:
+        """Scores for these dual variables."""
+        if self._scores is not None:
+            self._n_scored += self._scores.n_scored
+        self._scores = LazyScores(self.view, residual, first_floor=self._first_floor)
+        return self._scores
 
-    def _top(self, ranking: Ranking, n_new: int) -> tuple[np.ndarray, np.ndarray, tuple[Affiliations, ...]]:
-        """The strongest free features, whatever their correlations."""
-        chunks = []
-        for chunk in ranking.descend(self._free, n_new):
+    def _top(self, scores: LazyScores, n_new: int) -> Block:
+        """The best free features, whatever their correlations."""
+        chunks = [(np.empty(0, dtype=np.int64), np.empty(0))]
+        for chunk in scores.descend(self._free, n_new):
             chunks.append(chunk)
             if sum(len(features) for features, _ in chunks) >= n_new:
                 break
-        features, scores = (np.concatenate([chunk[i] for chunk in chunks])[:n_new] for i in range(2)) if chunks else ([], [])
-        return np.asarray(features, dtype=np.int64), np.asarray(scores, dtype=np.float64), ()
+        features, values = (np.concatenate([chunk[i] for chunk in chunks])[:n_new] for i in range(2))
+        return Block(features, values)
 
-    def _walk(self, ranking: Ranking, n_new: int) -> tuple[np.ndarray, np.ndarray, tuple[Affiliations, ...]]:
+    def _walk(self, scores: LazyScores, n_new: int) -> Block:
         """New support features in order, their scores, and the affiliated features met before the last one."""
         chosen: list[int] = []
-        scores: list[float] = []
+        values: list[float] = []
         met: list[Affiliations] = []
         n_old = len(self.supports)
-        for chunk, strength in ranking.descend(self._free, min(2 * n_new + 8, _MOST_AT_ONCE)):
+        for chunk, chunk_scores in scores.descend(self._free, min(2 * n_new + 8, _MOST_AT_ONCE)):
             best = _Matches(len(chunk), self.threshold)
             self._match(best, chunk, np.array([*self.supports, *chosen], dtype=np.int64))
             unmatched = np.flatnonzero(~best.matched)
@@ -261,24 +228,24 @@ class Oracle:
             for column, position in enumerate(unmatched.tolist()):
                 if best.matched[position]:
                     continue
-                feature = self._represent(int(chunk[position]), ranking, chosen)
+                feature = self._represent(int(chunk[position]), scores, chosen)
                 chosen.append(feature)
                 if feature == chunk[position]:
-                    scores.append(float(strength[position]))
+                    values.append(float(chunk_scores[position]))
                     later = rows >= position
-                    rest, values = rows[later], matrix[later, column]
+                    rest, correlation = rows[later], matrix[later, column]
                 else:
-                    scores.append(float(ranking.strengths(np.array([feature]))[0]))
+                    values.append(float(scores.of(np.array([feature]))[0]))
                     rest = np.arange(position, len(chunk))
-                    values = self.correlation.between(chunk[rest], np.array([feature]))[:, 0]
-                best.update(rest, values, n_old + len(chosen) - 1)
+                    correlation = self.correlation.between(chunk[rest], np.array([feature]))[:, 0]
+                best.update(rest, correlation, n_old + len(chosen) - 1)
                 if len(chosen) == n_new:
                     last = position + 1
                     break
-            met.append(best.affiliations(chunk, strength, last))
+            met.append(best.affiliations(chunk, chunk_scores, last))
             if len(chosen) == n_new:
                 break
-        return np.array(chosen, dtype=np.int64), np.array(scores), tuple(met)
+        return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(met))
 
     def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray) -> None:
         """Enter the correlations of a chunk with known support features, in their order."""
@@ -287,7 +254,7 @@ class Oracle:
             for support in np.flatnonzero(best.reaches(matrix).any(axis=0)).tolist():
                 best.update(np.arange(len(chunk)), matrix[:, support], first + support)
 
-    def _represent(self, feature: int, ranking: Ranking, chosen: list[int]) -> int:
+    def _represent(self, feature: int, scores: LazyScores, chosen: list[int]) -> int:
         """The member that stands for the group of a feature; never one that another group claims."""
         if self.representative == "score":
             return feature
@@ -302,25 +269,21 @@ class Oracle:
             return feature
         members, value = np.append(feature, members), np.append(1.0, value)
         if self.representative == "medoid":
-            return self._medoid(members, ranking)
+            return self._medoid(members, scores)
         assert callable(self.representative)
-        names = self.source.feature_names
+        names = self.view.feature_names
         labels = None if names is None else [str(names[j]) for j in members]
-        group = CandidateGroup(members, labels, ranking.strengths(members), value)
+        group = CandidateGroup(members, labels, scores.of(members), value)
         answer = int(self.representative(group))
         if answer not in members:
             raise ValueError(f"representative returned {answer}, which is not one of group.features {members.tolist()}.")
         return answer
 
-    def _medoid(self, members: np.ndarray, ranking: Ranking) -> int:
-        """The member with the largest mean \\|correlation\\| to the others; of equal ones (as in any pair) the strongest."""
+    def _medoid(self, members: np.ndarray, scores: LazyScores) -> int:
+        """The member with the largest mean \\|correlation\\| to the others; of equal ones (as in any pair) the best score."""
         total = np.abs(self.correlation.between(members, members)).sum(axis=1)
         best = members[total >= total.max() - ROUNDING * len(members)]
-        if len(best) == 1:
-            return int(best[0])
-        strength = ranking.strengths(best)
-        tie = TIE * float(strength.max())
-        return int(in_order(best, strength, tie, self.source, self.correlation.sample_weight)[0][0])
+        return int(best[0] if len(best) == 1 else scores.in_order(best, scores.of(best))[0][0])
 
 
 class _Matches:
@@ -343,7 +306,7 @@ class _Matches:
         self.value[where[better]] = value[better]
         self.support[where[better]] = support
 
-    def affiliations(self, chunk: np.ndarray, strength: np.ndarray, last: int) -> Affiliations:
+    def affiliations(self, chunk: np.ndarray, scores: np.ndarray, last: int) -> Affiliations:
         """The matched ones among the first ``last`` features."""
         where = np.flatnonzero(self.matched[:last])
-        return Affiliations(chunk[where], self.support[where], self.value[where], strength[where])
+        return Affiliations(chunk[where], self.support[where], self.value[where], scores[where])

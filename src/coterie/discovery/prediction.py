@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
-from coterie.discovery.oracle import Oracle
-from coterie.solver.design import DenseDesign, Design, SparseDesign
+from coterie.solver.design import design_of
 from coterie.solver.losses import require
 from coterie.solver.ridge import fit_ridge
 
@@ -40,7 +40,7 @@ def support_model(loop: CuttingPlane) -> LinearModel:
     """The discovery's own model: support features with the weights of the last master problem."""
     solution, supports = loop.solution, loop.oracle.supports
     state = solution.state
-    return _unscaled(loop.oracle, supports, solution.coef, state.intercept, state.margin, solution.gap)
+    return _unscaled(loop.oracle.view, supports, solution.coef, state.intercept, state.margin, solution.gap)
 
 
 def group_model(loop: CuttingPlane) -> LinearModel:
@@ -48,12 +48,11 @@ def group_model(loop: CuttingPlane) -> LinearModel:
     require(loop.master.loss, ("plain",), "predict_with='groups'")
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
-    n_samples = oracle.source.shape[0]
-    design: Design = SparseDesign(n_samples) if oracle.source.is_sparse else DenseDesign(n_samples)
-    design.append(oracle.source.columns(members), oracle.centre(members), oracle.scales(members))
+    design = design_of(oracle.view)
+    design.append(members)
     parts = [fit_ridge(loss, design) for loss in loop.master.loss.plain()]
     return _unscaled(
-        oracle,
+        oracle.view,
         members,
         np.hstack([part.coef for part in parts]),
         np.concatenate([part.state.intercept for part in parts]),
@@ -63,11 +62,11 @@ def group_model(loop: CuttingPlane) -> LinearModel:
 
 
 def _unscaled(
-    oracle: Oracle, features: np.ndarray, coef: np.ndarray, intercept: np.ndarray, margin: np.ndarray, gap: float
+    view: FeatureView, features: np.ndarray, coef: np.ndarray, intercept: np.ndarray, margin: np.ndarray, gap: float
 ) -> LinearModel:
     """Weights of centred and scaled columns as those of the features themselves."""
-    original = (coef / oracle.scales(features)[:, None]).T
-    return LinearModel(features, original, intercept - original @ oracle.centre(features), margin.copy(), gap)
+    original = (coef / view.scales(features)[:, None]).T
+    return LinearModel(features, original, intercept - original @ view.centre(features), margin.copy(), gap)
 
 
 def classes_of(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:

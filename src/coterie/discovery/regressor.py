@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from coterie._validation import read_features, read_sample_weight, read_targets, with_callbacks
-from coterie.discovery.base import GroupDiscovery
+from coterie._inputs import read_features, read_sample_weight, read_targets
+from coterie._parameters import Flag, Rule
+from coterie._sklearn import with_callbacks
+from coterie.discovery.base import GroupDiscovery, Samples
 from coterie.discovery.oracle import Representative
-from coterie.groups import FeatureGroups
-from coterie.solver.losses import SquaredLoss
+from coterie.solver.losses import Loss, SquaredLoss
 
 
 class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
@@ -161,6 +162,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
       2. 7 (alone)
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {**GroupDiscovery._allowed, "fit_intercept": Flag()}
+
     def __init__(
         self,
         n_features_to_select: int | float | str = 100,
@@ -204,8 +207,6 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self.random_state = random_state
         self.verbose = verbose
 
-    groups_: FeatureGroups
-
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryRegressor:
         """Find groups of features that predict a number.
@@ -224,13 +225,16 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self : GroupDiscoveryRegressor
             The fitted estimator.
         """
-        self._check_parameters()
-        source, y = read_features(self, X, y)
-        targets = read_targets(y)
-        weight = read_sample_weight(sample_weight, targets)
-        loss = SquaredLoss(targets, np.ones(len(y)) if weight is None else weight, self.C, bool(self.fit_intercept))
-        self._discover(source, loss, weight, y)
+        self._fit(X, y, sample_weight)
         return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+        reading, y = read_features(self, X, y)
+        targets = read_targets(y)
+        return Samples(reading.attributes, reading.source, y, targets, read_sample_weight(sample_weight, targets))
+
+    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
+        return SquaredLoss(data.targets, weight, self.C, bool(self.fit_intercept))
 
     def _fitted_state(self, loop: Any) -> dict[str, Any]:
         state = super()._fitted_state(loop)

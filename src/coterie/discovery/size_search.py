@@ -44,7 +44,7 @@ class HeldOutScores:
 
     def __call__(self, loop: CuttingPlane, model: LinearModel, held_out: np.ndarray) -> float:
         """Score of a model of the loop on some samples."""
-        outputs = np.asarray(loop.oracle.source.columns(model.features)[held_out] @ model.coef.T) + model.intercept
+        outputs = np.asarray(loop.oracle.view.columns(model.features)[held_out] @ model.coef.T) + model.intercept
         options = {} if self._weight is None else {"sample_weight": self._weight[held_out]}
         return float(self._scorer(self._classifier, outputs, self._y[held_out], **options))
 

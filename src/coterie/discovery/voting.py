@@ -1,7 +1,8 @@
 r"""Embedded cross-validation (TPAMI 2016, Algorithm 4): folds propose support features and vote.
 
 Each round every fold walks down its own ranking, on its own part of the samples, with the dual variables
-of all data. The features with the most votes (ties: the best score on all data) become the block; the
+of all data. The features with the most votes (of equal ones those with the best score on all data, then by the one rule for
+ties) become the block; the
 master stays on all data, and so do the groups. One pass over the features scores all folds at once.
 """
 
@@ -12,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from coterie.correlation.pearson import ROUNDING
-from coterie.correlation.protocol import Correlation
+from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.discovery.oracle import Affiliations, Block, Oracle
-from coterie.discovery.scores import ScoredRanking
+from coterie.discovery.scores import KnownScores
+from coterie.order import in_order
 
 
 class VotingOracle(Oracle):
@@ -39,7 +40,7 @@ class VotingOracle(Oracle):
     def __init__(self, correlation: Correlation, folds: Sequence[Correlation], **options: Any) -> None:
         super().__init__(correlation, **options)
         self.folds = [Oracle(fold, **options) for fold in folds]
-        self.votes = np.zeros(self.source.shape[1], dtype=np.int32)
+        self.votes = np.zeros(self.view.n_features, dtype=np.int32)
         self._n_fold_passes = 0
 
     @property
@@ -55,17 +56,18 @@ class VotingOracle(Oracle):
     def find_block(self, residual: np.ndarray, n_new: int) -> Block:
         """The features with the most votes of the folds that are not correlated with each other on all data."""
         proposals = [
-            fold.choose(ScoredRanking(self.source, strength, fold.correlation.sample_weight), n_new)
-            for fold, strength in zip(self.folds, self._fold_strengths(residual), strict=True)
+            fold.choose(KnownScores(fold.view, scores), n_new)
+            for fold, scores in zip(self.folds, self._fold_scores(residual), strict=True)
         ]
         candidates, votes = np.unique(np.concatenate([block.features for block in proposals]), return_counts=True)
         self.votes[candidates] += votes.astype(np.int32)
-        strength = self._rank(residual).strengths(candidates) if len(candidates) else np.empty(0)
-        chosen = self._elect(candidates[np.lexsort((-strength, -votes))], n_new)
+        scores = self._score(residual).of(candidates) if len(candidates) else np.empty(0)
+        order = in_order(self.view.source, candidates, scores, votes=votes, sample_weight=self.view.sample_weight)
+        chosen = self._elect(candidates[order], n_new)
         if not len(chosen):  # all proposals are correlated with support features on all data
             return super().find_block(residual, n_new)
         met = [self._translated(block, chosen) for block in proposals]
-        return Block(chosen, strength[np.searchsorted(candidates, chosen)], tuple(met))
+        return Block(chosen, scores[np.searchsorted(candidates, chosen)], tuple(met))
 
     def adopt(self, block: Block) -> None:
         """Enter a block in the books of all; what a fold has met counts for the groups, not against candidates."""
@@ -73,29 +75,23 @@ class VotingOracle(Oracle):
         for fold in self.folds:
             fold.adopt(Block(block.features, block.scores))
 
-    def _fold_strengths(self, residual: np.ndarray) -> list[np.ndarray]:
+    def _fold_scores(self, residual: np.ndarray) -> list[np.ndarray]:
         """Scores of all features for the residuals of each fold's samples, in one pass."""
-        moments = self.correlation.moments
         n_outputs = residual.shape[1]
         parts = []
         for fold in self.folds:
-            weight = fold.correlation.sample_weight
+            weight = fold.view.sample_weight
             assert weight is not None
             parts.append(np.where(weight[:, None] > 0, residual, 0.0))
-        products = self.source.products(
-            np.hstack(parts), centre=moments.mean if self.centred else None, n_threads=self.correlation.n_threads
-        )
+        products = self.view.products(np.hstack(parts))
         self._n_fold_passes += 1
-        strengths = []
+        scores = []
         for v, (fold, part) in enumerate(zip(self.folds, parts, strict=True)):
             own = products[:, v * n_outputs : (v + 1) * n_outputs]
-            if self.centred:  # about the fold's own mean, since its residuals need not sum to zero
-                own = own - np.outer(fold.correlation.moments.mean - moments.mean, part.sum(axis=0))
-            strength = np.sqrt((own**2).sum(axis=1))
-            if fold.scale is not None:
-                np.divide(strength, fold.scale, out=strength, where=fold.scale > 0)
-            strengths.append(strength)
-        return strengths
+            if self.view.centred:  # about the fold's own mean, since its residuals need not sum to zero
+                own = own - np.outer(fold.view.moments.mean - self.view.moments.mean, part.sum(axis=0))
+            scores.append(fold.view.scores_of(np.ascontiguousarray(own)))
+        return scores
 
     def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
         """The first candidates that are free and not correlated with a support feature or one chosen before."""

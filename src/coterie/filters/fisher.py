@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie._inputs import class_codes, source_of
 from coterie._numba import thread_count
-from coterie._validation import class_codes, source_of
 
 # Scatter within the classes counts as at least this part of the whole: below it there is only rounding.
 _LEAST_WITHIN = 1e-10

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from coterie._inputs import class_codes, source_of
 from coterie._numba import read_only, thread_count
-from coterie._validation import class_codes, require_integer, source_of
+from coterie._parameters import Whole, check
 from coterie.data.blocks import for_blocks
 from coterie.data.source import Columns
 from coterie.filters.ranges import feature_ranges
@@ -46,7 +47,7 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
     >>> information_gain_score([[0, 1], [0, 2], [1, 1], [1, 2]], [0, 0, 1, 1]).round(4)
     array([0.6931, 0.    ])
     """
-    require_integer("n_bins", n_bins, minimum=2)
+    check("n_bins", n_bins, Whole(2))
     source = source_of(X)
     _, codes = class_codes(y, source.shape[0], "information_gain_score")
     n_threads = thread_count(n_jobs)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from coterie._inputs import source_of
 from coterie._numba import thread_count
-from coterie._validation import require_integer, source_of
+from coterie._parameters import Whole, check
 from coterie.filters.sample_graph import heat_graph, nearest_neighbors, variation
 
 
@@ -62,7 +63,7 @@ def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int 
     >>> laplacian_score(X).argmax()
     np.int64(0)
     """
-    require_integer("n_neighbors", n_neighbors, minimum=1)
+    check("n_neighbors", n_neighbors, Whole(1))
     source = source_of(X)
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie._inputs import source_of
 from coterie._numba import read_only, thread_count
-from coterie._validation import require_choice, require_integer, source_of
+from coterie._parameters import OneOf, Whole, check
 from coterie.data.blocks import for_blocks
 from coterie.data.source import Columns, FeatureSource, Moments
 from coterie.filters.sample_graph import nearest_neighbors, variation
@@ -71,8 +72,8 @@ def lgd_score(
     >>> bool(clustered_score > even_score)
     True
     """
-    require_integer("n_neighbors", n_neighbors, minimum=2)
-    require_choice("neighborhood", neighborhood, ("values", "samples"))
+    check("n_neighbors", n_neighbors, Whole(2))
+    check("neighborhood", neighborhood, OneOf("values", "samples"))
     source = source_of(X)
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)

@@ -10,8 +10,9 @@ from scipy import sparse
 from sklearn.linear_model import lars_path
 from sklearn.manifold import spectral_embedding
 
+from coterie._inputs import source_of
 from coterie._numba import one_blas_thread, thread_count
-from coterie._validation import require_integer, source_of
+from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
 from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbors
 from coterie.order import by_content
@@ -85,9 +86,9 @@ def mcfs_score(
     >>> mcfs_score(X, n_clusters=2, n_nonzero=1).argmax()
     np.int64(2)
     """
-    require_integer("n_clusters", n_clusters, minimum=1)
-    require_integer("n_neighbors", n_neighbors, minimum=1)
-    require_integer("n_nonzero", n_nonzero, minimum=1)
+    check("n_clusters", n_clusters, Whole(1))
+    check("n_neighbors", n_neighbors, Whole(1))
+    check("n_nonzero", n_nonzero, Whole(1))
     source = source_of(X)
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
@@ -127,7 +128,7 @@ def _path_end(
     chosen = varying[np.argsort(-strength, kind="stable")[: 4 * n_nonzero]]
     outside = np.setdiff1d(varying, chosen, assume_unique=True)
     while True:
-        chosen = by_content(chosen, source)  # of two equal features the same one enters whatever their order
+        chosen = by_content(source, chosen)  # of two equal features the same one enters whatever their order
         columns = source.columns(chosen)
         dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
         unit = (dense - moments.mean[chosen]) / moments.norm[chosen]

@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from coterie._inputs import class_codes, source_of
 from coterie._numba import thread_count
-from coterie._validation import class_codes, require_integer, source_of
+from coterie._parameters import Whole, check
 from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import manhattan_distances, nearest, variation
 
@@ -77,13 +78,13 @@ def relieff_score(
     >>> bool(scores[:2].min() > scores[2:].max())
     True
     """
-    require_integer("n_neighbors", n_neighbors, minimum=1)
+    check("n_neighbors", n_neighbors, Whole(1))
     source = source_of(X)
     n_samples = source.shape[0]
     _, codes = class_codes(y, n_samples, "relieff_score")
     probes = np.arange(n_samples)
     if n_probes is not None:
-        require_integer("n_probes", n_probes, minimum=1)
+        check("n_probes", n_probes, Whole(1))
         if n_probes > n_samples:
             raise ValueError(f"n_probes={n_probes} is more than the {n_samples} samples.")
         probes = np.sort(check_random_state(random_state).choice(n_samples, n_probes, replace=False))

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from coterie._validation import n_features_wanted, read_features, read_source, require_choice
-from coterie.filters.registry import SCORES
-from coterie.selection import ColumnSelectorMixin
+from coterie._inputs import n_features_wanted, read_features, read_source
+from coterie._parameters import N_FEATURES, Anything, OneOf, Rule
+from coterie.data.source import FeatureSource
+from coterie.methods import SCORES
+from coterie.order import ranked, ranks
+from coterie.selection import Selector
 
 
-class FilterSelector(ColumnSelectorMixin, BaseEstimator):
+@dataclass(frozen=True)
+class _ScoredData:
+    """What a fit works on: features, and labels where the score learns from them."""
+
+    attributes: dict[str, Any]
+    source: FeatureSource
+    y: Any
+
+
+class FilterSelector(Selector):
     """Keep the features with the largest scores of a filter.
 
     Parameters
@@ -33,7 +44,7 @@ class FilterSelector(ColumnSelectorMixin, BaseEstimator):
         Scores.
 
     ranking_ : ndarray of shape (n_features,)
-        Rank of each feature, 1 for the best; of equal scores the first feature comes first.
+        Rank of each feature, 1 for the best; ties by the content of the columns.
 
     support_features_ : ndarray of shape (n_selected,)
         Indices of the selected features, the best first.
@@ -52,6 +63,12 @@ class FilterSelector(ColumnSelectorMixin, BaseEstimator):
     >>> FilterSelector("fisher", 2).fit(X, y).support_features_
     array([2, 3])
     """
+
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "score_func": OneOf(*SCORES),
+        "n_features_to_select": N_FEATURES,
+        "parameters": Anything(),
+    }
 
     def __init__(
         self, score_func: str = "fisher", n_features_to_select: int | float = 10, *, parameters: dict[str, Any] | None = None
@@ -75,27 +92,22 @@ class FilterSelector(ColumnSelectorMixin, BaseEstimator):
         self : FilterSelector
             The fitted selector.
         """
-        require_choice("score_func", self.score_func, tuple(SCORES))
-        score = SCORES[self.score_func]
-        if score.supervised:
-            source, y = read_features(self, X, y)
-        else:
-            source = read_source(self, X)
-        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1], auto=False)
-        scores = np.asarray(score.function(source, y, **(self.parameters or {})))
-        order = np.argsort(-scores, kind="stable")
-        self.scores_ = scores
-        self.ranking_ = np.empty(len(order), dtype=np.int64)
-        self.ranking_[order] = np.arange(1, len(order) + 1)
-        self.support_features_ = order[:n_wanted]
-        return self
+        return self._fit(X, y)
 
-    def _kept(self) -> np.ndarray:
-        check_is_fitted(self)
-        return np.sort(self.support_features_)
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _ScoredData:
+        if SCORES[self.score_func].supervised:
+            reading, y = read_features(self, X, y)
+        else:
+            reading = read_source(self, X)
+        return _ScoredData(reading.attributes, reading.source, y)
+
+    def _compute(self, data: _ScoredData) -> dict[str, Any]:
+        n_wanted = n_features_wanted(self.n_features_to_select, data.source.shape[1], auto=False)
+        scores = np.asarray(SCORES[self.score_func].load()(data.source, data.y, **(self.parameters or {})))
+        order = ranked(data.source, scores)
+        return {"scores_": scores, "ranking_": ranks(order, len(order)), "support_features_": order[:n_wanted]}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = self.score_func in SCORES and SCORES[self.score_func].supervised
         return tags

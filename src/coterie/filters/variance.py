@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie._inputs import source_of
 from coterie._numba import thread_count
-from coterie._validation import source_of
 
 
 def variance_score(X: Any, y: Any = None, *, n_jobs: int | None = None) -> np.ndarray:

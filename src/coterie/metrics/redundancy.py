@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data.memory import as_source
+from coterie.data.view import FeatureView
 
 
 def redundancy_rate(X: Any, features: Any = None) -> float:
@@ -77,8 +78,8 @@ def _mean_over_pairs(X: Any, features: Any, size: Callable[[np.ndarray], np.ndar
     n_features = source.shape[1]
     if n_features < 2:
         return 0.0
-    moments = source.moments()
-    varying = np.flatnonzero(moments.norm > 0)
-    matrix = size(PearsonCorrelation(source, moments).between(varying, varying))
+    view = FeatureView.of(source)
+    varying = np.flatnonzero(view.moments.norm > 0)
+    matrix = size(PearsonCorrelation(view).between(varying, varying))
     pairs = (matrix.sum() - np.trace(matrix)) / 2
     return float(pairs / (n_features * (n_features - 1) / 2))

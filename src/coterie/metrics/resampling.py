@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils.multiclass import type_of_target
 
-from coterie._validation import require_integer, require_real, take_samples
+from coterie._inputs import take_samples
+from coterie._parameters import Number, Whole, check
 from coterie.metrics.stability import (
     group_hamming_stability,
     group_tanimoto_stability,
@@ -140,8 +141,8 @@ def selection_stability(
     >>> table.frequency()
     array([ 0,  0, 10, 10])
     """
-    require_integer("n_resamples", n_resamples, minimum=2)
-    require_real("train_size", train_size, above=0.0, at_most=1.0)
+    check("n_resamples", n_resamples, Whole(2))
+    check("train_size", train_size, Number(at_most=1))
     if not hasattr(X, "shape"):
         X = np.asarray(X)
     n_samples, n_features = X.shape

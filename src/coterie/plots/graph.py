@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie._validation import require_integer
+from coterie._parameters import Whole, check
 from coterie.plots.canvas import BLACK, BLUE, GREY, VERMILLION, axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
 
@@ -69,8 +69,8 @@ def group_graph(
     >>> figure.axes[0].get_title()
     '2 groups, 4 features'
     """
-    require_integer("max_groups", max_groups, minimum=1)
-    require_integer("max_affiliated", max_affiliated, minimum=1)
+    check("max_groups", max_groups, Whole(1))
+    check("max_affiliated", max_affiliated, Whole(1))
     found = groups_of(groups)
     stars = [_star(group, number, max_affiliated) for number, group in enumerate(found[:max_groups], start=1)]
     width, height = _place(stars)

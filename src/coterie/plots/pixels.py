@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from coterie._validation import require_choice
+from coterie._parameters import OneOf, check
 from coterie.plots.canvas import BLACK, SKY, VERMILLION, axes_or_new, figure_of
 from coterie.plots.found import groups_of
 
@@ -74,8 +74,8 @@ def pixel_map(
            [1, 0, 0, 0],
            [0, 0, 0, 2]])
     """
-    require_choice("order", order, ("C", "F"))
-    require_choice("by", by, ("role", "group"))
+    check("order", order, OneOf("C", "F"))
+    check("by", by, OneOf("role", "group"))
     found = groups_of(groups)
     rows, columns = _image_shape(shape)
     largest = int(found.members.max())

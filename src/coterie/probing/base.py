@@ -1,91 +1,52 @@
-"""What the selectors with a criterion share: parameters, reading of the data, the selector contract."""
+"""What the selectors with a criterion share: the reading of the data, and the criterion bound to them."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from coterie._validation import n_features_wanted, read_features, require_integer
+from coterie._inputs import n_features_wanted, read_features
+from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria import Criterion, as_criterion
 from coterie.probing.criteria.base import Evaluator
 from coterie.probing.evaluation import Workers
-from coterie.selection import ColumnSelectorMixin
-
-_SET_BY_READING = ("n_features_in_", "feature_names_in_")
+from coterie.selection import Selector
 
 
-class CriterionSelector(ColumnSelectorMixin, BaseEstimator):
-    """Base class: a selector that evaluates subsets of the features by a criterion."""
-
-    support_features_: np.ndarray
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
-    def _kept(self) -> np.ndarray:
-        check_is_fitted(self)
-        return np.sort(self.support_features_)
-
-    def _read(self, X: Any, y: Any) -> Problem:
-        """Check the parameters that all have, and the data."""
-        if self.n_jobs is not None:
-            require_integer("n_jobs", self.n_jobs, minimum=None)
-            if self.n_jobs == 0:
-                raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all cores.")
-        if not isinstance(self.verbose, bool):
-            require_integer("verbose", self.verbose, minimum=0)
-        criterion = as_criterion(self.criterion)
-        problem = Problem(self, criterion, Workers(self.n_jobs, criterion.prefer))
-        try:
-            problem.read(X, y)
-        except BaseException:
-            problem.forget()
-            raise
-        return problem
-
-
+@dataclass(frozen=True)
 class Problem:
     """What a fit works on: data, bound criterion, number of features wanted."""
 
+    attributes: dict[str, Any]
     source: FeatureSource
     y: np.ndarray
+    criterion: Criterion
     evaluate: Evaluator
+    workers: Workers
     n_wanted: int
 
-    def __init__(self, selector: CriterionSelector, criterion: Criterion, workers: Workers) -> None:
-        self.criterion = criterion
-        self.workers = workers
-        self._selector = selector
-        self._seen = {name: selector.__dict__[name] for name in _SET_BY_READING if name in selector.__dict__}
 
-    def read(self, X: Any, y: Any) -> None:
-        """Check the data and bind the criterion to them."""
-        selector = self._selector
-        self.source, self.y = read_features(selector, X, y)
-        self.source.moments()  # refuses values that are not finite
-        n_wanted = n_features_wanted(selector.n_features_to_select, self.source.shape[1])
-        if n_wanted is None:
-            raise ValueError("n_features_to_select='auto' has no meaning here; give a number or a fraction of the features.")
-        self.n_wanted = n_wanted
-        self.evaluate = self.criterion.bind(self.source, self.y, selector.cv)
+class CriterionSelector(Selector):
+    """Base class: a selector that evaluates subsets of the features by a criterion."""
 
-    def forget(self) -> None:
-        """Undo what reading the data set on the selector: a failed fit changes nothing."""
-        for name in _SET_BY_READING:
-            self._selector.__dict__.pop(name, None)
-        self._selector.__dict__.update(self._seen)
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "criterion": Anything(),
+        "n_features_to_select": N_FEATURES,
+        "cv": Anything(),
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
 
-
-def ranks(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Features by falling score (the first of equal ones first), and the rank of each feature, from 1."""
-    order = np.argsort(-scores, kind="stable")
-    ranking = np.empty(len(order), dtype=np.int64)
-    ranking[order] = np.arange(1, len(order) + 1)
-    return order, ranking
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
+        criterion = as_criterion(self.criterion)
+        workers = Workers(self.n_jobs, criterion.prefer)
+        reading, y = read_features(self, X, y)
+        source = reading.source
+        source.moments()  # refuses values that are not finite
+        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1], auto=False)
+        assert n_wanted is not None
+        evaluate = criterion.bind(source, y, self.cv)
+        return Problem(reading.attributes, source, y, criterion, evaluate, workers, n_wanted)

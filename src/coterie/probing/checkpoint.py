@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coterie._inputs import Fold
 from coterie.data.source import FeatureSource
 from coterie.persistence.names import digested_name
-from coterie.probing.criteria.base import Criterion, Fold
+from coterie.probing.criteria.base import Criterion
 from coterie.probing.probes import Key, ProbePlan
 
 _FORMAT = "coterie probes"

@@ -6,22 +6,22 @@ import copy
 import time
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
-from coterie._validation import require_choice, require_integer, require_real
-from coterie.probing.base import CriterionSelector, Problem, ranks
+from coterie._parameters import Anything, Flag, Number, OneOf, Rule, Whole
+from coterie.order import ranked, ranks
+from coterie.probing.base import CriterionSelector, Problem
 from coterie.probing.checkpoint import Checkpoint, Fingerprint, difference, fingerprint, seed_mark
-from coterie.probing.evaluation import StoppingRule, run_probes
+from coterie.probing.evaluation import ProbeBudget, run_probes
 from coterie.probing.probes import ProbePlan, ProbeSums, read_key
 from coterie.probing.scores import ProbeSize, daf_scores, summarise
 from coterie.progress import RoundProgress
 
 _DEFAULT_PROBES = 1000
-_VARIANTS = ("daf0", "daf1", "daf2")
 # A checkpoint is written again after so many times the time it took to write.
 _SAVING_SHARE = 20.0
 
@@ -92,7 +92,7 @@ class DependencyAwareSelector(CriterionSelector):
     Attributes
     ----------
     ranking_ : ndarray of shape (n_features,)
-        Rank of each feature by the score of ``variant``, 1 for the best; of equal scores the first feature comes first.
+        Rank of each feature by the score of ``variant``, 1 for the best; ties by the content of the columns.
 
     support_features_ : ndarray of shape (n_selected,)
         Indices of the selected features, the best first.
@@ -157,6 +157,19 @@ class DependencyAwareSelector(CriterionSelector):
     (200, 2)
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        **CriterionSelector._allowed,
+        "variant": OneOf("daf0", "daf1", "daf2"),
+        "n_probes": Whole(1) | OneOf(None),
+        "max_seconds": Number() | OneOf(None),
+        "min_coverage": Whole(1) | OneOf(None),
+        "max_probe_size": Whole(1),
+        "inclusion_probability": Number(below=1) | OneOf(None),  # features must be left out to be judged
+        "checkpoint": Anything(),
+        "warm_start": Flag(),
+        "random_state": Anything(),
+    }
+
     def __init__(
         self,
         criterion: Any = "knn",
@@ -212,56 +225,46 @@ class DependencyAwareSelector(CriterionSelector):
         self : DependencyAwareSelector
             The fitted selector.
         """
-        self._check_parameters()
-        problem = self._read(X, y)
-        try:
-            rule = self._rule(problem.source.shape[1])
-            sums, marks, keeper = self._begin(problem, rule)
-            with RoundProgress(rule.n_probes, int(self.verbose), type(self).__name__, unit="probes") as bar:
-
-                def on_wave(sums: ProbeSums, rate: float) -> None:
-                    bar.update(sums.n_probes, f"{rate:.0f} probes/s, coverage {sums.coverage}")
-                    keeper.wave_done(sums)
-
-                sums, reason = run_probes(problem.evaluate, sums, rule, problem.workers, on_wave)
-            keeper.done(sums)
-            state = self._fitted_state(sums, problem.n_wanted)
-        except BaseException:
-            problem.forget()
-            raise
-        for name, value in state.items():
-            setattr(self, name, value)
-        self.stopped_by_ = reason
-        self._sums, self._marks = sums, marks
-        self._warn(sums, reason)
+        self._fit(X, y)
         return self
 
-    def _check_parameters(self) -> None:
-        require_choice("variant", self.variant, _VARIANTS)
-        if self.n_probes is not None:
-            require_integer("n_probes", self.n_probes, minimum=1)
-        if self.max_seconds is not None:
-            require_real("max_seconds", self.max_seconds)
-        if self.min_coverage is not None:
-            require_integer("min_coverage", self.min_coverage, minimum=1)
-        require_integer("max_probe_size", self.max_probe_size, minimum=1)
-        if self.inclusion_probability is not None:
-            require_real("inclusion_probability", self.inclusion_probability)
-            if self.inclusion_probability >= 1:
-                raise ValueError(
-                    f"inclusion_probability={self.inclusion_probability!r} must be below 1: features must be left out "
-                    "to be judged."
-                )
+    def _compute(self, data: Problem) -> dict[str, Any]:
+        rule = self._rule(data.source.shape[1])
+        sums, marks, keeper = self._begin(data, rule)
+        with RoundProgress(rule.n_probes, int(self.verbose), type(self).__name__, unit="probes") as bar:
 
-    def _rule(self, n_features: int) -> StoppingRule:
+            def on_wave(sums: ProbeSums, rate: float) -> None:
+                bar.update(sums.n_probes, f"{rate:.0f} probes/s, coverage {sums.coverage}")
+                keeper.wave_done(sums)
+
+            sums, reason = run_probes(data.evaluate, sums, rule, data.workers, on_wave)
+        keeper.done(sums)
+        summary = summarise(sums)
+        scores = daf_scores(sums, summary)
+        order = ranked(data.source, scores[self.variant])
+        coverage = np.minimum(sums.count, sums.n_probes - sums.count)
+        _warn(sums, coverage, reason)
+        return {
+            "scores_": Bunch(**scores),
+            "ranking_": ranks(order, len(order)),
+            "support_features_": order[: data.n_wanted],
+            "coverage_": coverage,
+            "n_probes_": sums.n_probes,
+            "probe_summary_": summary,
+            "stopped_by_": reason,
+            "_sums": sums,
+            "_marks": marks,
+        }
+
+    def _rule(self, n_features: int) -> ProbeBudget:
         """The stopping rule; a single feature is in every probe, so that no coverage can be waited for."""
         min_coverage = None if n_features == 1 else self.min_coverage
         n_probes = self.n_probes
         if n_probes is None and self.max_seconds is None and min_coverage is None:
             n_probes = _DEFAULT_PROBES
-        return StoppingRule(n_probes, self.max_seconds, min_coverage)
+        return ProbeBudget(n_probes, self.max_seconds, min_coverage)
 
-    def _begin(self, problem: Problem, rule: StoppingRule) -> tuple[ProbeSums, Fingerprint, _Keeper]:
+    def _begin(self, problem: Problem, rule: ProbeBudget) -> tuple[ProbeSums, Fingerprint, _Keeper]:
         """The sums to go on from: none, those of the last fit (warm start), or those of the checkpoint."""
         warm = bool(self.warm_start) and hasattr(self, "_sums")
         n_features = problem.source.shape[1]
@@ -290,7 +293,7 @@ class DependencyAwareSelector(CriterionSelector):
             marks = {**marks, "seed": seed_mark(sums.plan)}
         return sums, marks, _Keeper(checkpoint, sums, n_saved)
 
-    def _resume(self, plan: ProbePlan, values: np.ndarray, rule: StoppingRule) -> ProbeSums:
+    def _resume(self, plan: ProbePlan, values: np.ndarray, rule: ProbeBudget) -> ProbeSums:
         """The sums after the saved probes, as far as the rule goes."""
         sums = ProbeSums(plan)
         for value in values:
@@ -299,30 +302,18 @@ class DependencyAwareSelector(CriterionSelector):
             sums.add(float(value))
         return sums
 
-    def _fitted_state(self, sums: ProbeSums, n_wanted: int) -> dict[str, Any]:
-        summary = summarise(sums)
-        scores = daf_scores(sums, summary)
-        order, ranking = ranks(scores[self.variant])
-        return {
-            "scores_": Bunch(**scores),
-            "ranking_": ranking,
-            "support_features_": order[:n_wanted],
-            "coverage_": np.minimum(sums.count, sums.n_probes - sums.count),
-            "n_probes_": sums.n_probes,
-            "probe_summary_": summary,
-        }
 
-    def _warn(self, sums: ProbeSums, reason: str) -> None:
-        if reason == "interrupt":
-            warnings.warn(f"Interrupted: the ranking rests on the {sums.n_probes} probes finished so far.", stacklevel=3)
-        unknown = int((self.coverage_ == 0).sum())
-        if unknown and len(self.coverage_) > 1:
-            warnings.warn(
-                f"{unknown} of {len(self.coverage_)} features were held by none or by all of the {sums.n_probes} probes; "
-                "their scores are 0. More probes (n_probes, max_seconds, min_coverage) judge them.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+def _warn(sums: ProbeSums, coverage: np.ndarray, reason: str) -> None:
+    if reason == "interrupt":
+        warnings.warn(f"Interrupted: the ranking rests on the {sums.n_probes} probes finished so far.", stacklevel=5)
+    unknown = int((coverage == 0).sum())
+    if unknown and len(coverage) > 1:
+        warnings.warn(
+            f"{unknown} of {len(coverage)} features were held by none or by all of the {sums.n_probes} probes; "
+            "their scores are 0. More probes (n_probes, max_seconds, min_coverage) judge them.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
 
 class _Keeper:

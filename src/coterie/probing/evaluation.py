@@ -70,7 +70,7 @@ def _probe_values(evaluate: Evaluator, plan: ProbePlan, start: int, stop: int, p
     return _values_of(evaluate, [plan.draw(number) for number in range(start, stop)], parent)
 
 
-class StoppingRule(NamedTuple):
+class ProbeBudget(NamedTuple):
     """When to stop: at the first of these that is met; None is never met."""
 
     n_probes: int | None
@@ -91,7 +91,7 @@ class StoppingRule(NamedTuple):
 def run_probes(
     evaluate: Evaluator,
     sums: ProbeSums,
-    rule: StoppingRule,
+    rule: ProbeBudget,
     workers: Workers,
     on_wave: Callable[[ProbeSums, float], None],
 ) -> tuple[ProbeSums, str]:
@@ -135,7 +135,7 @@ def _wave(evaluate: Evaluator, sums: ProbeSums, size: int, workers: Workers, poo
         return np.concatenate(pool(tasks))
 
 
-def _enter(values: np.ndarray, sums: ProbeSums, rule: StoppingRule, seconds: float) -> str | None:
+def _enter(values: np.ndarray, sums: ProbeSums, rule: ProbeBudget, seconds: float) -> str | None:
     """Enter values until the rule is met; time counts for the whole wave."""
     for value in values:
         sums.add(float(value))
@@ -145,7 +145,7 @@ def _enter(values: np.ndarray, sums: ProbeSums, rule: StoppingRule, seconds: flo
     return rule.met(sums, seconds)
 
 
-def _next_size(rate: float, size: int, rule: StoppingRule, seconds: float, n_workers: int) -> int:
+def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, n_workers: int) -> int:
     """Probes of the next wave: half a second of them, or what the time left allows, and no sudden leaps."""
     left = _WAVE_SECONDS if rule.max_seconds is None else min(_WAVE_SECONDS, rule.max_seconds - seconds)
     wanted = int(min(rate * max(left, 0.0), 8 * size))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie.redundancy.objective import Objective
-from coterie.redundancy.solver import Solution
+from coterie.redundancy.solver import RefinedWeights
 
 # Factor by which the penalty µ grows, in (1, 2), where it starts (relative to the mean eigenvalue), and where z and v agree.
 _GROWTH = 1.03
@@ -18,7 +18,7 @@ _AGREEMENT = 1e-10
 _MOST_STEPS = 2000
 
 
-def solve_alm(objective: Objective, tol: float, max_iter: int) -> Solution:
+def solve_alm(objective: Objective, tol: float, max_iter: int) -> RefinedWeights:
     """Algorithm 2: outer loop over :math:`\\lambda = z'Az/z's`, inner augmented Lagrangian loop for eq. 6."""
     candidates = np.arange(objective.size)
     values, vectors = np.linalg.eigh(objective.within(candidates))
@@ -36,7 +36,7 @@ def solve_alm(objective: Objective, tol: float, max_iter: int) -> Solution:
         gap = max(found.value - bound, 0.0) / found.value
         if gap <= tol or iteration == max_iter:
             break
-    return Solution(support, z[support], found.value, bound, gap, iteration, objective.size, gap <= tol)
+    return RefinedWeights(support, z[support], found.value, bound, gap, iteration, objective.size, gap <= tol)
 
 
 def _quadratic_program(

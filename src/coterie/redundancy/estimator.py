@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import check_is_fitted
 
+from coterie._inputs import feature_positions, n_features_wanted, read_source
 from coterie._numba import one_blas_thread, thread_count
-from coterie._validation import (
-    feature_positions,
-    n_features_wanted,
-    read_source,
-    require_choice,
-    require_integer,
-    require_real,
-)
-from coterie.data.source import FeatureSource, Moments
-from coterie.filters.registry import SCORES
+from coterie._parameters import N_FEATURES, N_JOBS, Anything, NotText, Number, OneOf, Rule, Whole
+from coterie.data.source import FeatureSource
+from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup
+from coterie.methods import SCORES
+from coterie.order import TIE, in_order, ranks
 from coterie.redundancy.alm import solve_alm
 from coterie.redundancy.measures import (
     LARGEST_MATRIX,
@@ -34,17 +29,38 @@ from coterie.redundancy.measures import (
     mutual_information,
 )
 from coterie.redundancy.objective import GroupPenalty, Objective
-from coterie.redundancy.order import by_score
-from coterie.redundancy.solver import Solution, solve
-from coterie.selection import ColumnSelectorMixin
+from coterie.redundancy.solver import RefinedWeights, solve
+from coterie.selection import Selector, feature_label
 
 # Candidates for each feature asked for, with n_candidates="auto".
 AUTO_FACTOR = 5
 # Weights closer than this part of the largest are tied.
 _WEIGHT_TIE = 1e-9
+# Seed of the vector that breaks ties: another one than elsewhere, so that selections stay what they have been.
+_TIE_SEED = 20150427
 
 
-class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
+@dataclass(frozen=True)
+class _Candidates:
+    """What a fit works on.
+
+    ``X`` and ``y`` are as the user gave them (a score of the user's wants them so); ``matrix`` is that of all features, where
+    the user brings one.
+    """
+
+    attributes: dict[str, Any]
+    view: FeatureView
+    matrix: np.ndarray | None
+    X: Any
+    y: Any
+
+    @property
+    def usable(self) -> np.ndarray:
+        """Which features are not constant."""
+        return self.view.moments.norm > 0
+
+
+class GlobalRedundancySelector(Selector):
     r"""Select features with high scores that do not repeat each other.
 
     Global redundancy minimisation (GRM, [1]_) takes the scores s of any filter and finds refined scores z with
@@ -166,6 +182,19 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
     True
     """
 
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "score_func": OneOf(*SCORES) | NotText("a function, or the scores themselves"),
+        "n_features_to_select": N_FEATURES,
+        "n_candidates": Whole(1) | OneOf("auto", None),
+        "redundancy": OneOf("cosine2", "mutual_info", "precomputed") | NotText("a function, or a matrix"),
+        "groups": Anything(),
+        "group_strength": Number(),
+        "method": OneOf("working_set", "alm"),
+        "tol": Number(),
+        "max_iter": Whole(1),
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         score_func: Any = "fisher",
@@ -193,7 +222,7 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.redundancy is None or not _is(self.redundancy, "precomputed")
+        tags.input_tags.sparse = not _is(self.redundancy, "precomputed")
         named = isinstance(self.score_func, str) and self.score_func in SCORES
         tags.target_tags.required = named and SCORES[self.score_func].supervised
         return tags
@@ -213,25 +242,28 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
         self : GlobalRedundancySelector
             The fitted selector.
         """
-        self._check_parameters()
-        source = read_source(self, X)
-        n_features = source.shape[1]
+        return self._fit(X, y)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _Candidates:
+        if _is(self.redundancy, "precomputed") and (isinstance(self.score_func, str) or callable(self.score_func)):
+            raise ValueError(
+                "redundancy='precomputed' means that X is a matrix of features by features; pass an array of scores as "
+                "score_func."
+            )
+        reading = read_source(self, X)
+        n_features_wanted(self.n_features_to_select, reading.source.shape[1], auto=False)
+        view = FeatureView.of(reading.source, n_threads=thread_count(self.n_jobs))
+        return _Candidates(reading.attributes, view, self._matrix(X, view.n_features), X, y)
+
+    def _compute(self, data: _Candidates) -> dict[str, Any]:
+        n_features = data.view.n_features
         n_selected = n_features_wanted(self.n_features_to_select, n_features, auto=False)
         assert n_selected is not None
-        n_threads = thread_count(self.n_jobs)
-        moments = source.moments(n_threads=n_threads)
-        matrix = self._matrix(X, n_features)
-        usable = moments.norm > 0 if matrix is None else np.diag(matrix) > 0
-        if matrix is not None and not _is(self.redundancy, "precomputed"):
-            usable &= moments.norm > 0
-        if not usable.any():
-            raise ValueError(
-                "All features of X are constant, so there is nothing to select. Check that X holds the right columns."
-            )
-        scores = self._scores(source, X, y, usable, n_threads)
-        order = self._order(source, scores, usable, n_threads)
+        usable = self._usable(data)
+        scores = self._scores(data, usable)
+        order = self._order(data.view, scores, usable)
         pool = self._pool(order, scores, usable, n_selected)
-        solution = self._solve(source, moments, matrix, scores, pool, n_threads)
+        solution = self._solve(data, scores, pool)
 
         refined = np.zeros(n_features)
         refined[pool[solution.support]] = solution.weights
@@ -240,40 +272,36 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
         entered = np.zeros(n_features, dtype=bool)
         entered[pool] = True
         order = np.concatenate([pool_order, order[~entered[order]]])
-        self.scores_ = scores
-        self.refined_scores_ = refined
-        self.ranking_ = np.empty(n_features, dtype=np.int64)
-        self.ranking_[order] = np.arange(1, n_features + 1)
-        self.candidates_ = pool
-        self.objective_ = solution.objective / float(scores.max())
-        self.duality_gap_ = solution.gap
-        self.n_iter_ = solution.n_iter
-        self.working_set_size_ = solution.working_set_size
-        self._selected = np.sort(order[:n_selected])
-        return self
+        return {
+            "scores_": scores,
+            "refined_scores_": refined,
+            "ranking_": ranks(order, n_features),
+            "support_features_": order[:n_selected],
+            "candidates_": pool,
+            "objective_": solution.objective / float(scores.max()),
+            "duality_gap_": solution.gap,
+            "n_iter_": solution.n_iter,
+            "working_set_size_": solution.working_set_size,
+        }
 
-    def _kept(self) -> np.ndarray:
-        check_is_fitted(self)
-        return self._selected
+    @staticmethod
+    def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
+        """Files had the selected features without their order."""
+        kept = attributes.pop("_selected", None)
+        if kept is not None:
+            attributes["support_features_"] = kept[np.argsort(attributes["ranking_"][kept])]
+        return attributes
 
-    def _check_parameters(self) -> None:
-        if isinstance(self.score_func, str):
-            require_choice("score_func", self.score_func, tuple(SCORES))
-        if isinstance(self.redundancy, str) or self.redundancy is None:
-            require_choice("redundancy", self.redundancy, ("cosine2", "mutual_info", "precomputed"))
-        if self.n_candidates is not None and not _is(self.n_candidates, "auto"):
-            require_integer("n_candidates", self.n_candidates, minimum=1)
-        require_choice("method", self.method, ("working_set", "alm"))
-        require_real("group_strength", self.group_strength)
-        require_real("tol", self.tol)
-        require_integer("max_iter", self.max_iter, minimum=1)
-        if self.n_jobs is not None:
-            require_integer("n_jobs", self.n_jobs, minimum=None)
-        if _is(self.redundancy, "precomputed") and (isinstance(self.score_func, str) or callable(self.score_func)):
+    def _usable(self, data: _Candidates) -> np.ndarray:
+        """Which features can be candidates: not constant, and with a redundancy of their own."""
+        usable = data.usable if data.matrix is None else np.diag(data.matrix) > 0
+        if data.matrix is not None and not _is(self.redundancy, "precomputed"):
+            usable = usable & data.usable
+        if not usable.any():
             raise ValueError(
-                "redundancy='precomputed' means that X is a matrix of features by features; pass an array of scores as "
-                "score_func."
+                "All features of X are constant, so there is nothing to select. Check that X holds the right columns."
             )
+        return usable
 
     def _matrix(self, X: Any, n_features: int) -> np.ndarray | None:
         """The matrix of all features, where the user brings it."""
@@ -285,16 +313,17 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
             return None
         return checked_matrix(self.redundancy, n_features, "redundancy")
 
-    def _scores(self, source: FeatureSource, X: Any, y: Any, usable: np.ndarray, n_threads: int) -> np.ndarray:
+    def _scores(self, data: _Candidates, usable: np.ndarray) -> np.ndarray:
         """Checked scores, 0 for features that cannot be used."""
         clip = False
         if isinstance(self.score_func, str):
             score = SCORES[self.score_func]
-            given = score.function(source, y, n_jobs=n_threads)
+            given = score.load()(data.view.source, data.y, n_jobs=data.view.n_threads)
             clip = score.signed
         elif callable(self.score_func):
+            X, y = data.X, data.y
             if y is not None:
-                check_consistent_length(np.empty((source.shape[0], 0)), y)
+                check_consistent_length(np.empty((data.view.n_samples, 0)), y)
             if not isinstance(X, FeatureSource):
                 X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
             given = self.score_func(X, y)
@@ -310,32 +339,20 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
         scores[~usable] = 0.0
         if clip:
             np.maximum(scores, 0.0, out=scores)
-        self._refuse_bad_scores(scores)
+        _refuse_bad_scores(scores, data.view.feature_names)
         return scores
 
-    def _refuse_bad_scores(self, scores: np.ndarray) -> None:
-        for bad, what, remedy in (
-            (np.isnan(scores), "NaN", "Give every feature a score, 0 for the worst."),
-            (np.isinf(scores), "infinite", "Cap the scores at a finite value."),
-            (scores < 0, "negative", "Clip the scores at 0 or shift them, so that higher is better and 0 is worst."),
-        ):
-            if bad.any():
-                first = int(np.argmax(bad))
-                count = int(np.count_nonzero(bad))
-                raise ValueError(
-                    f"score_func gives {count} {what} score(s), the first to feature {self._label(first)!r}. {remedy}"
-                )
-        if not scores.any():
-            raise ValueError("All scores are 0, so no feature is better than another. Use another score_func, or check y.")
-
-    def _order(self, source: FeatureSource, scores: np.ndarray, usable: np.ndarray, n_threads: int) -> np.ndarray:
-        """All features, best score first, unusable ones last; ties in a way that does not depend on the columns' order."""
+    def _order(self, view: FeatureView, scores: np.ndarray, usable: np.ndarray) -> np.ndarray:
+        """All features, best score first, unusable ones last."""
+        tie = TIE * float(scores.max(initial=0.0))
         parts = []
         for features in (np.flatnonzero(usable), np.flatnonzero(~usable)):
             if _is(self.redundancy, "precomputed"):  # its rows are in the order of its columns
                 parts.append(features[np.argsort(-scores[features], kind="stable")])
             else:
-                parts.append(by_score(source, scores, features, n_threads))
+                own = scores[features]
+                order = in_order(view.source, features, own, tie=tie, seed=_TIE_SEED, n_threads=view.n_threads)
+                parts.append(features[order])
         return np.concatenate(parts)
 
     def _pool(self, order: np.ndarray, scores: np.ndarray, usable: np.ndarray, n_selected: int) -> np.ndarray:
@@ -349,24 +366,16 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
             )
         return order[scores[order] > 0][:n_candidates]
 
-    def _solve(
-        self,
-        source: FeatureSource,
-        moments: Moments,
-        matrix: np.ndarray | None,
-        scores: np.ndarray,
-        pool: np.ndarray,
-        n_threads: int,
-    ) -> Solution:
-        method: Callable[[Objective, float, int], Solution] = solve if self.method == "working_set" else solve_alm
+    def _solve(self, data: _Candidates, scores: np.ndarray, pool: np.ndarray) -> RefinedWeights:
+        method: Callable[[Objective, float, int], RefinedWeights] = solve if self.method == "working_set" else solve_alm
         if len(pool) > LARGEST_MATRIX and (self.method == "alm" or not _is(self.redundancy, "cosine2")):
             raise ValueError(
                 f"The matrix of all pairs of {len(pool)} candidates is too large; set n_candidates to at most "
                 f"{LARGEST_MATRIX}, or use redundancy='cosine2' with method='working_set', which does not need it."
             )
-        groups = self._groups(source, pool)
+        groups = self._groups(data.view.source, pool)
         with one_blas_thread():
-            redundancy = self._redundancy(source, moments, matrix, pool, n_threads)
+            redundancy = self._redundancy(data, pool)
             penalty = GroupPenalty(groups, len(pool), float(self.group_strength)) if groups else None
             objective = Objective(scores[pool] / scores.max(), redundancy, penalty)
             solution = method(objective, float(self.tol), int(self.max_iter))
@@ -375,25 +384,23 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
                 f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={self.tol}; "
                 "raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
         return solution
 
-    def _redundancy(
-        self, source: FeatureSource, moments: Moments, matrix: np.ndarray | None, pool: np.ndarray, n_threads: int
-    ) -> Redundancy:
-        if matrix is not None:
-            return MatrixRedundancy(matrix[np.ix_(pool, pool)])
+    def _redundancy(self, data: _Candidates, pool: np.ndarray) -> Redundancy:
+        if data.matrix is not None:
+            return MatrixRedundancy(data.matrix[np.ix_(pool, pool)])
         if _is(self.redundancy, "cosine2"):
-            return SquaredCosine(source, moments, pool, n_threads)
+            return SquaredCosine(data.view, pool)
         if _is(self.redundancy, "mutual_info"):
-            return MatrixRedundancy(mutual_information(source, moments, pool, n_threads))
-        matrix = checked_matrix(self.redundancy(source.columns(pool)), len(pool), "The matrix that redundancy returned")
+            return MatrixRedundancy(mutual_information(data.view, pool))
+        made = self.redundancy(data.view.columns(pool))
+        matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
         alone = np.flatnonzero(np.diag(matrix) <= 0.0)
         if len(alone):
-            raise ValueError(
-                f"redundancy gives feature {self._label(pool[alone[0]])!r} a redundancy of 0 with itself; it must be positive."
-            )
+            label = feature_label(data.view.feature_names, pool[alone[0]])
+            raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
         return MatrixRedundancy(matrix)
 
     def _groups(self, source: FeatureSource, pool: np.ndarray) -> list[np.ndarray]:
@@ -416,3 +423,20 @@ class GlobalRedundancySelector(ColumnSelectorMixin, BaseEstimator):
 def _is(value: Any, name: str) -> bool:
     """Whether a parameter is the given word (and not an array, which compares item by item)."""
     return isinstance(value, str) and value == name
+
+
+def _refuse_bad_scores(scores: np.ndarray, names: Sequence[str] | None) -> None:
+    """Raise unless all scores are finite, none is negative, and one is above 0."""
+    for bad, what, remedy in (
+        (np.isnan(scores), "NaN", "Give every feature a score, 0 for the worst."),
+        (np.isinf(scores), "infinite", "Cap the scores at a finite value."),
+        (scores < 0, "negative", "Clip the scores at 0 or shift them, so that higher is better and 0 is worst."),
+    ):
+        if bad.any():
+            first = int(np.argmax(bad))
+            count = int(np.count_nonzero(bad))
+            raise ValueError(
+                f"score_func gives {count} {what} score(s), the first to feature {feature_label(names, first)!r}. {remedy}"
+            )
+    if not scores.any():
+        raise ValueError("All scores are 0, so no feature is better than another. Use another score_func, or check y.")

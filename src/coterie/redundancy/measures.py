@@ -15,7 +15,7 @@ from scipy import sparse
 
 from coterie._numba import run_chunks
 from coterie.correlation.uncertainty import SymmetricalUncertainty
-from coterie.data.source import FeatureSource, Moments
+from coterie.data.view import FeatureView
 
 # Candidates of a block of a pass; and the entries of one, which bounds long columns.
 _BLOCK_FEATURES = 1024
@@ -48,22 +48,18 @@ class SquaredCosine:
 
     Parameters
     ----------
-    source : FeatureSource
+    view : FeatureView
         The features.
-    moments : Moments
-        Their moments.
     features : ndarray of shape (n_candidates,)
         The candidates, none of them constant.
-    n_threads : int, default=1
-        Number of threads.
     """
 
-    def __init__(self, source: FeatureSource, moments: Moments, features: np.ndarray, n_threads: int = 1) -> None:
-        self.source = source
-        self.moments = moments
+    def __init__(self, view: FeatureView, features: np.ndarray) -> None:
+        self.source = view.source
+        self.moments = view.moments
         self.features = features
-        self.n_threads = n_threads
-        self.n_samples = source.shape[0]
+        self.n_threads = view.n_threads
+        self.n_samples = view.n_samples
         self._by_place = np.argsort(features, kind="stable")  # passes go in order of storage
 
     @property
@@ -180,14 +176,14 @@ class MatrixRedundancy:
         return np.asarray(self.matrix[:, support] @ weights)
 
 
-def mutual_information(source: FeatureSource, moments: Moments, features: np.ndarray, n_threads: int = 1) -> np.ndarray:
+def mutual_information(view: FeatureView, features: np.ndarray) -> np.ndarray:
     r"""Matrix of :math:`I(f_i; f_j) / \sqrt{H(f_i) H(f_j)}` on ten bins of equal width; its diagonal is 1.
 
     Divided by the entropies, since a feature of low entropy would otherwise be redundant with nothing, itself
     included. Matrices of mutual information are not positive semidefinite as a rule, though nearly so: the
     diagonal is raised by what the smallest eigenvalue lacks.
     """
-    measure = SymmetricalUncertainty(source, moments, n_threads=n_threads)
+    measure = SymmetricalUncertainty(view)
     matrix = measure.between(features, features)
     entropy = measure.entropy[features]
     safe = np.where(entropy > 0, entropy, 1.0)

@@ -30,7 +30,7 @@ _SWEEPS = 500
 _POLISHES = 12
 
 
-class Solution(NamedTuple):
+class RefinedWeights(NamedTuple):
     """Weights of the candidates, how good they are, and what they took."""
 
     support: np.ndarray
@@ -43,7 +43,7 @@ class Solution(NamedTuple):
     converged: bool
 
 
-def solve(objective: Objective, tol: float, max_iter: int) -> Solution:
+def solve(objective: Objective, tol: float, max_iter: int) -> RefinedWeights:
     """Minimise the objective to a relative gap of ``tol``.
 
     Candidates are expected in an order that does not depend on the data's (best score first): it decides which of
@@ -68,7 +68,7 @@ def solve(objective: Objective, tol: float, max_iter: int) -> Solution:
         order = np.argsort(np.concatenate([working, joining]))
         weights = np.concatenate([weights, np.zeros(len(joining))])[order]
         working = np.concatenate([working, joining])[order]
-    return Solution(working, weights, found.value, bound, gap, iteration, size, gap <= tol)
+    return RefinedWeights(working, weights, found.value, bound, gap, iteration, size, gap <= tol)
 
 
 def _violators(found: Certificate, working: np.ndarray, tol: float, most: int) -> np.ndarray:

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from scipy import sparse
 
-from coterie.data.source import Columns
+from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
 
 
 class DenseDesign:
-    """Selected columns as a centred and scaled float64 array.
+    """Selected columns of a view as a centred and scaled float64 array.
 
     Centring changes nothing but the intercept, and keeps the digits of features with a large mean.
     """
 
-    def __init__(self, n_samples: int) -> None:
-        self._array = np.empty((n_samples, 0), order="F")
+    def __init__(self, view: FeatureView) -> None:
+        self._view = view
+        self._array = np.empty((view.n_samples, 0), order="F")
+
+    @classmethod
+    def of_array(cls, array: np.ndarray) -> Self:
+        """A design of given columns, to which nothing is appended."""
+        design = cls.__new__(cls)
+        design._array = np.asfortranarray(array)
+        return design
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return self._array.shape[1]
 
-    def append(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
-        """Append columns, minus their centre, over their scale."""
-        fresh = (np.asarray(columns, dtype=np.float64) - centre) / scale
+    def append(self, features: np.ndarray) -> None:
+        """Append some features of the view."""
+        columns = np.asarray(self._view.columns(features), dtype=np.float64)
+        fresh = (columns - self._view.centre(features)) / self._view.scales(features)
         self._array = np.asfortranarray(np.hstack([self._array, fresh]))
 
     def output(self, coef: np.ndarray) -> np.ndarray:
@@ -48,20 +59,21 @@ class DenseDesign:
 
 
 class SparseDesign:
-    """Selected columns as scaled CSR: every operation is linear in the nonzeros of active samples."""
+    """Selected columns of a view as scaled CSR: every operation is linear in the nonzeros of active samples."""
 
-    def __init__(self, n_samples: int) -> None:
-        self._rows = sparse.csr_array((n_samples, 0), dtype=np.float64)
+    def __init__(self, view: FeatureView) -> None:
+        self._view = view
+        self._rows = sparse.csr_array((view.n_samples, 0), dtype=np.float64)
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return self._rows.shape[1]
 
-    def append(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
-        """Append columns; they cannot be centred (``centre`` must be zero) without filling them."""
-        fresh = sparse.csc_array(columns, dtype=np.float64, copy=True)
-        fresh.data /= np.repeat(scale, np.diff(fresh.indptr))
+    def append(self, features: np.ndarray) -> None:
+        """Append some features of the view; they cannot be centred without filling them."""
+        fresh = sparse.csc_array(self._view.columns(features), dtype=np.float64, copy=True)
+        fresh.data /= np.repeat(self._view.scales(features), np.diff(fresh.indptr))
         self._rows = sparse.csr_array(sparse.hstack([self._rows, fresh], format="csr"))
 
     def output(self, coef: np.ndarray) -> np.ndarray:
@@ -119,3 +131,8 @@ class ScaledDesign:
 
 Design = DenseDesign | SparseDesign
 AnyDesign = Design | ScaledDesign
+
+
+def design_of(view: FeatureView) -> Design:
+    """An empty design for features of a view."""
+    return SparseDesign(view) if view.is_sparse else DenseDesign(view)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.data.source import Columns
 from coterie.solver.block_problem import block_norm_sum, loss_hessian, minimise_block_model
 from coterie.solver.design import Design
 from coterie.solver.interior_point import interior_point
@@ -68,9 +67,9 @@ class Master:
         state = self._state
         return Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state)
 
-    def add_block(self, columns: Columns, centre: np.ndarray, scale: np.ndarray) -> None:
-        """Add a block of columns, with weight zero."""
-        self.design.append(columns, centre, scale)
+    def add_block(self, features: np.ndarray) -> None:
+        """Add a block of features, with weight zero."""
+        self.design.append(features)
         self.blocks = np.append(self.blocks, self.design.n_features)
         n_new = self.design.n_features - len(self._coef)
         self._coef = np.vstack([self._coef, np.zeros((n_new, self.loss.n_outputs))])

@@ -44,7 +44,7 @@ def fit_ridge(loss: Loss, design: AnyDesign, *, precision: float = 1e-10, start:
     n_samples = len(loss.strata)
     reduced = design
     if n_samples < design.n_features and n_samples <= _MAX_DIRECT:
-        reduced, start = _same_products(design, n_samples), None
+        reduced, start = _same_products(design), None
     if start is None:
         start = np.zeros((reduced.n_features, 1))
         for easier in _stages(loss, reduced):
@@ -73,13 +73,10 @@ def _stages(loss: Loss, design: AnyDesign) -> list[Loss]:
     return [loss.scaled(10.0**-k) for k in range(n, 0, -1)]
 
 
-def _same_products(design: AnyDesign, n_samples: int) -> DenseDesign:
+def _same_products(design: AnyDesign) -> DenseDesign:
     """A square design L with ``LL' = XX'``."""
     values, vectors = linalg.eigh(design.sample_products())
-    result = DenseDesign(n_samples)
-    factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    result.append(factor, np.zeros(n_samples), np.ones(n_samples))
-    return result
+    return DenseDesign.of_array(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _newton(loss: Loss, design: AnyDesign, coef: np.ndarray, precision: float) -> Solution:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from coterie._inputs import source_of
 from coterie._numba import thread_count
-from coterie._validation import require_integer, require_real, source_of
-from coterie.correlation.pearson import ROUNDING
+from coterie._parameters import Number, Whole, check
 from coterie.correlation.profile.dense import dense_at_least, dense_cost
 from coterie.correlation.profile.result import CorrelationProfile
 from coterie.correlation.profile.sampled import sampled_correlations
 from coterie.correlation.profile.sparse import UniqueColumns, sparse_at_least
+from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource, Moments
 from coterie.progress import RoundProgress
 
@@ -93,11 +94,11 @@ def correlation_profile(
     array([0.0212, 0.0362])
     """
     edges = _read_edges(bins)
-    require_real("confidence", confidence, above=0.0, at_most=1.0)
+    check("confidence", confidence, Number(at_most=1))
     if n_pairs is not None:
-        require_integer("n_pairs", n_pairs, minimum=1)
+        check("n_pairs", n_pairs, Whole(1))
     if n_jobs is not None:
-        require_integer("n_jobs", n_jobs, minimum=None)
+        check("n_jobs", n_jobs, Whole())
     n_threads = thread_count(n_jobs)
     source = source_of(X)
     moments = source.moments(n_threads=n_threads)
@@ -136,7 +137,7 @@ def _all_pairs(
 
 def _read_edges(bins: Any) -> np.ndarray:
     if np.ndim(bins) == 0:
-        require_integer("bins", bins, minimum=1)
+        check("bins", bins, Whole(1))
         return np.linspace(0.0, 1.0, int(bins) + 1)
     edges = np.asarray(bins, dtype=np.float64)
     if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0.0 or edges[-1] != 1.0 or not (np.diff(edges) > 0).all():

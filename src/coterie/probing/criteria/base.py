@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import check_cv
 
+from coterie._inputs import Fold
+from coterie._parameters import Rule
 from coterie.data.source import FeatureSource
-
-Fold = tuple[np.ndarray, np.ndarray]
 
 
 class Evaluator(Protocol):
@@ -34,23 +33,12 @@ class Criterion(BaseEstimator, ABC):
 
     # What joblib should use unless told otherwise: threads for code that releases the GIL.
     prefer: ClassVar[str] = "processes"
+    # What the parameters may be.
+    _allowed: ClassVar[Mapping[str, Rule]] = {}
 
     @abstractmethod
     def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> Evaluator:
         """Check the parameters against the data and return what evaluates subsets."""
-
-
-def read_cv(cv: Any, y: np.ndarray, classifier: bool) -> list[Fold]:
-    """The folds that ``cross_val_score`` would use."""
-    try:
-        splitter = check_cv(cv, y, classifier=classifier)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"cv={cv!r} must be a number of folds of at least 2, or a splitter of scikit-learn's.") from error
-    folds = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(np.zeros((len(y), 1)), y)]
-    for number, (train, test) in enumerate(folds):
-        if not len(train) or not len(test):
-            raise ValueError(f"Fold {number} of cv={cv!r} has {len(train)} samples to train and {len(test)} to test on.")
-    return folds
 
 
 def mean_over_folds(right: list[int], folds: list[Fold]) -> float:

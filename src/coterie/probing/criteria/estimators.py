@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 
-from coterie._validation import read_labels
+from coterie._inputs import Fold, read_folds, read_labels
 from coterie.data.source import FeatureSource
-from coterie.probing.criteria.base import Criterion, Fold, Scorer, own_columns, read_cv
+from coterie.probing.criteria.base import Criterion, Scorer, own_columns
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
@@ -58,7 +58,7 @@ class EstimatorCriterion(Criterion):
         if classifier:
             read_labels(y, None)
         check_scoring(self.estimator, self.scoring)
-        return CrossValidatedScore(source, y, clone(self.estimator), self.scoring, read_cv(cv, y, classifier))
+        return CrossValidatedScore(source, y, clone(self.estimator), self.scoring, read_folds(cv, y, classifier=classifier))
 
 
 class CrossValidatedScore:

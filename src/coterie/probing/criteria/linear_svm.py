@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from coterie._validation import read_labels, require_choice, require_integer, require_real
+from coterie._inputs import Fold, read_folds, read_labels
+from coterie._parameters import Anything, Number, OneOf, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
-from coterie.probing.criteria.base import Criterion, Fold, mean_over_folds, own_columns, read_cv
+from coterie.probing.criteria.base import Criterion, mean_over_folds, own_columns
 
 
 class LinearSVMCriterion(Criterion):
@@ -52,6 +54,15 @@ class LinearSVMCriterion(Criterion):
     array([False, False,  True,  True])
     """
 
+    _allowed: ClassVar[Mapping[str, Rule]] = {
+        "C": Number(),
+        "loss": OneOf("squared_hinge", "hinge"),
+        "tol": Number(),
+        "max_iter": Whole(1),
+        "class_weight": Anything(),
+        "random_state": Whole(0),
+    }
+
     def __init__(
         self,
         C: float = 1.0,
@@ -71,14 +82,11 @@ class LinearSVMCriterion(Criterion):
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> LinearAccuracy:
         """Check the parameters against the data and return what evaluates subsets."""
-        require_real("C", self.C)
-        require_choice("loss", self.loss, ("squared_hinge", "hinge"))
-        require_real("tol", self.tol)
-        require_integer("max_iter", self.max_iter, minimum=1)
-        require_integer("random_state", self.random_state, minimum=0)
+        check_parameters(self)
         _, codes = read_labels(y, None)
         labels = codes if self.class_weight is None else y
-        return LinearAccuracy(source, labels, LinearSVC(dual="auto", **self.get_params()), read_cv(cv, codes, classifier=True))
+        folds = read_folds(cv, codes, classifier=True)
+        return LinearAccuracy(source, labels, LinearSVC(dual="auto", **self.get_params()), folds)
 
 
 class LinearAccuracy:

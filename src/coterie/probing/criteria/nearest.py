@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from coterie._inputs import Fold, read_folds, read_labels
 from coterie._numba import read_only
-from coterie._validation import read_labels, require_integer
+from coterie._parameters import Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.kernels.neighbours import count_right, count_right_again, gather_factors, room_for, squared_norms
-from coterie.probing.criteria.base import Criterion, Fold, mean_over_folds, read_cv
+from coterie.probing.criteria.base import Criterion, mean_over_folds
 
 # Whole numbers with squared norms up to here have products free of rounding in single precision.
 _EXACT = 2.0**22
@@ -61,15 +63,16 @@ class KNNCriterion(Criterion):
     """
 
     prefer: ClassVar[str] = "threads"
+    _allowed: ClassVar[Mapping[str, Rule]] = {"n_neighbors": Whole(1)}
 
     def __init__(self, n_neighbors: int = 3) -> None:
         self.n_neighbors = n_neighbors
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> NeighbourAccuracy:
         """Check the parameters against the data and return what evaluates subsets."""
-        require_integer("n_neighbors", self.n_neighbors, minimum=1)
+        check_parameters(self)
         classes, codes = read_labels(y, None)
-        folds = read_cv(cv, codes, classifier=True)
+        folds = read_folds(cv, codes, classifier=True)
         fewest = min(len(train) for train, _ in folds)
         if self.n_neighbors > fewest:
             raise ValueError(f"n_neighbors={self.n_neighbors} is more than the {fewest} training samples of a fold.")

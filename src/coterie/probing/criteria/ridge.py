@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 
-from coterie._validation import read_labels, read_targets, require_choice, require_real
+from coterie._inputs import Fold, read_labels, read_targets
+from coterie._parameters import Number, OneOf, Rule, check_parameters
 from coterie.data.source import FeatureSource
-from coterie.probing.criteria.base import Criterion, Fold, dense_columns
+from coterie.probing.criteria.base import Criterion, dense_columns
 
 
 class RidgeCriterion(Criterion):
@@ -49,6 +51,7 @@ class RidgeCriterion(Criterion):
     """
 
     prefer: ClassVar[str] = "threads"
+    _allowed: ClassVar[Mapping[str, Rule]] = {"alpha": Number(), "scoring": OneOf("accuracy", "r2")}
 
     def __init__(self, alpha: float = 1.0, *, scoring: str = "accuracy") -> None:
         self.alpha = alpha
@@ -56,8 +59,7 @@ class RidgeCriterion(Criterion):
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> LeaveOneOut:
         """Check the parameters against the data and return what evaluates subsets."""
-        require_real("alpha", self.alpha)
-        require_choice("scoring", self.scoring, ("accuracy", "r2"))
+        check_parameters(self)
         if self.scoring == "r2":
             targets = read_targets(y)
             if (targets == targets[0]).all():

@@ -1,112 +1,87 @@
-"""Input coercion, labels, weights and parameters; the one home of scikit-learn's less public helpers."""
+"""What comes in: features, labels, weights, folds and lists of features, checked once, for estimators and functions."""
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing, check_array, column_or_1d
-from sklearn.utils._set_output import _get_output_config
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
+from coterie._parameters import N_FEATURES, N_FEATURES_OR_AUTO, check
+from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie.data.dataset import Dataset
 from coterie.data.guests import from_guest
 from coterie.data.memory import as_source
 from coterie.data.opening import open_features
 from coterie.data.source import FeatureSource
-from coterie.data.store.reading import Store
+from coterie.data.store import Store
 
-try:  # scikit-learn >= 1.9
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # older: no callbacks, everything else works
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two is defined
-        """Stands in for scikit-learn's mixin where it does not exist."""
-
-    M = TypeVar("M", bound=Callable[..., Any])
-
-    def with_callbacks(method: M) -> M:
-        """Leave the method as it is."""
-        return method
-
-
-__all__ = [
-    "CallbackSupportMixin",
-    "check_features",
-    "class_codes",
-    "class_weights",
-    "feature_positions",
-    "n_features_wanted",
-    "opened",
-    "read_features",
-    "read_folds",
-    "read_labels",
-    "read_sample_weight",
-    "read_source",
-    "read_targets",
-    "require_choice",
-    "require_integer",
-    "require_real",
-    "source_of",
-    "stays_frame",
-    "take_columns",
-    "take_samples",
-    "with_callbacks",
-]
-
+# Training and test samples.
+Fold = tuple[np.ndarray, np.ndarray]
 # Value types that kernels work on as they are; anything else becomes float64.
 _VALUE_TYPES = [
     np.float64, np.float32, np.int8, np.uint8, np.bool_,
     np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64,
 ]  # fmt: skip
+_ANY_VALUES: dict[str, Any] = {
+    "dtype": _VALUE_TYPES,
+    "accept_sparse": True,
+    "accept_large_sparse": True,
+    "ensure_all_finite": False,
+    "ensure_min_samples": 2,
+}
 
 
-def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[FeatureSource, np.ndarray]:
-    """Source over the training data, and the targets as a checked 1D array; see :func:`read_source`."""
+class Reading(NamedTuple):
+    """Features as an estimator has read them: the source, and the attributes that scikit-learn wants to see afterwards."""
+
+    source: FeatureSource
+    attributes: dict[str, Any]
+
+
+def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Reading, np.ndarray]:
+    """The training data, and the targets as a checked 1D array; see :func:`read_source`."""
     X, y = opened(X, y)
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
     _refuse_missing_labels(y)
-    source = read_source(estimator, X)
-    y = _check_y(y)
-    check_consistent_length(_Rows(source.shape[0]), y)
-    return source, y
+    reading = read_source(estimator, X)
+    y = check_targets(y)
+    check_consistent_length(_Rows(reading.source.shape[0]), y)
+    return reading, y
 
 
-def read_source(estimator: BaseEstimator, X: Any) -> FeatureSource:
-    """Source over the training data: arrays, sparse matrices, frames, AnnData, a path, an opened store or data set, a source.
+def read_source(estimator: BaseEstimator, X: Any) -> Reading:
+    """The training data: arrays, sparse matrices, frames, AnnData, a path, an opened store or data set, a source.
 
-    Sets ``n_features_in_`` and, where there are names, ``feature_names_in_``. Whether the values are
-    finite is found out by the pass that computes the moments, not here.
+    The estimator stays as it is: what scikit-learn would set on it (``n_features_in_`` and, where there are names,
+    ``feature_names_in_``) is part of the result. Whether the values are finite is found out by the pass that computes the
+    moments, not here.
     """
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
-        estimator.n_features_in_ = X.shape[1]
+        attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
         if X.feature_names is not None:
-            estimator.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
-        return X
+            attributes["feature_names_in_"] = np.asarray(X.feature_names, dtype=object)
+        return Reading(X, attributes)
+    reader = copy.copy(estimator)  # scikit-learn sets attributes while it reads
     try:
-        X = validate_data(
-            estimator,
-            X,
-            dtype=_VALUE_TYPES,
-            accept_sparse=True,
-            accept_large_sparse=True,
-            ensure_all_finite=False,
-            ensure_min_samples=2,
-        )
+        X = validate_data(reader, X, **_ANY_VALUES)
     except ValueError as error:
         raise _with_remedy(error) from error
-    return as_source(X, getattr(estimator, "feature_names_in_", None))
+    attributes = {name: vars(reader)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(reader)}
+    return Reading(as_source(X, attributes.get("feature_names_in_")), attributes)
 
 
 def source_of(X: Any) -> FeatureSource:
@@ -117,14 +92,7 @@ def source_of(X: Any) -> FeatureSource:
     columns = getattr(X, "columns", None)
     names = [str(name) for name in columns] if columns is not None else None
     try:
-        X = check_array(
-            X,
-            dtype=_VALUE_TYPES,
-            accept_sparse=True,
-            accept_large_sparse=True,
-            ensure_all_finite=False,
-            ensure_min_samples=2,
-        )
+        X = check_array(X, **_ANY_VALUES)
     except ValueError as error:
         raise _with_remedy(error) from error
     return as_source(X, names)
@@ -249,28 +217,46 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     """Checked float64 weights, or None when all are equal to one."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
+    weight = check_sample_weight(sample_weight, y, dtype=np.float64)
     if (weight < 0).any():
         place = int(np.argmax(weight < 0))
         raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}; weights must be at least 0.")
     return None if bool((weight == 1.0).all()) else weight
 
 
-def read_folds(estimator: BaseEstimator, cv: Any, y: np.ndarray, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test samples of each fold; a number of folds means shuffled ones, stratified for classifiers."""
-    if is_classifier(estimator):
+def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = False, random_state: Any = None) -> list[Fold]:
+    """Training and test samples of each fold.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        A number of folds, a splitter of scikit-learn's, or pairs of training and test samples.
+    y : ndarray of shape (n_samples,)
+        Labels or targets.
+    classifier : bool
+        Whether a number of folds means stratified ones, and y are labels (of any kind).
+    shuffle : bool, default=False
+        Whether a number of folds means shuffled ones; else they are those of ``cross_val_score``.
+    random_state : int, RandomState instance or None
+        Seed of the shuffling.
+    """
+    if classifier and y.dtype.kind != "f":
         y = np.unique(y.astype(str), return_inverse=True)[1]  # labels of any kind as numbers
-    if isinstance(cv, Integral) and not isinstance(cv, bool):
-        require_integer("cv", cv, minimum=2)
-        if int(cv) > len(y):
-            raise ValueError(f"cv={cv} folds are more than the {len(y)} samples.")
-        kind = StratifiedKFold if is_classifier(estimator) else KFold
-        cv = kind(int(cv), shuffle=True, random_state=random_state)
+    whole = isinstance(cv, Integral) and not isinstance(cv, bool)
+    if whole and int(cv) > len(y):
+        raise ValueError(f"cv={cv} folds are more than the {len(y)} samples.")
     try:
-        splitter = check_cv(cv, y, classifier=is_classifier(estimator))
+        splitter = check_cv(cv, y, classifier=classifier)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"cv={cv!r} must be None, a number of folds, or a splitter of scikit-learn's.") from error
-    return [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(np.zeros((len(y), 1)), y)]
+        message = f"cv={cv!r} must be a number of folds of at least 2, or a splitter of scikit-learn's."
+        raise ValueError(message) from error
+    if whole and shuffle:
+        splitter = type(splitter)(int(cv), shuffle=True, random_state=random_state)
+    folds = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(np.zeros((len(y), 1)), y)]
+    for number, (train, test) in enumerate(folds):
+        if not len(train) or not len(test):
+            raise ValueError(f"Fold {number} of cv={cv!r} has {len(train)} samples to train and {len(test)} to test on.")
+    return folds
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -292,16 +278,12 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
 
 def n_features_wanted(value: Any, n_features: int, *, auto: bool = True) -> int | None:
     """The number of features asked for; None for ``"auto"``, where that has a meaning."""
-    if isinstance(value, str) and auto:
-        require_choice("n_features_to_select", value, ("auto",))
+    check("n_features_to_select", value, N_FEATURES_OR_AUTO if auto else N_FEATURES)
+    if isinstance(value, str):
         return None
-    if isinstance(value, Real) and not isinstance(value, Integral) and not isinstance(value, bool):
-        if not 0.0 < float(value) < 1.0:
-            choices = "a whole number, a fraction in (0, 1), or 'auto'" if auto else "a whole number or a fraction in (0, 1)"
-            raise ValueError(f"n_features_to_select={value} must be {choices}.")
+    if not isinstance(value, Integral):
         return max(1, int(float(value) * n_features))
-    require_integer("n_features_to_select", value, minimum=1)
-    if value > n_features:
+    if int(value) > n_features:
         raise ValueError(
             f"n_features_to_select={value} is more than the {n_features} feature(s) of X; choose at most {n_features}"
             + (", or 'auto' to stop at convergence." if auto else ".")
@@ -340,49 +322,17 @@ def feature_positions(features: Any, n_features: int, names: Sequence[str] | Non
     return positions
 
 
-def require_real(name: str, value: Any, *, above: float = 0.0, at_most: float = np.inf) -> None:
-    """Raise unless ``above < value <= at_most``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not above < float(value) <= at_most:
-        limit = "" if at_most == np.inf else f" and at most {at_most:g}"
-        raise ValueError(f"{name}={value!r} must be a number above {above:g}{limit}.")
-    if not np.isfinite(float(value)):
-        raise ValueError(f"{name}={value!r} must be finite.")
-
-
-def require_integer(name: str, value: Any, *, minimum: int | None, auto: bool = False) -> None:
-    """Raise unless the value is a whole number of at least ``minimum``, or ``"auto"`` where that is allowed."""
-    if auto and isinstance(value, str) and value == "auto":
-        return
-    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-    if not whole or (minimum is not None and value < minimum):
-        limit = "" if minimum is None else f" of at least {minimum}"
-        otherwise = " or 'auto'" if auto else ""
-        raise ValueError(f"{name}={value!r} must be a whole number{limit}{otherwise}.")
-
-
-def require_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Raise unless the value is one of the choices."""
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(repr(choice) for choice in choices)}.")
-
-
-def stays_frame(estimator: BaseEstimator, X: Any) -> bool:
-    """Whether X is a data frame and ``set_output`` asks for one."""
-    is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
-    return is_frame and _get_output_config("transform", estimator)["dense"] != "default"
-
-
 def take_columns(X: Any, features: np.ndarray) -> Any:
     """Some columns of validated data in the format they came in: CSC stays CSC, a frame a frame."""
     if isinstance(X, FeatureSource):
         return X.columns(features)
     if sparse.issparse(X) and X.format not in ("csc", "csr"):
         return X.tocsc()[:, features].asformat(X.format)
-    return _safe_indexing(X, features, axis=1) if hasattr(X, "columns") else X[:, features]
+    return safe_indexing(X, features, axis=1) if hasattr(X, "columns") else X[:, features]
 
 
 def take_samples(X: Any, samples: np.ndarray) -> Any:
     """Some rows of an array, a sparse matrix or a data frame, in the format they came in."""
     if sparse.issparse(X):
         return X.tocsr()[samples].asformat(X.format)
-    return _safe_indexing(X, samples, axis=0)
+    return safe_indexing(X, samples, axis=0)

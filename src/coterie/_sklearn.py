@@ -1,0 +1,79 @@
+"""The one home of scikit-learn's less public helpers, and of what differs between its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _check_y as check_targets
+from sklearn.utils.validation import validate_data
+
+try:  # scikit-learn >= 1.9
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # older: no callbacks, everything else works
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two is defined
+        """Stands in for scikit-learn's mixin where it does not exist."""
+
+    M = TypeVar("M", bound=Callable[..., Any])
+
+    def with_callbacks(method: M) -> M:
+        """Leave the method as it is."""
+        return method
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "RoundReport",
+    "check_sample_weight",
+    "check_targets",
+    "safe_indexing",
+    "stays_frame",
+    "validate_data",
+    "with_callbacks",
+]
+
+
+def stays_frame(estimator: BaseEstimator, X: Any) -> bool:
+    """Whether X is a data frame and ``set_output`` asks for one."""
+    is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+    return is_frame and _get_output_config("transform", estimator)["dense"] != "default"
+
+
+class RoundReport:
+    """Tells scikit-learn's callbacks (1.9 and later) about each round of a fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is fitted.
+    max_rounds : int or None
+        The most rounds there can be, if that is known.
+    y : ndarray
+        The targets.
+    """
+
+    def __init__(self, estimator: Any, max_rounds: int | None, y: Any) -> None:
+        self.estimator = estimator
+        self.y = y
+        self.context = None
+        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
+            self.context = estimator._init_callback_context(max_subtasks=max_rounds)
+            self.context.call_on_fit_task_begin(estimator=estimator, y=y)
+
+    def round_done(self, state: Callable[[], dict[str, Any]]) -> bool:
+        """Report a round, with a function that makes the attributes as of now; true when a callback asks to stop."""
+        if self.context is None:
+            return False
+        task = self.context.subcontext(task_name="round")
+        task.call_on_fit_task_begin(estimator=self.estimator, y=self.y)
+        return bool(task.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=state))
+
+    def done(self, state: dict[str, Any]) -> None:
+        """Report the end of fit, with its attributes."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=lambda: state)

@@ -1,0 +1,158 @@
+"""Features as the algorithms see them: a source with its moments, sample weights, centre and scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from coterie.data.source import Columns, FeatureSource, Moments
+
+# Features from which on products are worth a second thread.
+_MANY = 4096
+
+
+class Reach(NamedTuple):
+    """The largest score that each feature can have, over the norm of the residual.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,)
+        Norm of each feature (about its mean where the view is centred) over its scale; 0 for constant features.
+    lowest, highest : float
+        Smallest and largest of those above 0.
+    """
+
+    values: np.ndarray
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureView:
+    r"""Features weighted, centred and scaled, without a copy of them.
+
+    Scores, correlations, oracle and design all work on the same view, so they agree on what a feature is.
+
+    Attributes
+    ----------
+    source : FeatureSource
+        The features as they are stored.
+    moments : Moments
+        Their moments with the sample weights.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the samples; None for equal ones.
+    scale : ndarray of shape (n_features,) or None
+        What each feature is divided by (standardisation), or None.
+    centred : bool
+        Whether residuals sum to zero, so that features may be centred in their products with them.
+    n_threads : int
+        Number of threads; never changes a result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.data import FeatureView, as_source
+    >>> view = FeatureView.of(as_source(np.array([[0.0, 4.0], [2.0, 0.0]])), standardize=True)
+    >>> view.scores(np.array([[1.0], [-1.0]]))
+    array([2., 2.])
+    """
+
+    source: FeatureSource
+    moments: Moments
+    sample_weight: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    centred: bool = True
+    n_threads: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        source: FeatureSource,
+        sample_weight: np.ndarray | None = None,
+        *,
+        standardize: bool = False,
+        centred: bool = True,
+        n_threads: int = 1,
+    ) -> Self:
+        """A view of all features, whose moments are computed; refuses values that are not finite."""
+        moments = source.moments(sample_weight, n_threads=n_threads)
+        return cls(source, moments, sample_weight, moments.scale if standardize else None, centred, n_threads)
+
+    def reweighted(self, sample_weight: np.ndarray) -> Self:
+        """The same features with other sample weights, and in the same scale."""
+        moments = self.source.moments(sample_weight, n_threads=self.n_threads)
+        return replace(self, moments=moments, sample_weight=sample_weight)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.source.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.source.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether columns come as CSC."""
+        return self.source.is_sparse
+
+    @property
+    def feature_names(self) -> Sequence[str] | None:
+        """Names of the features, or None."""
+        return self.source.feature_names
+
+    @cached_property
+    def reach(self) -> Reach:
+        """How large the features' scores can be."""
+        reach = self.moments.norm
+        if not self.centred:
+            reach = np.sqrt(self.moments.norm**2 + self.moments.total_weight * self.moments.mean**2)
+            reach[self.moments.norm == 0.0] = 0.0
+        if self.scale is not None:
+            reach = np.divide(reach, self.scale, out=np.zeros(len(reach)), where=self.scale > 0)
+        return Reach(reach, float(reach.min(initial=np.inf, where=reach > 0.0)), float(reach.max(initial=0.0)))
+
+    def columns(self, features: np.ndarray) -> Columns:
+        """Some columns as they are stored."""
+        return self.source.columns(features)
+
+    def centre(self, features: np.ndarray) -> np.ndarray:
+        """What a model subtracts from some features: their means, or nothing where that would fill sparse columns."""
+        return self.moments.mean[features] if self.centred and not self.is_sparse else np.zeros(len(features))
+
+    def scales(self, features: np.ndarray) -> np.ndarray:
+        """What a model divides some features by."""
+        return np.ones(len(features)) if self.scale is None else self.scale[features]
+
+    def products(self, vectors: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
+        """Products of some (None: all) features, centred but not scaled, with vectors of shape (n_samples, k)."""
+        n_features = self.n_features if features is None else len(features)
+        centre = self.moments.mean if self.centred else None
+        n_threads = self.n_threads if n_features >= _MANY else 1
+        return self.source.products(vectors, centre=centre, features=features, n_threads=n_threads)
+
+    def scores(self, residual: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
+        r"""Scores :math:`|s_j|` of some (None: all) features for residuals of shape (n_samples, n_outputs)."""
+        return self.scores_of(self.products(residual, features), features)
+
+    def scores_of(self, products: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
+        """Scores from the features' products with a residual, which are overwritten: norms over outputs, scaled."""
+        scores = products[:, 0] if products.shape[1] == 1 else np.sqrt((products**2).sum(axis=1))
+        scores = np.abs(scores, out=scores)  # in the memory of the products: features can be many
+        if self.scale is not None:
+            scale = self.scale if features is None else self.scale[features]
+            np.divide(scores, scale, out=scores, where=scale > 0)
+        return scores
+
+    def norm_of(self, residual: np.ndarray) -> float:
+        r"""The norm :math:`(\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}`, which goes with the weighted norms of features."""
+        if self.sample_weight is None:
+            return float(np.sqrt((residual**2).sum()))
+        used = self.sample_weight > 0
+        return float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))

@@ -1,0 +1,193 @@
+"""All selectors are fitted in one way: all or nothing."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+import coterie
+from coterie import baselines
+from coterie._parameters import Anything, Flag, Fraction, Function, NotText, Number, OneOf, Whole, check
+from coterie.filters.selector import FilterSelector
+from coterie.methods import METHODS
+from coterie.probing.criteria import CallableCriterion, EstimatorCriterion
+from coterie.selection import Selector
+from tests.conftest import grouped_matrix
+
+SELECTORS = [
+    coterie.GroupDiscoveryClassifier(3),
+    coterie.GroupDiscoveryClassifier(3, cv=3, random_state=0),
+    coterie.GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=2, random_state=0),
+    coterie.GroupDiscoveryRegressor(3),
+    coterie.GroupDiscoveryOneClass(3),
+    coterie.GlobalRedundancySelector("fisher", 3),
+    coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
+    FilterSelector("fisher", 3),
+    FilterSelector("variance", 3),
+    baselines.BestIndividualSelector("ridge", n_features_to_select=3),
+    baselines.FloatingSelector("ridge", n_features_to_select=2, look_ahead=0),
+    baselines.MRMRSelector(3),
+    baselines.FCBFSelector(3),
+    baselines.RCFSSelector(3),
+    baselines.SVMRFESelector(3),
+    baselines.L1SVMSelector(3),
+    baselines.OSCARSelector(3),
+    baselines.GraphFusedLassoSelector(3),
+    baselines.FeatureGroupingSelector(3),
+]
+CRITERIA = [coterie.KNNCriterion(), coterie.LinearSVMCriterion(), coterie.RidgeCriterion()]
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = grouped_matrix(np.random.default_rng(7), n_samples=50, n_features=20)
+    return X - X.min(), y
+
+
+def state(model):
+    return {name: value for name, value in vars(model).items() if name not in model.get_params(deep=False)}
+
+
+def assert_unchanged(model, before, X, transformed):
+    after = state(model)
+    assert list(after) == list(before)
+    assert all(after[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(model.transform(X), transformed)
+
+
+class Interruption(KeyboardInterrupt):
+    """Told from a Ctrl-C of the tester's."""
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=repr)
+def test_a_failed_refit_leaves_the_model_whole(selector, data, monkeypatch):
+    """Bad values, too few features, or Ctrl-C at the last moment: the old model goes on working on its data."""
+    X, y = data
+    model = clone(selector).fit(X, y)
+    before, transformed = state(model), model.transform(X)
+    bad = X[:, :7].copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(bad, y)
+    assert_unchanged(model, before, X, transformed)
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        model.fit(pd.DataFrame(X[:1, :5], columns=list("abcde")), y[:1])
+    assert_unchanged(model, before, X, transformed)
+
+    def interrupted(self, data):
+        compute(self, data)
+        raise Interruption
+
+    compute = type(model)._compute
+    monkeypatch.setattr(type(model), "_compute", interrupted)
+    with pytest.raises(Interruption):
+        model.fit(X[:, :9], y)
+    assert_unchanged(model, before, X, transformed)
+    fresh = clone(selector)
+    with pytest.raises(Interruption):
+        fresh.fit(X, y)
+    assert not state(fresh)
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=repr)
+def test_nothing_of_an_earlier_fit_stays(selector, data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(20)])
+    again = clone(selector).fit(frame, y).fit(X[:, :12], y)
+    fresh = clone(selector).fit(X[:, :12], y)
+    assert set(state(again)) == set(state(fresh))
+    assert not hasattr(again, "feature_names_in_")
+    np.testing.assert_array_equal(again.get_support(), fresh.get_support())
+
+
+def all_kinds():
+    kinds, todo = set(), [Selector]
+    while todo:
+        kind = todo.pop()
+        todo += kind.__subclasses__()
+        if kind.__module__.startswith("coterie.") and not getattr(kind, "__abstractmethods__", None):
+            kinds.add(kind)
+    return sorted((kind for kind in kinds if "__init__" in vars(kind)), key=lambda kind: kind.__name__)
+
+
+def test_every_method_is_among_them():
+    kinds = {method.load() for method in METHODS.values()}
+    assert {kind for kind in kinds if isinstance(kind, type)} <= set(all_kinds())
+    assert {type(selector) for selector in SELECTORS} == set(all_kinds())
+
+
+@pytest.mark.parametrize("estimator", [*SELECTORS, *CRITERIA], ids=repr)
+def test_every_parameter_has_its_rule(estimator):
+    """One table, with a line for each parameter; it allows the default and refuses what makes no sense."""
+    table = estimator._allowed
+    assert set(table) == set(estimator.get_params(deep=False))
+    for name, value in type(estimator)().get_params(deep=False).items():
+        assert table[name].allows(value), name
+        if not isinstance(table[name], Anything):
+            with pytest.raises(ValueError, match=rf"^{name}='nonsense' must be .*\."):
+                check(name, "nonsense", table[name])
+
+
+def test_criteria_without_numbers_have_no_table():
+    assert not EstimatorCriterion(BaseEstimator())._allowed
+    assert not CallableCriterion(len)._allowed
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad", "words"),
+    [
+        (Whole(2, 9), [2, 9, np.int64(3)], [1, 10, 2.0, True, "2", None], "a whole number of at least 2 and at most 9"),
+        (Whole(), [-3, 0], [0.5], "a whole number"),
+        (Number(), [1e-300, 3, np.float32(2)], [0, -1, np.nan, np.inf, True, "1", None], "a number above 0"),
+        (Number(at_least=0, below=1), [0, 0.5], [1, -1e-9], "a number of at least 0 and below 1"),
+        (Number(at_most=0.5), [0.5], [0.6], "a number above 0 and at most 0.5"),
+        (Fraction(), [0.5], [1, 0, 1.0, 0.0, "0.5"], "a fraction in (0, 1)"),
+        (OneOf("a", "b", None), ["a", None], ["c", 1, np.array(["a"])], "one of 'a', 'b', None"),
+        (OneOf("auto"), ["auto"], ["Auto"], "'auto'"),
+        (Flag(), [True, np.False_, 0, 1], [2, "yes", None, 1.0], "True or False"),
+        (Function(), [len], ["len"], "a function"),
+        (NotText("a matrix"), [np.eye(2), 3], ["x", None], "a matrix"),
+        (
+            Whole(1) | Fraction() | OneOf("auto"),
+            [1, 0.5, "auto"],
+            [0, 1.5],
+            "a whole number of at least 1, a fraction in (0, 1) or 'auto'",
+        ),
+    ],
+)
+def test_rules(rule, good, bad, words):
+    assert all(rule.allows(value) for value in good)
+    assert not any(rule.allows(value) for value in bad)
+    with pytest.raises(ValueError, match="must be") as error:
+        check("size", bad[0], rule)
+    assert str(error.value) == f"size={bad[0]!r} must be {words}."
+
+
+def test_messages_show_plain_numbers():
+    with pytest.raises(ValueError, match=r"^C=-1\.5 must be a number above 0\.$"):
+        check("C", np.float64(-1.5), Number())
+    with pytest.raises(ValueError, match=r"^C=inf must be finite\.$"):
+        check("C", np.inf, Number())
+
+
+def test_a_subclass_with_a_parameter_of_its_own_works(data):
+    """Rules are ours; what a user adds is the user's."""
+
+    class Mine(coterie.GroupDiscoveryRegressor):
+        def __init__(self, n_features_to_select=3, *, colour="red", **others):
+            super().__init__(n_features_to_select)
+            self.colour = colour
+
+        @classmethod
+        def _get_param_names(cls):
+            return sorted([*coterie.GroupDiscoveryRegressor._get_param_names(), "colour"])
+
+    X, y = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(Mine().fit(X, y.astype(float)).groups_) == 3
