@@ -45,6 +45,7 @@ MOVED = {
     "data.store_folder": "data.store.folder",
     "data.store_writer": "data.store.writing",
     "data.strings": "data.names",
+    "data.blocks": "data.source",
     "comparison.filter_selector": "filters.selector",
     "atomic": "files",
     "profile.profile": "correlation.profile.count",

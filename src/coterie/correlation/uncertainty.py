@@ -14,8 +14,7 @@ import numpy as np
 
 from coterie._numba import read_only
 from coterie.correlation.protocol import ROUNDING, Pairs
-from coterie.data.blocks import for_blocks
-from coterie.data.source import Columns, Exemplar
+from coterie.data.source import Columns, Exemplar, for_blocks
 from coterie.data.view import FeatureView
 from coterie.kernels import information as kernels
 

@@ -9,8 +9,7 @@ import numpy as np
 from coterie._inputs import class_codes, source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import Whole, check
-from coterie.data.blocks import for_blocks
-from coterie.data.source import Columns
+from coterie.data.source import Columns, for_blocks
 from coterie.filters.ranges import feature_ranges
 from coterie.kernels import filters as kernels
 

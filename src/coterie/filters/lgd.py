@@ -10,8 +10,7 @@ from scipy import sparse
 from coterie._inputs import source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import OneOf, Whole, check
-from coterie.data.blocks import for_blocks
-from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.data.source import Columns, FeatureSource, Moments, for_blocks
 from coterie.filters.sample_graph import nearest_neighbors, variation
 from coterie.kernels import filters as kernels
 

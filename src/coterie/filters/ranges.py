@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie._numba import read_only
-from coterie.data.blocks import for_blocks
-from coterie.data.source import Columns, FeatureSource
+from coterie.data.source import Columns, FeatureSource, for_blocks
 from coterie.kernels.information import csc_ranges, dense_ranges
 
 

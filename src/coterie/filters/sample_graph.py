@@ -15,8 +15,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from coterie._numba import one_blas_thread, read_only, run_chunks
-from coterie.data.blocks import for_blocks
-from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.data.source import Columns, FeatureSource, Moments, for_blocks
 from coterie.kernels import graph as kernels
 
 # Samples whose distances to all others are held at a time; fixed, so that threads do not change a sum.
