@@ -46,6 +46,7 @@ MOVED = {
     "data.store_writer": "data.store.writing",
     "data.strings": "data.names",
     "data.blocks": "data.source",
+    "filters.neighbors": "filters.sample_graph",
     "comparison.filter_selector": "filters.selector",
     "atomic": "files",
     "profile.profile": "correlation.profile.count",

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from coterie.data import as_source
 from coterie.filters import fisher_score, laplacian_score, mcfs_score, relieff_score
-from coterie.filters.sample_graph import heat_graph, nearest_neighbors
+from coterie.filters.sample_graph import heat_graph, nearest_neighbours
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_fisher_of_skfeature(data):
 
 def graph_of(X):
     source = as_source(X)
-    return heat_graph(nearest_neighbors(source, source.moments(), 5, 1))
+    return heat_graph(nearest_neighbours(source, source.moments(), 5, 1))
 
 
 def test_laplacian_of_skfeature(data):

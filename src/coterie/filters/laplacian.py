@@ -9,7 +9,7 @@ import numpy as np
 from coterie._inputs import source_of
 from coterie._numba import thread_count
 from coterie._parameters import Whole, check
-from coterie.filters.sample_graph import heat_graph, nearest_neighbors, variation
+from coterie.filters.sample_graph import heat_graph, nearest_neighbours, variation
 
 
 def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int | None = None) -> np.ndarray:
@@ -67,7 +67,7 @@ def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int 
     source = source_of(X)
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
-    graph = heat_graph(nearest_neighbors(source, moments, n_neighbors, n_threads))
+    graph = heat_graph(nearest_neighbours(source, moments, n_neighbors, n_threads))
     rough = variation(source, graph, True, n_threads)
     # The weighted norm about the weighted mean is the denominator.
     scale = source.moments(np.asarray(graph.sum(axis=1)).ravel(), n_threads=n_threads).norm ** 2

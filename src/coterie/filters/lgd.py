@@ -11,7 +11,7 @@ from coterie._inputs import source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import OneOf, Whole, check
 from coterie.data.source import Columns, FeatureSource, Moments, for_blocks
-from coterie.filters.sample_graph import nearest_neighbors, variation
+from coterie.filters.sample_graph import nearest_neighbours, variation
 from coterie.kernels import filters as kernels
 
 
@@ -100,7 +100,7 @@ def _scatter_among_values(source: FeatureSource, _: Moments, n_neighbors: int, n
 def _scatter_among_samples(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> np.ndarray:
     r"""Scatter about the mean of k values is :math:`\frac1k\sum_{i<h}(f_i - f_h)^2`, so all neighbourhoods make one graph."""
     n_samples = source.shape[0]
-    others = nearest_neighbors(source, moments, n_neighbors - 1, n_threads).samples
+    others = nearest_neighbours(source, moments, n_neighbors - 1, n_threads).samples
     members = np.hstack([np.arange(n_samples)[:, None], others])
     rows = np.repeat(np.arange(n_samples), members.shape[1])
     belongs = sparse.csr_array((np.ones(members.size), (rows, members.ravel())), shape=(n_samples, n_samples))

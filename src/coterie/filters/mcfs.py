@@ -14,7 +14,7 @@ from coterie._inputs import source_of
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
-from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbors
+from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbours
 from coterie.order import by_content
 
 # Products of features and residuals that are held at a time.
@@ -96,7 +96,7 @@ def mcfs_score(
     varying = np.flatnonzero(moments.norm > 0)
     if not len(varying):
         return scores
-    graph = heat_graph(nearest_neighbors(source, moments, n_neighbors, n_threads))
+    graph = heat_graph(nearest_neighbours(source, moments, n_neighbors, n_threads))
     embedding = _embedding(connect(graph, source, moments, n_threads), n_clusters)
     n_nonzero = min(int(n_nonzero), source.shape[0] - 1, len(varying))
     with one_blas_thread():

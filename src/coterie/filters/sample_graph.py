@@ -92,18 +92,18 @@ def nearest(distances: np.ndarray, candidates: np.ndarray, k: int) -> np.ndarray
     return candidates[close[np.argsort(steps, kind="stable")[:k]]]
 
 
-class Neighbors(NamedTuple):
+class Neighbours(NamedTuple):
     """Samples next to each sample, one row each, and their squared distances."""
 
     samples: np.ndarray
     squared: np.ndarray
 
 
-def nearest_neighbors(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> Neighbors:
+def nearest_neighbours(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> Neighbours:
     """The nearest other samples of each sample in the Euclidean distance over all features."""
     n_samples = source.shape[0]
     k = min(n_neighbors, n_samples - 1)
-    found = Neighbors(np.empty((n_samples, k), dtype=np.int64), np.empty((n_samples, k)))
+    found = Neighbours(np.empty((n_samples, k), dtype=np.int64), np.empty((n_samples, k)))
     everyone = np.arange(n_samples)
 
     def look(probes: np.ndarray, distances: np.ndarray) -> None:
@@ -115,14 +115,14 @@ def nearest_neighbors(source: FeatureSource, moments: Moments, n_neighbors: int,
     return found
 
 
-def heat_graph(neighbors: Neighbors) -> sparse.csr_array:
+def heat_graph(neighbours: Neighbours) -> sparse.csr_array:
     r"""Symmetric graph of neighbours with weights :math:`\exp(-\|x_i - x_h\|^2 / t)`, t the mean over all neighbours."""
-    n_samples, k = neighbors.samples.shape
-    width = float(neighbors.squared.mean()) or 1.0
+    n_samples, k = neighbours.samples.shape
+    width = float(neighbours.squared.mean()) or 1.0
     rows = np.repeat(np.arange(n_samples), k)
     # A weight never vanishes: an edge is an edge.
-    weights = np.maximum(np.exp(-neighbors.squared.ravel() / width), 1e-12)
-    one_way = sparse.csr_array((weights, (rows, neighbors.samples.ravel())), shape=(n_samples, n_samples))
+    weights = np.maximum(np.exp(-neighbours.squared.ravel() / width), 1e-12)
+    one_way = sparse.csr_array((weights, (rows, neighbours.samples.ravel())), shape=(n_samples, n_samples))
     return _int32(one_way.maximum(one_way.T))
 
 
