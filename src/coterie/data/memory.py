@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import even_boundaries, read_only, run_chunks
+from coterie.data.bad_values import BadValues
 from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
@@ -45,7 +46,7 @@ class DenseSource:
     """
 
     is_sparse = False
-    first_feature = 0  # what the first column is called in messages, for a source over a part of the data
+    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
 
     def __init__(self, array: np.ndarray, feature_names: Sequence[str] | None = None) -> None:
         if array.ndim != 2:
@@ -66,6 +67,14 @@ class DenseSource:
         return self._array
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
+        bad.refuse(self.feature_names, first_feature=self.first_feature)
+        return moments
+
+    def moments_and_bad_values(
+        self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
+    ) -> tuple[Moments, BadValues]:
+        """Moments, which mean nothing where there are bad values, and those."""
         n_samples, n_features = self.shape
         weight = _weights(sample_weight, n_samples)
         first = int(np.argmax(weight > 0))
@@ -80,8 +89,8 @@ class DenseSource:
                 even_boundaries(n_features, n_threads),
                 n_threads,
             )
-        _refuse_bad_values(self, finite, norm)
-        return Moments(mean, norm, float(weight.sum()))
+        bad = BadValues.find(self, finite, norm, self.first_feature)
+        return Moments(mean, norm, float(weight.sum())), bad
 
     def products(
         self,
@@ -185,10 +194,6 @@ class DenseSource:
         for start in range(0, self.shape[1], n_features):
             yield start, self.block(start, min(start + n_features, self.shape[1]))
 
-    def bad_values(self, feature: int) -> np.ndarray:
-        """Samples in which a feature is NaN or infinite."""
-        return np.flatnonzero(~np.isfinite(self._array[:, feature]))
-
 
 class SparseSource:
     """Features of a CSC matrix or array with int32 or int64 indices, never copied.
@@ -214,7 +219,7 @@ class SparseSource:
     """
 
     is_sparse = True
-    first_feature = 0  # what the first column is called in messages, for a source over a part of the data
+    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
 
     def __init__(self, matrix: sparse.csc_array | sparse.csc_matrix, feature_names: Sequence[str] | None = None) -> None:
         self._n_samples, self._n_features = matrix.shape
@@ -249,6 +254,14 @@ class SparseSource:
         return self._indptr, self._indices, self._values
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
+        bad.refuse(self.feature_names, first_feature=self.first_feature)
+        return moments
+
+    def moments_and_bad_values(
+        self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
+    ) -> tuple[Moments, BadValues]:
+        """Moments, which mean nothing where there are bad values, and those."""
         weight = _weights(sample_weight, self._n_samples)
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
@@ -260,13 +273,9 @@ class SparseSource:
                 even_boundaries(self._indptr, n_threads),
                 n_threads,
             )
-        _refuse_bad_values(self, finite, norm)
-        return Moments(
-            mean,
-            norm,
-            float(weight.sum()),
-            nonnegative=self._values.dtype.kind == "u" or self._values.min(initial=0) >= 0,
-        )
+            nonnegative = self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
+        bad = BadValues.find(self, finite, norm, self.first_feature)
+        return Moments(mean, norm, float(weight.sum()), nonnegative), bad
 
     def products(
         self,
@@ -349,11 +358,6 @@ class SparseSource:
         for start in range(0, self._n_features, n_features):
             yield start, self.block(start, min(start + n_features, self._n_features))
 
-    def bad_values(self, feature: int) -> np.ndarray:
-        """Samples in which a feature is NaN or infinite."""
-        entries = slice(self._indptr[feature], self._indptr[feature + 1])
-        return self._indices[entries][~np.isfinite(self._values[entries])]
-
 
 def as_source(X: Any, feature_names: Sequence[str] | None = None) -> FeatureSource:
     """A source over an array, a sparse matrix, or a source itself.
@@ -418,22 +422,3 @@ def _weights(sample_weight: np.ndarray | None, n_samples: int) -> np.ndarray:
 
 def _chosen(features: np.ndarray | None) -> np.ndarray:
     return _NO_FEATURES if features is None else read_only(np.ascontiguousarray(features, dtype=np.int64))
-
-
-def _refuse_bad_values(source: DenseSource | SparseSource, finite: np.ndarray, norm: np.ndarray) -> None:
-    """Raise an error that counts and places NaN, infinite or too large values."""
-    bad = np.flatnonzero(~finite)
-    names = source.feature_names
-    if len(bad):
-        count = sum(len(source.bad_values(int(feature))) for feature in bad)
-        feature, sample = int(bad[0]), int(source.bad_values(int(bad[0])).min())
-        label = f"{feature}" if names is None else f"{feature} ({names[feature]!r})"
-        raise ValueError(
-            f"Input X contains {count} NaN or infinite value(s) in {len(bad)} feature(s); the first is in sample {sample} of "
-            f"feature {label}. Impute them (for instance with sklearn.impute.SimpleImputer) or drop those features or samples."
-        )
-    huge = np.flatnonzero(~np.isfinite(norm))
-    if len(huge):
-        feature = int(huge[0])
-        label = f"{feature + source.first_feature}" if names is None else f"{feature} ({names[feature]!r})"
-        raise ValueError(f"The values of feature {label} are too large to be squared (over about 1e150). Rescale the feature.")

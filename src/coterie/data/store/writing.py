@@ -10,11 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import thread_count
+from coterie.data.bad_values import BadValues
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
 from coterie.data.readers.collect import DenseRows, SparseRows
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, row_block
-from coterie.data.source import FeatureSource, Moments
+from coterie.data.source import FeatureSource
 from coterie.data.store.folder import StoreFolder
 from coterie.data.store.format import ArrayFile
 from coterie.data.store.reading import PathLike
@@ -53,10 +54,12 @@ class StoreWriter:
             raise ValueError(f"A block of features has {source.shape[0]} samples, but those before it {self.n_samples}.")
         if 0 in source.shape:
             return
-        moments = self.bad.moments_of(source, self.n_features)
+        source.first_feature = self.n_features
+        moments, bad = source.moments_and_bad_values(n_threads=thread_count())
+        self.bad = self.bad.joined(bad)
         self.n_features += source.shape[1]
         self.is_sparse = source.is_sparse
-        if moments is None:  # bad values: only their number still matters
+        if self.bad:  # only their number still matters
             return
         self._mean.append(moments.mean)
         self._norm.append(moments.norm)
@@ -90,7 +93,7 @@ class StoreWriter:
 
     def finish(self, reader: Reader) -> None:
         """Add labels and names, and put the store in its place."""
-        self.bad.refuse(reader)
+        self.bad.refuse(reader.feature_names, path=reader.path)
         shape = [self.n_samples, self.n_features]
         reader.settle(self.n_samples, self.n_features)
         for name, file in self._files.items():
@@ -131,42 +134,6 @@ class StoreWriter:
         classes, codes = np.unique([str(label) for label in labels], return_inverse=True)
         self.add("labels", codes.astype(np.int32))
         self.add_strings("label_classes", PackedStrings.pack(classes.tolist()))
-
-
-class BadValues:
-    """Counts NaN and infinite values over all pieces, so that the error can say how many there are."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.features = 0
-        self.first: tuple[int, int] | None = None
-
-    def moments_of(self, source: DenseSource | SparseSource, first_feature: int) -> Moments | None:
-        """Moments of a piece, or None once anything bad has been seen."""
-        source.first_feature = first_feature
-        values = source.arrays[2] if isinstance(source, SparseSource) else source.array
-        if values.dtype.kind == "f" and not np.isfinite(values.sum(dtype=np.float64)):  # then look more closely
-            bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else np.argwhere(~np.isfinite(values.T))
-            if len(bad) and isinstance(source, SparseSource):
-                features, samples = np.searchsorted(source.arrays[0], bad, side="right") - 1, source.arrays[1][bad]
-            elif len(bad):
-                features, samples = bad[:, 0], bad[:, 1]
-            if len(bad):
-                self.count += len(bad)
-                self.features += len(np.unique(features))
-                self.first = self.first or (first_feature + int(features[0]), int(samples[0]))
-        return source.moments(n_threads=thread_count()) if self.first is None else None
-
-    def refuse(self, reader: Reader) -> None:
-        """Raise if there were any."""
-        if self.first is None:
-            return
-        feature, sample = self.first
-        name = "" if reader.feature_names is None else f" ({reader.feature_names[feature]!r})"
-        raise ValueError(
-            f"{reader.path}: the data contain {self.count} NaN or infinite value(s) in {self.features} feature(s); the first "
-            f"is in sample {sample} of feature {feature}{name}. Impute them, or drop those features or samples."
-        )
 
 
 def write_reader(

@@ -1,0 +1,101 @@
+"""Values that nothing can be computed with: NaN, infinite, too large. Counted, placed, and refused in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from coterie.data.source import FeatureSource
+
+# Values that are looked at again at a time.
+_BLOCK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True)
+class BadValues:
+    """What is wrong with a matrix, or with a part of it; false where nothing is.
+
+    Attributes
+    ----------
+    n_values, n_features : int
+        Number of values that are NaN or infinite, and of features that have any.
+    first : tuple of int or None
+        Sample and feature of the first of them. The feature is counted in the whole matrix.
+    too_large : int or None
+        The first feature whose finite values cannot be squared, counted in the whole matrix.
+    """
+
+    n_values: int = 0
+    n_features: int = 0
+    first: tuple[int, int] | None = None
+    too_large: int | None = None
+
+    @classmethod
+    def find(cls, source: FeatureSource, finite: np.ndarray, norm: np.ndarray, first_feature: int) -> BadValues:
+        """Those of a source, from one pass over it.
+
+        ``finite`` says which features have only finite values, ``norm`` are the centred norms. ``first_feature`` is what the
+        first column is in the whole matrix.
+        """
+        bad, huge = np.flatnonzero(~finite), np.flatnonzero(finite & ~np.isfinite(norm))
+        first = (_first_sample(source, bad[:1]), first_feature + int(bad[0])) if len(bad) else None
+        too_large = first_feature + int(huge[0]) if len(huge) else None
+        return cls(_count(source, bad), len(bad), first, too_large)
+
+    def joined(self, later: BadValues) -> BadValues:
+        """Those of this part and of one with later features."""
+        return BadValues(
+            self.n_values + later.n_values,
+            self.n_features + later.n_features,
+            later.first if self.first is None else self.first,
+            later.too_large if self.too_large is None else self.too_large,
+        )
+
+    def __bool__(self) -> bool:
+        return self.first is not None or self.too_large is not None
+
+    def refuse(self, names: Sequence[str] | None, *, first_feature: int = 0, path: Path | None = None) -> None:
+        """Raise an error that counts and places them, if there are any.
+
+        ``names`` are those of the features from ``first_feature`` on. The error of a file begins with its path.
+        """
+
+        def called(feature: int) -> str:
+            place = feature - first_feature
+            # Names are checked after the last block, so there may be too few of them here.
+            return f"{feature} ({names[place]!r})" if names is not None and place < len(names) else f"{feature}"
+
+        if self.first is not None:
+            sample, feature = self.first
+            raise ValueError(
+                f"{'Input X' if path is None else f'{path}: it'} contains {self.n_values} NaN or infinite value(s) in "
+                f"{self.n_features} feature(s); the first is in sample {sample} of feature {called(feature)}. Impute them "
+                "(for instance with sklearn.impute.SimpleImputer) or drop those features or samples."
+            )
+        if self.too_large is not None:
+            raise ValueError(
+                f"{'The' if path is None else f'{path}: the'} values of feature {called(self.too_large)} are too large to be "
+                "squared (over about 1e150). Rescale the feature."
+            )
+
+
+def _count(source: FeatureSource, features: np.ndarray) -> int:
+    """Number of values of some features that are NaN or infinite."""
+    width = max(1, _BLOCK_ENTRIES // max(1, source.shape[0]))
+    count = 0
+    for start in range(0, len(features), width):
+        columns = source.columns(features[start : start + width])
+        values = columns if isinstance(columns, np.ndarray) else columns.data
+        count += int(np.count_nonzero(~np.isfinite(values)))
+    return count
+
+
+def _first_sample(source: FeatureSource, feature: np.ndarray) -> int:
+    """The first sample in which a feature (an array of one) is NaN or infinite."""
+    column = source.columns(feature)
+    if isinstance(column, np.ndarray):
+        return int(np.argmin(np.isfinite(column[:, 0])))
+    return int(column.indices[~np.isfinite(column.data)].min())
