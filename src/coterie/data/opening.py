@@ -13,10 +13,11 @@ from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.detection import FORMATS, detect_format, resolve
+from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
-from coterie.data.store.reading import PathLike, open_store
-from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, read_into_memory, write_reader
+from coterie.data.store.reading import PathLike, is_store, open_store
+from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 # Where the reader of each format lives; loaded when it is needed.
 _READERS = {
@@ -158,7 +159,13 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
     settled = resolve(Path(path))
     if not settled.exists():
         raise FileNotFoundError(2, "there is no such file", os.fspath(path))
-    return settled, format or detect_format(settled)
+    if format is not None:
+        return settled, format
+    if not settled.is_dir():
+        return settled, detect_format(settled)
+    if not is_store(settled):
+        raise DataFileError("it is a folder without header.json, so not a Coterie store. Give a data file or a store.", path)
+    return settled, "store"
 
 
 def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:

@@ -10,9 +10,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch, check_random_state
 
+from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.reader import Block, Progress, Reader
 from coterie.data.store.reading import open_store
-from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, read_into_memory, write_reader
+from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 from coterie.groups import FeatureGroup, FeatureGroups
 
 # Entries or genotypes that are made at a time, and features of them at most.

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
-from coterie.data.store.reading import is_store
 
 FORMATS = ("store", "libsvm", "npz", "matrix-market", "csv", "tsv", "parquet", "h5ad", "plink")
 
@@ -37,11 +36,7 @@ def resolve(path: Path) -> Path:
 
 
 def detect_format(path: Path) -> str:
-    """Name of the format of a file or folder."""
-    if path.is_dir():
-        if is_store(path):
-            return "store"
-        raise DataFileError("it is a folder without header.json, so not a Coterie store. Give a data file or a store.", path)
+    """Name of the format of a file."""
     with open(path, "rb") as file:
         start = file.read(16)
     if not start:

@@ -13,7 +13,7 @@ from coterie._numba import thread_count
 from coterie.data.bad_values import BadValues
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.readers.collect import DenseRows, SparseRows
+from coterie.data.readers.features import no_data, pieces
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, row_block
 from coterie.data.source import FeatureSource
 from coterie.data.store.folder import StoreFolder
@@ -144,101 +144,13 @@ def write_reader(
         raise ValueError(f"memory_limit={memory_limit} must be at least {_LEAST_MEMORY} bytes.")
     with StoreFolder(Path(path), overwrite) as folder:
         writer: StoreWriter | None = None
-        rows: SparseRows | DenseRows | None = None
-        for block in reader.blocks(memory_limit // 64, progress):
-            if reader.by == "features":
-                assert not isinstance(block, RowBlock)
-                writer = writer or StoreWriter(folder, block.shape[0])
-                for piece in _feature_pieces(block, reader.dtype, memory_limit):
-                    writer.append(piece)
-            else:
-                rows = rows or _rows_for(block, folder.scratch, memory_limit)
-                rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
-        if rows is not None:
-            writer = StoreWriter(folder, rows.n_rows)
-            n_features = n_features_of(reader, rows)
-            for piece, done in _row_pieces(rows, reader, n_features):
-                writer.append(piece)
-                if progress is not None:
-                    progress(done, n_features, "writing features")
+        for piece in pieces(reader, folder.scratch, memory_limit, progress):
+            writer = writer or StoreWriter(folder, piece.shape[0])
+            writer.append(piece)
         if writer is None or 0 in (writer.n_samples, writer.n_features):
-            raise ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
+            raise no_data(reader)
         writer.finish(reader)
     return Path(path)
-
-
-def n_features_of(reader: Reader, rows: SparseRows | DenseRows) -> int:
-    """Number of features: stated by the reader, or as many as were seen."""
-    stated = reader.shape[1]
-    return max(0, rows.n_columns - reader.first_column) if stated is None else stated
-
-
-def _rows_for(block: Block, folder: Path | None, memory_limit: int) -> SparseRows | DenseRows:
-    return SparseRows(folder, memory_limit) if isinstance(block, RowBlock) else DenseRows(folder, memory_limit)
-
-
-def _row_pieces(
-    rows: SparseRows | DenseRows, reader: Reader, n_features: int
-) -> Iterator[tuple[DenseSource | SparseSource, int]]:
-    """Features of collected rows, range by range, and the number of features done."""
-    dtype = np.dtype(rows.kind.dtype if reader.dtype is None else reader.dtype)
-    if isinstance(rows, DenseRows):
-        for start, columns in rows.pieces(dtype):
-            yield DenseSource(columns), start + columns.shape[1]
-        return
-    starts = rows.starts(reader.first_column, n_features)
-    for begin, end, indices, values in rows.pieces(reader.first_column, starts, dtype):
-        local = starts[begin : end + 1] - starts[begin]
-        yield SparseSource.from_arrays(local, indices, values, (rows.n_rows, end - begin)), end
-
-
-def _feature_pieces(block: Any, dtype: np.dtype | None, memory_limit: int) -> Iterator[DenseSource | SparseSource]:
-    """A block of features in pieces that fit into memory beside it."""
-    if sparse.issparse(block):
-        if dtype is not None:
-            block = block.astype(dtype, copy=False)
-        yield SparseSource(block)
-        return
-    width = max(1, memory_limit // (4 * max(1, block.shape[0]) * 8))
-    for start in range(0, block.shape[1], width):
-        yield DenseSource(np.asfortranarray(block[:, start : start + width], dtype=dtype))
-
-
-def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseSource | SparseSource:
-    """All that a reader reads, as a source in memory."""
-    rows: SparseRows | DenseRows | None = None
-    parts: list[Any] = []
-    for block in reader.blocks(1 << 24, progress):
-        if reader.by == "features":
-            parts.append(block)
-        else:
-            rows = rows or _rows_for(block, None, 1 << 62)
-            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
-    source: DenseSource | SparseSource | None = None
-    if rows is not None:
-        ((source, _),) = _row_pieces(rows, reader, n_features_of(reader, rows))  # one piece: nothing went to the disk
-    elif parts:
-        source = _joined_features(parts, reader.dtype)
-    if source is None or 0 in source.shape:
-        raise ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
-    reader.settle(*source.shape)
-    source.feature_names = reader.feature_names
-    return source
-
-
-def _joined_features(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSource:
-    if sparse.issparse(parts[0]):
-        joined = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csc")
-        return SparseSource(joined if dtype is None else joined.astype(dtype, copy=False))
-    if len(parts) == 1:
-        return DenseSource(np.asarray(parts[0], dtype=dtype))
-    whole = np.empty((parts[0].shape[0], sum(part.shape[1] for part in parts)), dtype=dtype or parts[0].dtype, order="F")
-    start = 0
-    while parts:  # each part is freed once it is copied
-        part = parts.pop(0)
-        whole[:, start : start + part.shape[1]] = part
-        start += part.shape[1]
-    return DenseSource(whole)
 
 
 class _Given(Reader):

@@ -1,0 +1,116 @@
+"""What a reader reads, as features: all of them in memory, or piece by piece for a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.readers.collect import DenseRows, SparseRows
+from coterie.data.readers.reader import Block, Progress, Reader, RowBlock
+
+
+def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseSource | SparseSource:
+    """All that a reader reads, as a source in memory."""
+    rows: SparseRows | DenseRows | None = None
+    parts: list[Any] = []
+    for block in reader.blocks(1 << 24, progress):
+        if reader.by == "features":
+            parts.append(block)
+        else:
+            rows = rows or _rows_for(block)
+            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+    source: DenseSource | SparseSource | None = None
+    if rows is not None:
+        (source,) = _pieces_of_rows(rows, reader, _n_features(reader, rows))  # one piece: nothing went to the disk
+    elif parts:
+        source = _joined(parts, reader.dtype)
+    if source is None or 0 in source.shape:
+        raise no_data(reader)
+    reader.settle(*source.shape)
+    source.feature_names = reader.feature_names
+    return source
+
+
+def pieces(
+    reader: Reader, folder: Path, memory_limit: int, progress: Progress | None = None
+) -> Iterator[DenseSource | SparseSource]:
+    """All that a reader reads, in order of the features, in pieces that fit into memory.
+
+    Blocks of samples are collected first, through files in ``folder`` if need be; blocks of features pass through.
+    """
+    rows: SparseRows | DenseRows | None = None
+    for block in reader.blocks(memory_limit // 64, progress):
+        if reader.by == "features":
+            yield from _pieces_of_block(block, reader.dtype, memory_limit)
+        else:
+            rows = rows or _rows_for(block, folder, memory_limit)
+            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+    if rows is None:
+        return
+    n_features, done = _n_features(reader, rows), 0
+    for piece in _pieces_of_rows(rows, reader, n_features):
+        yield piece
+        done += piece.shape[1]
+        if progress is not None:
+            progress(done, n_features, "writing features")
+
+
+def no_data(reader: Reader) -> ValueError:
+    """The error of a file that has no samples or no features."""
+    return ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
+
+
+def _rows_for(block: Block, folder: Path | None = None, memory_limit: int = 1 << 62) -> SparseRows | DenseRows:
+    return SparseRows(folder, memory_limit) if isinstance(block, RowBlock) else DenseRows(folder, memory_limit)
+
+
+def _n_features(reader: Reader, rows: SparseRows | DenseRows) -> int:
+    """Number of features: stated by the reader, or as many as were seen."""
+    stated = reader.shape[1]
+    return max(0, rows.n_columns - reader.first_column) if stated is None else stated
+
+
+def _pieces_of_rows(rows: SparseRows | DenseRows, reader: Reader, n_features: int) -> Iterator[DenseSource | SparseSource]:
+    """Features of collected rows, range by range."""
+    dtype = np.dtype(rows.kind.dtype if reader.dtype is None else reader.dtype)
+    if isinstance(rows, DenseRows):
+        for _, columns in rows.pieces(dtype):
+            yield DenseSource(columns)
+        return
+    starts = rows.starts(reader.first_column, n_features)
+    for begin, end, indices, values in rows.pieces(reader.first_column, starts, dtype):
+        local = starts[begin : end + 1] - starts[begin]
+        yield SparseSource.from_arrays(local, indices, values, (rows.n_rows, end - begin))
+
+
+def _pieces_of_block(block: Any, dtype: np.dtype | None, memory_limit: int) -> Iterator[DenseSource | SparseSource]:
+    """A block of features in pieces that fit into memory beside it."""
+    if sparse.issparse(block):
+        if dtype is not None:
+            block = block.astype(dtype, copy=False)
+        yield SparseSource(block)
+        return
+    width = max(1, memory_limit // (4 * max(1, block.shape[0]) * 8))
+    for start in range(0, block.shape[1], width):
+        yield DenseSource(np.asfortranarray(block[:, start : start + width], dtype=dtype))
+
+
+def _joined(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSource:
+    """Blocks of features as one source."""
+    if sparse.issparse(parts[0]):
+        joined = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csc")
+        return SparseSource(joined if dtype is None else joined.astype(dtype, copy=False))
+    if len(parts) == 1:
+        return DenseSource(np.asarray(parts[0], dtype=dtype))
+    whole = np.empty((parts[0].shape[0], sum(part.shape[1] for part in parts)), dtype=dtype or parts[0].dtype, order="F")
+    start = 0
+    while parts:  # each part is freed once it is copied
+        part = parts.pop(0)
+        whole[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
+    return DenseSource(whole)

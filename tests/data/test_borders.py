@@ -1,0 +1,46 @@
+"""Inside data/: readers do not know the store, and the store knows of them only what a reader hands over."""
+
+import pytest
+
+from tests.test_architecture import MODULES, ROOT, imports_of, name_of
+
+READERS, STORE = "coterie.data.readers", "coterie.data.store"
+# What the store may know of the readers: the base class, and its blocks as features.
+HANDED_OVER = (f"{READERS}.reader", f"{READERS}.features")
+# An error of the disk, which lives in the store's format for now.
+DISK = (f"{STORE}.format", f"{STORE}.format.full_disk")
+
+
+def within(name, *packages):
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def modules_in(package):
+    return [path for path in MODULES if within(name_of(path), package)]
+
+
+def test_the_packages_are_where_the_borders_are():
+    assert {path.parent for path in modules_in(READERS)} == {ROOT / "data" / "readers"}
+    assert {path.parent for path in modules_in(STORE)} == {ROOT / "data" / "store"}
+
+
+@pytest.mark.parametrize("path", modules_in(READERS), ids=name_of)
+def test_readers_do_not_know_the_store(path):
+    assert [name for name in imports_of(path) if within(name, STORE) and name not in DISK] == []
+
+
+@pytest.mark.parametrize("path", modules_in(STORE), ids=name_of)
+def test_the_store_knows_no_format(path):
+    assert [name for name in imports_of(path) if within(name, READERS) and not within(name, *HANDED_OVER)] == []
+
+
+def test_files_and_stores_meet_when_they_are_opened():
+    both = [
+        name_of(path)
+        for path in MODULES
+        if within(name_of(path), "coterie.data")
+        and not within(name_of(path), READERS, STORE)
+        and any(within(name, READERS) for name in imports_of(path))
+        and any(within(name, STORE) for name in imports_of(path))
+    ]
+    assert both == ["coterie.data.opening"]
