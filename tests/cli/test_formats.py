@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from coterie.cli.data import DataPath, Label
 from coterie.cli.discover import _FEW_FEATURES
+from coterie.data import FORMATS
 from tests.conftest import grouped_matrix
 
 NAMES = [f"[red]gene {j}[/red] <b>" for j in range(40)]
@@ -24,6 +26,14 @@ def table(tmp_path):
 
 
 OPTIONS = ("--n-features-to-select", "5", "--label", "diagnosis")
+
+
+def test_the_help_names_every_format_and_its_labels():
+    said = [option.__metadata__[0].help for option in (DataPath, Label)]
+    assert said[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
+    for entry in FORMATS.values():
+        assert entry.words in said[0]
+        assert not entry.labels or f"{entry.labels} (" in said[1]
 
 
 def test_names_come_along_as_they_are(shell, table):

@@ -38,7 +38,7 @@ def test_files_and_stores_meet_when_they_are_opened():
     both = [
         name_of(path)
         for path in MODULES
-        if within(name_of(path), "coterie.data")
+        if name_of(path).startswith("coterie.data.")
         and not within(name_of(path), READERS, STORE)
         and any(within(name, READERS) for name in imports_of(path))
         and any(within(name, STORE) for name in imports_of(path))

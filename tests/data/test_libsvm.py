@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from coterie.data import DataFileError, open_features
-from coterie.data import libsvm as module
+from coterie.data.readers import libsvm as module
 from coterie.kernels import text as kernels
 from tests.data.files import data_or_error, matrix
 

@@ -40,7 +40,7 @@ def test_formats(tmp_path, name, content, expected):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"hello world\n", "its format is unknown. State format=, one of store, libsvm"),
+        ("a.txt", b"hello world\n", "its format is unknown. State format=, one of libsvm, npz"),
         ("a.txt", b"\x00\x01\x02", "its format is unknown"),
         ("a.npz", b"hello", "the name says npz, the content does not"),
         ("a.h5ad", b"1 1:2\n", "the name says h5ad, the content does not"),

@@ -9,6 +9,7 @@ import typer
 
 from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
+from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ DataPath = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="LIBSVM text (also .gz, .bz2, .xz), .npz, MatrixMarket, CSV, TSV, Parquet, .h5ad, PLINK .bed, or a store.",
+        help=f"{formats_in_words()}, or a store. Text may be compressed ({', '.join(COMPRESSED)}).",
         show_default=False,
     ),
 ]
@@ -29,8 +30,7 @@ Label = Annotated[
     typer.Option(
         "--label",
         "-l",
-        help="Where the labels are: a column (CSV, TSV, Parquet), a key (.npz), a column of obs (.h5ad) or of the phenotypes "
-        "(PLINK), or a text file with one label a line.",
+        help=f"Where the labels are: {labels_in_words()}.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),

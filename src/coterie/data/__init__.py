@@ -1,22 +1,45 @@
-"""Where features live: files and stores, and the :class:`FeatureSource` protocol with its implementations."""
+"""Where features live: files and stores, and the :class:`FeatureSource` protocol with its implementations.
 
-from coterie.data.dataset import Dataset
-from coterie.data.errors import DataFileError
-from coterie.data.memory import DenseSource, SparseSource, as_source
-from coterie.data.names import PackedStrings
-from coterie.data.opening import convert, open_features
-from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
-from coterie.data.store.reading import Store, check_store, open_store
-from coterie.data.store.writing import write_store
-from coterie.data.view import FeatureView
+Names are loaded when they are first used: the command line's help comes by here to list the formats.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "FORMATS": "coterie.data.readers.formats",
+    "DataFileError": "coterie.data.errors",
+    "Dataset": "coterie.data.dataset",
+    "DenseSource": "coterie.data.memory",
+    "Exemplar": "coterie.data.source",
+    "FeatureSource": "coterie.data.source",
+    "FeatureView": "coterie.data.view",
+    "Format": "coterie.data.readers.formats",
+    "Moments": "coterie.data.source",
+    "PackedStrings": "coterie.data.names",
+    "SparseSource": "coterie.data.memory",
+    "Store": "coterie.data.store.reading",
+    "StrongPairs": "coterie.data.source",
+    "StrongQuery": "coterie.data.source",
+    "as_source": "coterie.data.memory",
+    "check_store": "coterie.data.store.reading",
+    "convert": "coterie.data.opening",
+    "open_features": "coterie.data.opening",
+    "open_store": "coterie.data.store.reading",
+    "write_store": "coterie.data.store.writing",
+}
 
 __all__ = [
+    "FORMATS",
     "DataFileError",
     "Dataset",
     "DenseSource",
     "Exemplar",
     "FeatureSource",
     "FeatureView",
+    "Format",
     "Moments",
     "PackedStrings",
     "SparseSource",
@@ -30,3 +53,27 @@ __all__ = [
     "open_store",
     "write_store",
 ]
+
+if TYPE_CHECKING:
+    from coterie.data.dataset import Dataset
+    from coterie.data.errors import DataFileError
+    from coterie.data.memory import DenseSource, SparseSource, as_source
+    from coterie.data.names import PackedStrings
+    from coterie.data.opening import convert, open_features
+    from coterie.data.readers.formats import FORMATS, Format
+    from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
+    from coterie.data.store.reading import Store, check_store, open_store
+    from coterie.data.store.writing import write_store
+    from coterie.data.view import FeatureView
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'coterie.data' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

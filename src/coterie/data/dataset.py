@@ -28,8 +28,7 @@ class Dataset:
     sample_names : sequence of str or None
         Names of the samples.
     format : str
-        Format of the file: ``"libsvm"``, ``"npz"``, ``"matrix-market"``, ``"csv"``, ``"tsv"``, ``"parquet"``, ``"h5ad"``,
-        ``"plink"`` or ``"store"``.
+        Format of the file, a name in ``coterie.data.FORMATS``, or ``"store"``.
     path : Path
         The file, or the store's folder.
     notes : dict

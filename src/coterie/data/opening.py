@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +10,13 @@ from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.detection import FORMATS, detect_format, resolve
+from coterie.data.readers.detection import detect_format, resolve
 from coterie.data.readers.features import read_into_memory
+from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
 from coterie.data.store.reading import PathLike, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
-
-# Where the reader of each format lives; loaded when it is needed.
-_READERS = {
-    "libsvm": ("coterie.data.readers.libsvm", "LibsvmReader"),
-    "npz": ("coterie.data.readers.npz", "NpzReader"),
-    "matrix-market": ("coterie.data.readers.matrix_market", "MatrixMarketReader"),
-    "csv": ("coterie.data.readers.tabular", "CsvReader"),
-    "tsv": ("coterie.data.readers.tabular", "TsvReader"),
-    "parquet": ("coterie.data.readers.tabular", "ParquetReader"),
-    "h5ad": ("coterie.data.readers.h5ad", "H5adReader"),
-    "plink": ("coterie.data.readers.plink", "PlinkReader"),
-}
 
 
 def open_features(path: PathLike, *, label: Any = None, format: str | None = None, **options: Any) -> Dataset:
@@ -41,15 +28,13 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
     Parameters
     ----------
     path : path-like
-        A file in LIBSVM, .npz, MatrixMarket, CSV, TSV, Parquet, .h5ad or PLINK .bed format (text may be compressed with gzip,
-        bzip2 or xz), or the folder of a store.
+        A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), or the
+        folder of a store.
     label : str, int or False, optional
-        Where the labels are: the name or position of a column (CSV, TSV, Parquet), a key (.npz), a column of ``obs``
-        (.h5ad), a column of the phenotype file (PLINK), or a text file with one label a line (LIBSVM, MatrixMarket, a
-        store). False: no labels.
+        Where the labels are: in a format with a place for them the name or position of a column, or a key; in any other, and
+        for a store, a text file with one label a line. False: no labels.
     format : str, optional
-        ``"store"``, ``"libsvm"``, ``"npz"``, ``"matrix-market"``, ``"csv"``, ``"tsv"``, ``"parquet"``, ``"h5ad"`` or
-        ``"plink"``, where the content leaves a doubt.
+        A name in ``coterie.data.FORMATS``, or ``"store"``, where the content leaves a doubt.
     **options
         Options of the format, see Notes.
 
@@ -64,15 +49,9 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
 
     Notes
     -----
-    Options of all formats but stores: ``feature_names``, a sequence or a text file with one name a line.
-
-    - LIBSVM: ``zero_based`` (True, False or ``"auto"``), ``n_features``, ``dtype``.
-    - .npz: ``label`` defaults to ``"y"``. MatrixMarket: ``transpose`` (one feature a row).
-    - CSV, TSV, Parquet: ``sample_names`` (a column), ``header`` (CSV and TSV), ``missing_labels`` (``"error"`` or
-      ``"drop"``). Without ``label``, a column called label, y, target or class holds the labels.
-    - .h5ad: ``layer`` (a layer, or ``"raw"``), ``missing_labels``.
-    - PLINK: ``phenotype`` (a file with FID, IID and phenotypes; by default the .fam file), ``missing`` (genotypes: ``"mean"``
-      or ``"error"``), ``dtype`` (``"int8"`` or ``"float32"``), ``missing_labels`` (``"drop"`` or ``"error"``).
+    The options of a format are the parameters of its reader: ``help(FORMATS["csv"].load())`` describes them, and what
+    ``label`` stands for. docs/store.md has all of them in one table. Every format but a store also takes ``feature_names``,
+    a sequence or a text file with one name a line.
 
     Examples
     --------
@@ -121,8 +100,8 @@ def convert(
     overwrite : bool, default=False
         Whether a store of that name may be replaced; it stays whole until the new one is.
     memory_limit : int, default=1 GiB
-        Bytes to use at most, besides 40 for each feature. LIBSVM, CSV, Parquet, .h5ad and PLINK files are read in blocks;
-        .npz and MatrixMarket files are read whole.
+        Bytes to use at most, besides 40 for each feature. A file whose format does not allow to read it in blocks is read
+        whole; docs/store.md says which do not.
     progress : callable, optional
         Called with (done, total, what): bytes, samples or features done, all of them (or None), and what is going on.
 
@@ -154,8 +133,8 @@ def convert(
 
 def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
     """The file to read, and its format."""
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"format={format!r} must be one of {', '.join(FORMATS)}.")
+    if format is not None and format != "store" and format not in FORMATS:
+        raise ValueError(f"format={format!r} must be one of store, {', '.join(FORMATS)}.")
     settled = resolve(Path(path))
     if not settled.exists():
         raise FileNotFoundError(2, "there is no such file", os.fspath(path))
@@ -182,10 +161,8 @@ def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
 
 def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:
     """The reader of a file, with labels and names of other files attached."""
-    module, name = _READERS[format]
-    kind = getattr(import_module(module), name)
+    kind, takes = FORMATS[format].load(), FORMATS[format].options()
     feature_names = options.pop("feature_names", None)
-    takes = [p.name for p in inspect.signature(kind.__init__).parameters.values() if p.kind == p.KEYWORD_ONLY]
     unknown = [key for key in options if key not in takes]
     if unknown:
         known = sorted({*takes, "feature_names"} - {"label"})

@@ -258,7 +258,15 @@ class TsvReader(CsvReader):
 
 
 class ParquetReader(TabularReader):
-    """Reads a Parquet file; the parameters are those of :class:`CsvReader`."""
+    """Reads a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    label, sample_names, missing_labels
+        As for :class:`CsvReader`.
+    """
 
     format = "parquet"
 

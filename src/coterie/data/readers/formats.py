@@ -1,0 +1,202 @@
+"""The formats of data files: one entry each, with all that the rest of Coterie knows of them.
+
+To add a format:
+
+1. Write its reader in this folder, a subclass of :class:`coterie.data.readers.reader.Reader`. The keyword-only parameters of
+   its ``__init__`` become options of ``open_features``, ``convert`` and ``--read``; its docstring says what they do.
+2. Add its entry to ``_ENTRIES`` below.
+3. Add its row to the table of docs/store.md.
+
+Finding out a file's format, opening it, messages and the command line's help are made from the entries, and
+``tests/data/test_formats.py`` checks each one. Nothing is imported before a file is read: ``--help`` comes by here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+# What names of compressed files end with, after the format's own suffix.
+COMPRESSED = (".gz", ".bz2", ".xz")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of data files.
+
+    Attributes
+    ----------
+    name : str
+        What ``format=`` says.
+    reader : str
+        Where its reader is: ``module:Class``.
+    words : str
+        What people call it.
+    suffixes : tuple of str
+        What names of its files end with, in lower case.
+    magic : tuple of bytes
+        What its files begin with (one of these); in text, in upper or lower case.
+    text : bool
+        Whether it is text, which may be compressed, and which its suffix tells where its content does not.
+    looks_like : callable or None
+        For text without magic bytes: whether the beginning of a file (64 KB, decompressed) looks like it. The formats are
+        asked in their order.
+    fileset : bool
+        Whether it has several files with one prefix, so that the prefix or any of them can be given. The one with the first
+        suffix is read.
+    labels : str
+        What ``label=`` names, in a few words; empty where that is a text file with one label a line.
+
+    Examples
+    --------
+    >>> from coterie.data import FORMATS
+    >>> FORMATS["parquet"].words, FORMATS["parquet"].suffixes
+    ('Parquet', ('.parquet', '.pq'))
+    >>> FORMATS["parquet"].options()
+    ('label', 'sample_names', 'missing_labels')
+    """
+
+    name: str
+    reader: str
+    words: str
+    suffixes: tuple[str, ...] = ()
+    magic: tuple[bytes, ...] = ()
+    text: bool = False
+    looks_like: Callable[[bytes], bool] | None = None
+    fileset: bool = False
+    labels: str = ""
+
+    def load(self) -> Any:
+        """The class of its reader, whose docstring describes the options."""
+        module, _, name = self.reader.partition(":")
+        return getattr(import_module(module), name)
+
+    def options(self) -> tuple[str, ...]:
+        """Names of the options that its reader takes."""
+        parameters = inspect.signature(self.load().__init__).parameters.values()
+        return tuple(parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY)
+
+    def begins(self, start: bytes) -> bool:
+        """Whether a file with these first bytes has its magic bytes."""
+        if self.text:
+            return start.lower().startswith(tuple(magic.lower() for magic in self.magic))
+        return start.startswith(self.magic)
+
+
+def _first_line(head: bytes) -> bytes:
+    """The first line that is neither empty nor a comment."""
+    lines = head.replace(b"\r", b"\n").split(b"\n")
+    return next((line for line in lines if line.strip() and not line.lstrip().startswith(b"#")), b"")
+
+
+def _looks_like_libsvm(head: bytes) -> bool:
+    line = _first_line(head)
+    tokens = line.split(b"#")[0].split()
+    return any(b":" in token for token in tokens[1:]) or (len(tokens) == 1 and b"," not in line and _is_number(tokens[0]))
+
+
+def _looks_like_csv(head: bytes) -> bool:
+    line = _first_line(head)
+    return b"," in line and b"\t" not in line
+
+
+def _looks_like_tsv(head: bytes) -> bool:
+    return b"\t" in _first_line(head)
+
+
+def _is_number(token: bytes) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+_ENTRIES = (
+    Format(
+        name="libsvm",
+        reader="coterie.data.readers.libsvm:LibsvmReader",
+        words="LIBSVM text",
+        suffixes=(".svm", ".libsvm", ".svmlight"),
+        text=True,
+        looks_like=_looks_like_libsvm,
+    ),
+    Format(
+        name="npz",
+        reader="coterie.data.readers.npz:NpzReader",
+        words=".npz",
+        suffixes=(".npz",),
+        magic=(b"PK\x03\x04", b"PK\x05\x06"),
+        labels="a key",
+    ),
+    Format(
+        name="matrix-market",
+        reader="coterie.data.readers.matrix_market:MatrixMarketReader",
+        words="MatrixMarket",
+        suffixes=(".mtx", ".mm"),
+        magic=(b"%%matrixmarket",),
+        text=True,
+    ),
+    Format(
+        name="csv",
+        reader="coterie.data.readers.tabular:CsvReader",
+        words="CSV",
+        suffixes=(".csv",),
+        text=True,
+        looks_like=_looks_like_csv,
+        labels="a column",
+    ),
+    Format(
+        name="tsv",
+        reader="coterie.data.readers.tabular:TsvReader",
+        words="TSV",
+        suffixes=(".tsv",),
+        text=True,
+        looks_like=_looks_like_tsv,
+        labels="a column",
+    ),
+    Format(
+        name="parquet",
+        reader="coterie.data.readers.tabular:ParquetReader",
+        words="Parquet",
+        suffixes=(".parquet", ".pq"),
+        magic=(b"PAR1",),
+        labels="a column",
+    ),
+    Format(
+        name="h5ad",
+        reader="coterie.data.readers.h5ad:H5adReader",
+        words=".h5ad",
+        suffixes=(".h5ad",),
+        magic=(b"\x89HDF\r\n\x1a\n",),
+        labels="a column of obs",
+    ),
+    Format(
+        name="plink",
+        reader="coterie.data.readers.plink:PlinkReader",
+        words="PLINK .bed",
+        suffixes=(".bed", ".bim", ".fam"),
+        magic=(b"\x6c\x1b",),
+        fileset=True,
+        labels="a column of the phenotypes",
+    ),
+)
+FORMATS = {entry.name: entry for entry in _ENTRIES}
+
+# What is recognised but not read, by its first bytes, and what to do about it.
+REFUSED = {b"\x93NUMPY": "this is a single NumPy array. Save it with its labels: numpy.savez(file, X=X, y=y)."}
+
+
+def formats_in_words() -> str:
+    """All formats in one line."""
+    return ", ".join(entry.words for entry in FORMATS.values())
+
+
+def labels_in_words() -> str:
+    """What ``label=`` names in each format, in one line."""
+    places = dict.fromkeys(entry.labels for entry in FORMATS.values() if entry.labels)
+    parts = [f"{place} ({', '.join(e.words for e in FORMATS.values() if e.labels == place)})" for place in places]
+    return ", ".join([*parts, "or a text file with one label a line"])

@@ -1,0 +1,119 @@
+"""The registry of formats: every entry is whole, and what is said of the formats is made from it or agrees with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import coterie.data
+from coterie.data import FORMATS
+from coterie.data.readers import formats
+from coterie.data.readers.reader import Reader
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "store.md"
+every_format = pytest.mark.parametrize("entry", FORMATS.values(), ids=list(FORMATS))
+
+
+@every_format
+def test_an_entry_leads_to_its_reader(entry):
+    reader = entry.load()
+    assert issubclass(reader, Reader)
+    assert reader.format == entry.name
+    assert ("label" in entry.options()) == bool(entry.labels)  # without the option, labels come from a text file
+    assert entry.words
+    assert entry.suffixes
+
+
+@every_format
+def test_an_entry_can_be_recognised(entry):
+    assert entry.magic or entry.looks_like
+    assert entry.text or entry.looks_like is None
+    for magic in entry.magic:
+        assert [other.name for other in FORMATS.values() if other.begins(magic + b"...")] == [entry.name]
+        assert not any(magic.startswith(refused) for refused in formats.REFUSED)
+    for suffix in entry.suffixes:
+        assert suffix == suffix.lower()
+        assert [other.name for other in FORMATS.values() if suffix in other.suffixes] == [entry.name]
+
+
+@every_format
+def test_the_page_about_files_has_the_format_and_its_options(entry):
+    rows = [line for line in PAGE.read_text().splitlines() if f"`{entry.name}`" in line.partition("|")[2].partition("|")[0]]
+    assert len(rows) == 1, f"docs/store.md has no row, or several, for {entry.name}"
+    for option in set(entry.options()) - {"label"}:
+        assert f"`{option}=`" in rows[0], f"docs/store.md does not tell of {option}= for {entry.name}"
+
+
+@every_format
+def test_options_are_described_where_the_docstring_sends_readers(entry):
+    described = entry.load().__doc__
+    if ":class:`CsvReader`" in described:
+        described += FORMATS["csv"].load().__doc__
+    for option in entry.options():
+        assert option in described
+
+
+def test_a_line_for_people(monkeypatch):
+    monkeypatch.setattr(formats, "FORMATS", {name: FORMATS[name] for name in ("libsvm", "npz", "csv", "plink", "tsv")})
+    assert formats.formats_in_words() == "LIBSVM text, .npz, CSV, PLINK .bed, TSV"
+    assert formats.labels_in_words() == (
+        "a key (.npz), a column (CSV, TSV), a column of the phenotypes (PLINK .bed), or a text file with one label a line"
+    )
+
+
+def test_a_new_entry_is_all_that_opening_needs(tmp_path, monkeypatch):
+    """Recognised, opened, listed: by its entry alone."""
+    entry = formats.Format(
+        name="semicolons",
+        reader=f"{__name__}:SemicolonReader",
+        words="semicolons",
+        suffixes=(".ssv",),
+        magic=(b"#SSV",),
+        text=True,
+    )
+    monkeypatch.setitem(FORMATS, "semicolons", entry)
+    (tmp_path / "a.txt").write_text("#ssv\n1;2\n3;4\n")
+    dataset = coterie.data.open_features(tmp_path / "a.txt", label=False, factor=2)
+    assert dataset.format == "semicolons"
+    assert dataset.source.block(0, 2).tolist() == [[2, 4], [6, 8]]
+    (tmp_path / "b.ssv").write_text("1;2\n3;4\n")
+    assert coterie.data.open_features(tmp_path / "b.ssv").shape == (2, 2)
+    (tmp_path / "c.txt").write_text("?")
+    with pytest.raises(coterie.data.DataFileError, match=r"State format=, one of .*, semicolons\."):
+        coterie.data.open_features(tmp_path / "c.txt")
+    with pytest.raises(TypeError, match="its options are factor, feature_names"):
+        coterie.data.open_features(tmp_path / "b.ssv", colour=1)
+    assert formats.formats_in_words().endswith(", semicolons")
+
+
+class SemicolonReader(Reader):
+    """Numbers with semicolons between them."""
+
+    format = "semicolons"
+
+    def __init__(self, path, *, factor=1):
+        super().__init__(path)
+        self.factor = factor
+
+    def blocks(self, n_values, progress=None):
+        import numpy as np
+
+        lines = [line for line in self.path.read_text().splitlines() if not line.startswith("#")]
+        yield self.factor * np.array([line.split(";") for line in lines], dtype=float)
+
+
+def test_public_names_are_there():
+    assert sorted(coterie.data._HOMES) == sorted(coterie.data.__all__) == dir(coterie.data)
+    for name in coterie.data.__all__:
+        assert getattr(coterie.data, name) is not None
+    with pytest.raises(AttributeError, match=r"module 'coterie\.data' has no attribute 'nonsense'"):
+        _ = coterie.data.nonsense
+
+
+def test_listing_the_formats_imports_nothing_heavy():
+    code = (
+        "import sys; from coterie.data.readers.formats import formats_in_words; formats_in_words()\n"
+        "assert not {'numpy', 'numba', 'scipy', 'sklearn'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
