@@ -1,11 +1,20 @@
 """Files and folders appear whole or not at all."""
 
+import errno
 import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
-from coterie import atomic
-from coterie.files import new_file, new_folder
+from coterie import files
+from coterie.files import lock, locked, new_file, new_folder, sync, writer_of
+
+DAY = 24 * 60 * 60
 
 
 def names(folder):
@@ -17,6 +26,56 @@ def fail(path):
     raise TypeError
 
 
+def write_folder(path, text="new"):
+    with new_folder(path, overwrite=True) as partial:
+        (partial / text).write_text(text)
+
+
+def write_file(path, text="new"):
+    with new_file(path) as partial:
+        partial.write_text(text)
+
+
+def left(target, host=None, pid=4711, token="0123abcd", age=0.0):
+    """What a killed writer has left; of this host unless another is named."""
+    folder = target.parent / f".{target.name}.{host or files._HOST}.{pid}.{token}.partial"
+    folder.mkdir()
+    (folder / "half").write_text("")
+    for path in (folder / "half", folder):
+        os.utime(path, (time.time() - age,) * 2)
+    return folder
+
+
+@pytest.fixture(params=["locks", "no fcntl", "refused"])
+def with_and_without_locks(request, monkeypatch):
+    """A system with locks, one that has none, and a file system that refuses them."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    if request.param == "no fcntl":
+        monkeypatch.setattr(files, "fcntl", None)
+    elif request.param == "refused":
+        monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.fixture
+def other_process():
+    """Starts processes that are in the middle of writing a file or a folder until they are killed."""
+    with ExitStack() as stack:
+
+        def start(kind, path):
+            code = f"from coterie.files import *\nwith {kind}({str(path)!r}) as partial: print(partial, flush=True), input()"
+            command = [sys.executable, "-c", code]
+            process = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            stack.callback(process.kill)
+            assert process.stdout.readline()
+            return process
+
+        yield start
+
+
 def test_a_file_appears_at_the_end(tmp_path):
     with new_file(tmp_path / "a") as partial:
         partial.write_text("new")
@@ -25,12 +84,19 @@ def test_a_file_appears_at_the_end(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
+def test_a_file_has_the_permissions_of_any_other(tmp_path):
+    (tmp_path / "other").write_text("")
+    write_file(tmp_path / "a")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     (tmp_path / "a").write_text("old")
     with pytest.raises(TypeError), new_file(tmp_path / "a") as partial:
         fail(partial)
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]
+    assert files._ours == set()
 
 
 def test_overwriting_must_be_allowed(tmp_path):
@@ -49,10 +115,27 @@ def test_overwriting_must_be_allowed(tmp_path):
     assert names(tmp_path) == ["a", "f"]
 
 
+def overtaken(new, write, path):
+    """Write with one of the two while the other is faster."""
+    with new(path, overwrite=False) as partial:
+        partial.touch()
+        write(path, "early")
+
+
+def test_what_appears_meanwhile_is_not_overwritten_either(tmp_path):
+    with pytest.raises(FileExistsError, match="allow overwriting"):
+        overtaken(new_folder, write_folder, tmp_path / "f")
+    with pytest.raises(FileExistsError, match="allow overwriting"):
+        overtaken(new_file, write_file, tmp_path / "a")
+    assert names(tmp_path) == ["a", "f"]
+    assert names(tmp_path / "f") == ["early"]
+    assert (tmp_path / "a").read_text() == "early"
+
+
 @pytest.mark.parametrize("one_step", [True, False])
 def test_a_folder_replaces_another(tmp_path, monkeypatch, one_step):
     if not one_step:
-        monkeypatch.setattr(atomic.sys, "platform", "elsewhere")
+        monkeypatch.setattr(files.sys, "platform", "elsewhere")
     for text in ("old", "new"):
         with new_folder(tmp_path / "f", overwrite=True) as partial:
             (partial / text).mkdir()
@@ -65,14 +148,190 @@ def test_a_folder_replaces_another(tmp_path, monkeypatch, one_step):
     assert names(tmp_path / "f") == ["new"]
 
 
-def test_what_killed_processes_left_is_removed(tmp_path):
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    (tmp_path / f".f[1].{pid}.partial").mkdir()
-    (tmp_path / f".f[1].{pid}.partial" / "half").write_text("")
-    (tmp_path / f".f[1].{os.getppid()}.partial").write_text("of a process that runs")
-    with new_folder(tmp_path / "f[1]"):
-        pass
-    assert names(tmp_path) == [f".f[1].{os.getppid()}.partial", "f[1]"]
+# Several writers -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_a_second_writer_of_the_same_path_disturbs_nobody(tmp_path):
+    with new_file(tmp_path / "a") as first, new_folder(tmp_path / "f", overwrite=True) as folder:
+        first.write_text("first")
+        (folder / "first").write_text("")
+        write_file(tmp_path / "a", "second")
+        write_folder(tmp_path / "f", "second")
+        assert (tmp_path / "a").read_text() == "second"
+        assert names(tmp_path / "f") == ["second"]
+    assert (tmp_path / "a").read_text() == "first"
+    assert names(tmp_path / "f") == ["first"]
+    assert names(tmp_path) == ["a", "f"]
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_two_threads_write_one_path(tmp_path):
+    barrier = threading.Barrier(2)
+
+    def write(text):
+        barrier.wait()
+        write_file(tmp_path / "a", text)
+        write_folder(tmp_path / "f", text[:1])
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(100):
+            list(pool.map(write, ["x" * 10_000, "y" * 50_000]))
+            assert (tmp_path / "a").read_text() in ("x" * 10_000, "y" * 50_000)
+            assert names(tmp_path / "f") in (["x"], ["y"])
+    assert names(tmp_path) == ["a", "f"]
+
+
+def test_a_new_folder_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    original, removed = fcntl.flock, []
+
+    def late(handle, operation):
+        if not removed:  # another writer, in between, takes it for left
+            removed.extend(tmp_path.iterdir())
+            removed[0].rmdir()
+        original(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with new_file(tmp_path / "a") as partial:
+        assert partial.parent == removed[0]
+        partial.write_text("new")
+        with locked(partial.parent, wait=False) as taken:
+            assert taken is False
+    assert names(tmp_path) == ["a"]
+
+
+# What killed writers have left -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["new_file", "new_folder"])
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path, other_process, kind):
+    target = tmp_path / "f[1]*?"  # with characters that have a meaning for glob
+    process = other_process(kind, target)
+    (theirs,) = names(tmp_path)
+    assert writer_of(theirs, target) == (files._HOST, process.pid)
+    for write in (write_file, lambda path: path.unlink(), write_folder):
+        write(target)
+        assert theirs in names(tmp_path)
+    process.kill()
+    process.wait()
+    write_folder(target)
+    assert names(tmp_path) == [target.name]
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_what_another_host_writes_is_left_for_a_day(tmp_path):
+    """No process here has its PID, and its lock does not reach us: it may be at work all the same."""
+    theirs = left(tmp_path / "a", host="elsewhere", age=0.9 * DAY)
+    left(tmp_path / "a", host="elsewhere", token="00", age=1.1 * DAY)
+    write_file(tmp_path / "a")
+    assert names(tmp_path) == [theirs.name, "a"]
+    os.utime(theirs, (time.time() - 1.1 * DAY,) * 2)
+    write_file(tmp_path / "a")
+    assert theirs.exists()  # what is in it is younger
+    os.utime(theirs / "half", (time.time() - 1.1 * DAY,) * 2)
+    write_file(tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+
+
+def test_what_another_host_holds_is_never_removed(tmp_path):
+    pytest.importorskip("fcntl")
+    theirs = left(tmp_path / "a", host="elsewhere", age=10 * DAY)
+    with locked(theirs):
+        write_file(tmp_path / "a")
+        assert theirs.exists()
+    write_file(tmp_path / "a")
+    assert not theirs.exists()
+
+
+@pytest.mark.parametrize("owner", [str(2**22 + 1), "0123abcd"])
+def test_older_names_have_no_host_and_are_left_for_a_day(tmp_path, owner):
+    old, new = tmp_path / f".a.{owner}.partial", tmp_path / f".a.{owner}0.partial"
+    new.mkdir()
+    old.write_text("")
+    os.utime(old, (time.time() - 1.1 * DAY,) * 2)
+    write_folder(tmp_path / "a")
+    assert names(tmp_path) == [new.name, "a"]
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_an_earlier_run_with_our_own_pid_is_gone(tmp_path):
+    """In a container every run has PID 1."""
+    for former in (f".f.{os.getpid()}.partial", f".f.{os.getpid()}0.partial"):
+        (tmp_path / former).mkdir()
+        os.utime(tmp_path / former, (time.time() - 1.1 * DAY,) * 2)
+    left(tmp_path / "f", pid=os.getpid())
+    write_folder(tmp_path / "f")
+    assert names(tmp_path) == ["f"]
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_a_pid_that_another_process_has_now_deceives_only_where_there_are_no_locks(tmp_path, request):
+    former = left(tmp_path / "a", pid=os.getppid())
+    write_file(tmp_path / "a")
+    assert former.exists() == (request.node.callspec.params["with_and_without_locks"] != "locks")
+
+
+@pytest.mark.parametrize("other", [".a.notes.partial", ".a.b.host.12.0123abcd.partial", ".ab.host.12.00.partial", "a.partial"])
+def test_what_is_not_ours_is_never_removed(tmp_path, other):
+    (tmp_path / other).write_text("")
+    os.utime(tmp_path / other, (0, 0))
+    write_file(tmp_path / "a")
+    assert sorted([other, "a"]) == names(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x" * 240, "é" * 120])
+def test_long_names(tmp_path, name):
+    left_over = tmp_path / f".{name[: 160 // len(name[0].encode())]}.{files._HOST}.4711.00.partial"
+    left_over.mkdir()
+    write_file(tmp_path / name)
+    assert names(tmp_path) == [name]
+
+
+# Locks and the disk ----------------------------------------------------------------------------
+
+
+def test_a_lock_has_one_owner(tmp_path):
+    pytest.importorskip("fcntl")
+    with locked(tmp_path) as taken:
+        assert taken is True
+        with locked(tmp_path, wait=False) as again:
+            assert again is False
+    with (tmp_path / "a").open("wb") as file, (tmp_path / "a").open("ab") as other:
+        assert lock(file) is True
+        assert lock(other, wait=False) is False
+        file.close()
+        assert lock(other, wait=False) is True
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_lock_ends_though_a_forked_child_has_its_handle(tmp_path):
+    code = f"""if True:
+        import os, time
+        from pathlib import Path
+        from coterie.files import locked
+        folder = Path({str(tmp_path)!r})
+        with locked(folder):
+            child = os.fork()
+            if child == 0:
+                time.sleep(600)
+        with locked(folder, wait=False) as taken:
+            print(taken)
+        os.kill(child, 9)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True"], done.stderr
+
+
+@pytest.mark.parametrize(("number", "passes"), [(errno.EINVAL, True), (errno.EIO, False), (errno.ENOSPC, False)])
+def test_what_cannot_be_synced_is_no_error_and_a_full_disk_is_one(tmp_path, monkeypatch, number, passes):
+    def refuse(handle):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    if passes:
+        sync(tmp_path)
+    else:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            sync(tmp_path)

@@ -4,7 +4,9 @@ import inspect
 import io
 import json
 import pickle
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -335,6 +337,21 @@ def test_a_failed_save_leaves_the_old_file(data, tmp_path):
     with pytest.raises(TypeError):
         save(GroupDiscoveryRegressor(representative=print), path)
     assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model.coterie"]
+
+
+def test_two_threads_save_to_one_path(tmp_path):
+    path, barrier = tmp_path / "model.coterie", threading.Barrier(2)
+
+    def write(size):
+        barrier.wait()
+        save(GroupDiscoveryClassifier(size, fixed_features=list(range(50 * size))), path)
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(100):
+            list(pool.map(write, [10, 20]))
+            model = load(path)
+            assert len(model.fixed_features) == 50 * model.n_features_to_select
     assert [file.name for file in tmp_path.iterdir()] == ["model.coterie"]
 
 
