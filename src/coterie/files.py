@@ -279,6 +279,12 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def full_disk(error: OSError, path: Path) -> OSError:
+    """An error of the disk, with the file and the remedy."""
+    what = f"{error.strerror or error}; nothing was kept. Free some space or write to another folder"
+    return OSError(error.errno, what, str(path))
+
+
 def _exchange(partial: Path, target: Path) -> None:
     """Let two folders change names: in one step on Linux, else in two, between which neither has the target's name."""
     if sys.platform == "linux":

@@ -1,5 +1,6 @@
 """The store: the same data in and out, all or nothing, and no damage unseen."""
 
+import errno
 import json
 import mmap
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -261,6 +263,45 @@ def test_leftovers_of_killed_runs_are_removed_and_those_of_running_ones_are_not(
         write_store(tmp_path / "s", blocks())
     assert os.listdir(tmp_path) == ["s"]
     assert check_store(tmp_path / "s").shape == (2, 2)
+
+
+def test_what_another_host_is_writing_is_not_removed(tmp_path):
+    """Locks may not reach across hosts, so that it looks as if nobody held this one."""
+    theirs = tmp_path / ".s.elsewhere.4711.0123abcd.partial"
+    (theirs / "scratch").mkdir(parents=True)
+    write_store(tmp_path / "s", np.eye(3))
+    assert sorted(os.listdir(tmp_path)) == [theirs.name, "s"]
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for size in (3, 4):
+        assert check_store(write_store(tmp_path / "s", np.eye(size), overwrite=True)).shape == (size, size)
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_one_writer_at_a_time_replaces(tmp_path, monkeypatch):
+    """Another exchanges its header while ours waits with its arrays; without the lock it would remove them as unknown."""
+    path = write_store(tmp_path / "s", np.eye(2))
+    exchange, others = os.replace, []
+
+    def slow(*names):  # the first writer, with its arrays beside the old ones: a second one comes
+        monkeypatch.undo()
+        others.append(threading.Thread(target=write_store, args=(path, np.eye(4)), kwargs={"overwrite": True}))
+        others[0].start()
+        others[0].join(0.5)
+        exchange(*names)
+
+    monkeypatch.setattr(os, "replace", slow)
+    write_store(path, np.eye(3), overwrite=True)
+    others[0].join()
+    assert check_store(path).shape == (4, 4)
+    assert len(list(path.glob("*.npy"))) == 3
 
 
 def test_bad_values_are_counted_and_placed(tmp_path, rng):

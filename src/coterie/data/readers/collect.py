@@ -15,7 +15,7 @@ import numpy as np
 
 from coterie._numba import read_only, run_chunks, thread_count
 from coterie.data.readers.reader import RowBlock, ValueKind
-from coterie.data.store.format import full_disk
+from coterie.files import full_disk
 from coterie.kernels.transposition import append_columns, count_columns, scatter_rows
 
 # Bytes that an entry takes while a run is collected and sorted: column and value, row and value, and as much again for

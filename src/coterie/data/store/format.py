@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coterie.data.errors import DataFileError
+from coterie.files import full_disk
 
 FORMAT = "coterie-store"
 VERSION = 1
@@ -87,12 +88,6 @@ class ArrayFile:
         """Give the file up."""
         with suppress(OSError):  # the disk is full: what is buffered is lost, as it should be
             self._file.close()
-
-
-def full_disk(error: OSError, path: Path) -> OSError:
-    """An error of the disk, with the file and the remedy."""
-    what = f"{error.strerror or error}; nothing was kept. Free some space or write to another folder"
-    return OSError(error.errno, what, str(path))
 
 
 def checksum(path: Path) -> str:
