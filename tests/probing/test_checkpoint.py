@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 import zipfile
 
@@ -201,13 +202,26 @@ def test_a_full_disk_is_warned_of(data, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return original(*arguments)
 
-    monkeypatch.setattr("coterie.probing.checkpoint.os.replace", full)
+    monkeypatch.setattr("coterie.files.os.replace", full)
     with pytest.warns(UserWarning, match="No space left on device"):
         model = selector(path).fit(*data)
     assert model.n_probes_ == 100
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     monkeypatch.undo()
     assert_same(selector(path).fit(*data), model)
+
+
+def test_what_a_killed_run_left_is_removed(data, tmp_path):
+    code = f"""
+        import os, signal
+        from coterie.probing.checkpoint import Checkpoint
+        os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+        Checkpoint({str(tmp_path / "run")!r}, {{}}).save([1.0], (1, 2))
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    selector(tmp_path / "run").fit(*data)
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_checkpoint_that_named_modules_goes_on(tmp_path):

@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
-import tempfile
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +14,7 @@ import numpy as np
 
 from coterie._inputs import Fold
 from coterie.data.source import FeatureSource
+from coterie.files import new_file
 from coterie.persistence.names import digested_name
 from coterie.probing.criteria.base import Criterion
 from coterie.probing.probes import Key, ProbePlan
@@ -159,27 +157,8 @@ class Checkpoint:
         header = {"format": _FORMAT, "version": _VERSION, "fingerprint": self.fingerprint, "key": key}
         buffer = io.BytesIO()
         np.savez(buffer, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), values=values)
-        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(buffer.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
-        self._sync_folder()
-
-    def _sync_folder(self) -> None:
-        """Make the new name last through a power failure, where folders can be synced."""
-        with suppress(OSError):
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        with new_file(self.path) as partial:
+            partial.write_bytes(buffer.getbuffer())
 
     @property
     def _name(self) -> str:
