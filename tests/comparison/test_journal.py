@@ -1,5 +1,6 @@
 """A comparison that was ended goes on; one that has become another is refused."""
 
+import errno
 import json
 import os
 import re
@@ -138,6 +139,31 @@ def test_two_at_the_same_time_are_refused(inline, tmp_path):
         with pytest.raises(ValueError, match=re.escape(f"Another comparison is writing to {tmp_path / 'out'}")):
             run(tmp_path / "out")
     run(tmp_path / "out")
+
+
+def test_a_kill_before_the_first_settings_is_no_obstacle(inline, tmp_path):
+    code = f"""if True:
+        import os, signal
+        from coterie.comparison.journal import Journal
+        from coterie.comparison.process import Limits
+        os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+        Journal({str(tmp_path / "out")!r}, {{}}, {{}}, Limits(None, None))
+    """
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert len(os.listdir(tmp_path / "out")) == 2
+    assert len(run(tmp_path / "out").rows) == 12
+    assert sorted(os.listdir(tmp_path / "out")) == ["rows.jsonl", "settings.json"]
+
+
+@pytest.mark.parametrize("locks", ["none", "refused"])
+def test_without_locks_it_goes_on(inline, tmp_path, monkeypatch, locks):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(file, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("coterie.files.fcntl", None) if locks == "none" else monkeypatch.setattr(fcntl, "flock", refuse)
+    assert len(run(tmp_path / "out").rows) == 12
 
 
 def test_rows_are_plain_json(inline, tmp_path):

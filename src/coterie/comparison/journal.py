@@ -14,12 +14,7 @@ import numpy as np
 
 from coterie.comparison.process import Limits
 from coterie.comparison.result import OUT_OF_MEMORY, TIMED_OUT, Row
-from coterie.files import new_file
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]  # then there is no lock
+from coterie.files import lock, new_file, sync, writer_of
 
 SETTINGS, ROWS = "settings.json", "rows.jsonl"
 _FORMAT, _VERSION = "coterie comparison", 1
@@ -85,7 +80,8 @@ class Journal:
     def _read_settings(self) -> dict[str, Any]:
         path = self.folder / SETTINGS
         if not path.exists():
-            others = [file.name for file in self.folder.iterdir() if file.name != ROWS] if self.folder.is_dir() else []
+            names = sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
+            others = [name for name in names if name != ROWS and writer_of(name, path) is None]
             if others:
                 raise FileExistsError(
                     f"{self.folder} holds something else than a comparison ({others[0]}); choose another folder."
@@ -115,14 +111,9 @@ class Journal:
 
     def _locked(self) -> BinaryIO:
         file = (self.folder / ROWS).open("a+b")
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.close()
-                raise ValueError(f"Another comparison is writing to {self.folder}; wait for it, or choose another.") from None
-            except OSError:  # a file system without locks
-                pass
+        if lock(file, wait=False) is False:
+            file.close()
+            raise ValueError(f"Another comparison is writing to {self.folder}; wait for it, or choose another.")
         return file
 
     def _read_rows(self) -> None:
@@ -150,8 +141,8 @@ class Journal:
         line = json.dumps({**entry, "features": features.tolist(), "limits": list(self.limits)})
         self._file.write(line.encode() + b"\n")
         self._file.flush()
-        with suppress(OSError):  # some file systems cannot
-            os.fsync(self._file.fileno())
+        with suppress(OSError):  # the row is in the file; only a failure of the power can still cost it
+            sync(self.folder / ROWS)
 
     def close(self) -> None:
         """Let others write to the folder."""
