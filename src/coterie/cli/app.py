@@ -23,6 +23,7 @@ from coterie.cli.convert import convert
 from coterie.cli.demo import demo
 from coterie.cli.discover import discover
 from coterie.cli.info import info
+from coterie.cli.options import with_single_options
 from coterie.cli.output import one_line
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
@@ -134,7 +135,7 @@ def _add(command: Callable[..., None]) -> None:
         help="\n\n".join(one_line(paragraph) for paragraph in text.split("\n\n")),
         epilog="\n\n".join(lines),
         no_args_is_help=command is not demo,
-    )(command)
+    )(with_single_options(command))
 
 
 for _command in (demo, discover, rank, compare, profile, convert, info, predict):

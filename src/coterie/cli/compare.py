@@ -12,10 +12,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie._parameters import read_size
-from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, open_data, stem
+from coterie.cli.data import DataOptions, DataPath, stem
 from coterie.cli.methods import parameters_of
-from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, method_named
@@ -42,6 +41,7 @@ def _show_methods(wanted: bool) -> None:
 
 def compare(
     data: DataPath,
+    *,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -108,13 +108,8 @@ def compare(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start anew where a comparison is there already.", rich_help_panel="Output")
     ] = False,
-    label: Label = None,
-    format: Format = None,
-    phenotype: Phenotype = None,
-    read: ReaderOptions = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
+    options: DataOptions,
+    voice: Output,
 ) -> None:
     """Compare methods by accuracy, redundancy, time and stability, against the number of features.
 
@@ -129,14 +124,14 @@ def compare(
         coterie compare data.npz --methods gdm,fgm --set gdm.C=10 --set gdm.n_features_per_round=1
         coterie compare --list
     """
-    voice = Output(quiet, json)
+    from coterie._parameters import read_size
+    from coterie.comparison import compare as run
+
     folder = output if output is not None else Path(f"{stem(data)}-comparison")
     chosen = chosen_methods(methods, settings or [])
     limit = None if memory_limit is None else read_size(memory_limit)
     sizes = None if n_features is None else _whole_numbers(n_features)
-    from coterie.comparison import compare as run
-
-    dataset = open_data(data, voice, label, format, phenotype, read)
+    dataset = options.open(data, voice)
     if dataset.y is None:
         raise ValueError(f"{data} has no labels, which a comparison needs; say where they are with --label.")
     if not standardize:

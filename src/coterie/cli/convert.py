@@ -7,25 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie._parameters import read_size
-from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, read_label, read_settings
-from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.output import Output
 
 
 def convert(
     data: DataPath,
     store: Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the new store.", show_default=False)],
-    label: Label = None,
-    format: Format = None,
-    phenotype: Phenotype = None,
-    read: ReaderOptions = None,
+    *,
+    options: DataOptions,
     memory: Annotated[str, typer.Option(help="Memory to use at most, such as 500M or 4G.", rich_help_panel="Output")] = "1G",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a store that is there already.", rich_help_panel="Output")
     ] = False,
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
+    voice: Output,
 ) -> None:
     """Convert a data file to a store, which opens at once and need not fit into memory.
 
@@ -33,21 +28,19 @@ def convert(
         coterie convert news20.svm.bz2 news20.store
         coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory 4G
     """
+    from coterie._parameters import read_size
     from coterie.data import convert as convert_file
     from coterie.data import open_features
 
-    voice = Output(quiet, json)
-    settings = read_settings(phenotype, read)
+    arguments = options.arguments()
     with voice.collecting_warnings(), ConversionProgress(voice) as progress:
         path = convert_file(
             data,
             store,
-            label=read_label(label),
-            format=format,
             overwrite=overwrite,
             memory_limit=read_size(memory),
             progress=progress.update,
-            **settings,
+            **arguments,
         )
     n_samples, n_features = open_features(path).source.shape
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,43 +26,6 @@ DataPath = Annotated[
         show_default=False,
     ),
 ]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        "--label",
-        "-l",
-        help=f"Where the labels are: {labels_in_words()}.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format", "-f", help="Format of the data; found out by default.", rich_help_panel=_PANEL, show_default=False
-    ),
-]
-Phenotype = Annotated[
-    Path | None,
-    typer.Option(
-        "--phenotype",
-        "-p",
-        help="File with phenotypes by FID and IID (PLINK); --label says which of its columns.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-ReaderOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--read",
-        "-r",
-        metavar="NAME=VALUE",
-        help="An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be repeated.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
 Task = Annotated[
     str,
     typer.Option(
@@ -74,30 +38,79 @@ Task = Annotated[
 TASKS = ("auto", "classification", "regression", "one-class")
 
 
-def open_data(
-    path: Path,
-    output: Output,
-    label: str | None = None,
-    format: str | None = None,
-    phenotype: Path | None = None,
-    options: list[str] | None = None,
-) -> Dataset:
-    """Open the data, and say what is worth knowing about them."""
-    from coterie.data import open_features
+@dataclass(frozen=True)
+class DataOptions:
+    """How data are read: the options of all commands that open them.
 
-    settings = read_settings(phenotype, options)
-    with output.collecting_warnings():
-        dataset = open_features(path, label=read_label(label), format=format, **settings)
-    n_samples, n_features = dataset.source.shape
-    kind = "sparse" if dataset.source.is_sparse else "dense"
-    notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
-    output.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
-    return dataset
+    Attributes
+    ----------
+    label, format : str or None
+        As for :func:`coterie.open_features`; the label as text.
+    phenotype : path or None
+        A file with phenotypes.
+    read : list of str or None
+        Options of the format's reader as ``name=value``.
+    """
 
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label",
+            "-l",
+            help=f"Where the labels are: {labels_in_words()}.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", help="Format of the data; found out by default.", rich_help_panel=_PANEL, show_default=False
+        ),
+    ] = None
+    phenotype: Annotated[
+        Path | None,
+        typer.Option(
+            "--phenotype",
+            "-p",
+            help="File with phenotypes by FID and IID (PLINK); --label says which of its columns.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    read: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--read",
+            "-r",
+            metavar="NAME=VALUE",
+            help="An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be "
+            "repeated.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
 
-def read_settings(phenotype: Path | None, options: list[str] | None) -> dict[str, Any]:
-    """Options for the reader of a format."""
-    return parse_settings(options or [], "--read") | ({} if phenotype is None else {"phenotype": phenotype})
+    def arguments(self) -> dict[str, Any]:
+        """For :func:`coterie.open_features` and :func:`coterie.convert`."""
+        own = {"label": read_label(self.label), "format": self.format}
+        settings = parse_settings(self.read or [], "--read")
+        for name in sorted(own.keys() & settings):
+            raise ValueError(f"--read {name}: there is an option --{name} for that.")
+        return own | settings | ({} if self.phenotype is None else {"phenotype": self.phenotype})
+
+    def open(self, path: Path, voice: Output) -> Dataset:
+        """Open the data, and say what is worth knowing about them."""
+        from coterie.data import open_features
+
+        arguments = self.arguments()
+        with voice.collecting_warnings():
+            dataset = open_features(path, **arguments)
+        n_samples, n_features = dataset.source.shape
+        kind = "sparse" if dataset.source.is_sparse else "dense"
+        notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
+        voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
+        return dataset
 
 
 def read_label(label: str | None) -> Any:

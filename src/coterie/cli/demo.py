@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.output import Output
 
 if TYPE_CHECKING:
     from coterie.report import DiscoveryResult
@@ -17,14 +17,13 @@ _PARAMETERS = {"n_features_to_select": 16, "n_features_per_round": 1, "C": 10.0}
 
 
 def demo(
+    *,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic data.", min=0)] = 1,
     n_features: Annotated[int, typer.Option(help="Number of features.", min=38)] = 10_000,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the results; an earlier result is replaced.")
     ] = Path("coterie-demo"),
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
+    voice: Output,
 ) -> None:
     """Discover groups in synthetic data (TPAMI 2016, section 5.2), compare them with the truth, and write the results.
 
@@ -38,7 +37,6 @@ def demo(
     from coterie.metrics import group_recovery
     from coterie.report.folder import check_output, write_result
 
-    voice = Output(quiet, json)
     check_output(output, overwrite=True)
     data = make_support_affiliated(n_features=n_features, random_state=seed)
     voice.show(

@@ -11,9 +11,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import TASKS, DataPath, Format, Label, Phenotype, ReaderOptions, Task, open_data, settle_task, stem
-from coterie.cli.output import AsJson, Debug, Output, Quiet
-from coterie.cli.parameters import read_parameters, with_parameters
+from coterie.cli.data import TASKS, DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.output import Output
+from coterie.cli.parameters import parameter_options, read_parameters
 from coterie.interruption import stopping_gracefully
 
 if TYPE_CHECKING:
@@ -30,32 +30,31 @@ _WITH_SIZE_SEARCH = {"classification": "coterie.discovery.classifier_cv:GroupDis
 _SHOWN_GROUPS = 20
 _FEW_FEATURES = 100
 _SHOWN_MEMBERS = 4
+Parameters = Annotated[
+    dict[str, Any],
+    parameter_options(*ESTIMATORS.values(), *_WITH_SIZE_SEARCH.values(), skip=("verbose",), panel="Group discovery"),
+]
 
 
-@with_parameters(*ESTIMATORS.values(), *_WITH_SIZE_SEARCH.values(), skip=("verbose",), panel="Group discovery")
 def discover(
     data: DataPath,
+    *,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", help="Folder for the results; by default the data's name with -groups.", rich_help_panel="Output"
         ),
     ] = None,
-    label: Label = None,
     task: Task = "auto",
-    format: Format = None,
-    phenotype: Phenotype = None,
-    read: ReaderOptions = None,
+    options: DataOptions,
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Save the model to this file, too.", rich_help_panel="Output")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
     ] = False,
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
-    parameters: Any = None,
+    voice: Output,
+    parameters: Parameters,
 ) -> None:
     """Find support features and their groups, and write a folder with the results.
 
@@ -71,14 +70,13 @@ def discover(
         coterie discover cohort.bed --phenotype pheno.txt --label HEIGHT --threshold 0.5
         coterie discover cells.h5ad --label bulk_labels --task classification
     """
-    voice = Output(quiet, json)
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.persistence import save
     from coterie.report.folder import check_output, write_result
 
     check_output(folder, overwrite=overwrite)
     check_parameters(task, parameters)  # before the data, which may take long to read
-    dataset = open_data(data, voice, label, format, phenotype, read)
+    dataset = options.open(data, voice)
     result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, voice)
     with voice.collecting_warnings():
         files = write_result(folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result))

@@ -9,8 +9,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import Format, Label, Phenotype, ReaderOptions, open_data
-from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.data import DataOptions
+from coterie.cli.output import Output
 
 _SHOWN_CLASSES = 10
 
@@ -22,14 +22,10 @@ def info(
             metavar="PATH", help="Data in any format, a store, a model, or the folder of a discovery.", show_default=False
         ),
     ],
+    *,
     check: Annotated[bool, typer.Option("--check", help="Read a store whole and compare its checksums.")] = False,
-    label: Label = None,
-    format: Format = None,
-    phenotype: Phenotype = None,
-    read: ReaderOptions = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
+    options: DataOptions,
+    voice: Output,
 ) -> None:
     """Tell what is in a data file, a store, a model or a result folder.
 
@@ -38,10 +34,9 @@ def info(
         coterie info news20.store --check
         coterie info results
     """
-    voice = Output(quiet, json)
     if not path.exists() and not Path(f"{path}.bed").exists():
         raise FileNotFoundError(f"There is no file or folder {path}.")
-    facts = _facts(path, check, voice, label, format, phenotype, read)
+    facts = _facts(path, check, options)
     table = Table(show_header=False, box=None)
     for words, value in facts.items():
         table.add_row(words.replace("_", " "), Text(_text(value)))
@@ -49,15 +44,7 @@ def info(
     voice.result(facts)
 
 
-def _facts(
-    path: Path,
-    check: bool,
-    voice: Output,
-    label: str | None,
-    format: str | None,
-    phenotype: Path | None,
-    read: list[str] | None,
-) -> dict[str, Any]:
+def _facts(path: Path, check: bool, options: DataOptions) -> dict[str, Any]:
     from coterie.persistence.archive import is_model
     from coterie.report.folder import RESULT, read_result
 
@@ -76,7 +63,7 @@ def _facts(
         from coterie.data import check_store
 
         check_store(path)
-    return {**_data_facts(path, label, format, phenotype, read), **({"checksums": "right"} if check else {})}
+    return {**_data_facts(path, options), **({"checksums": "right"} if check else {})}
 
 
 def _model_facts(path: Path) -> dict[str, Any]:
@@ -93,12 +80,10 @@ def _model_facts(path: Path) -> dict[str, Any]:
     return {**facts, **{f"parameter {k}": v for k, v in model.get_params(deep=False).items()}}
 
 
-def _data_facts(
-    path: Path, label: str | None, format: str | None, phenotype: Path | None, read: list[str] | None
-) -> dict[str, Any]:
+def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     import numpy as np
 
-    dataset = open_data(path, Output(quiet=True), label, format, phenotype, read)
+    dataset = options.open(path, Output(quiet=True))
     source = dataset.source
     n_samples, n_features = source.shape
     facts: dict[str, Any] = {"kind": "data", "format": dataset.format, "samples": n_samples, "features": n_features}

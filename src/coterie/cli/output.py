@@ -14,26 +14,25 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel="Output")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel="Output")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel="Output")]
+_PANEL = "Output"
 
 
 @dataclass
 class Output:
-    """The voice of a command.
+    """The voice of a command, with the options that all commands have.
 
     Attributes
     ----------
-    quiet, json : bool
+    quiet, json, debug : bool
         As asked for by the user.
     warnings : list of str
         What has been warned of.
     """
 
-    quiet: bool = False
-    json: bool = False
-    warnings: list[str] = field(default_factory=list)
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.", rich_help_panel=_PANEL)] = False
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=_PANEL)] = False
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=_PANEL)] = False
+    warnings: list[str] = field(default_factory=list, init=False)
 
     @property
     def verbose(self) -> int:

@@ -11,16 +11,17 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.markup import escape
 
-F = TypeVar("F", bound=Callable[..., Any])
+from coterie.cli.options import Bundle
+
 _DATA = ("self", "X", "y", "sample_weight")
 
 
@@ -79,37 +80,23 @@ def _described(docstring: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def with_parameters(*places: str, skip: Sequence[str] = (), panel: str = "Method") -> Callable[[F], F]:
-    """Give a command an option for each parameter of some estimators; it gets those that were set as ``parameters``.
+def parameter_options(*places: str, skip: Sequence[str] = (), panel: str = "Method") -> Bundle:
+    """An option for each parameter of some estimators; a command gets a dictionary of those that were set.
 
     The values are text that :func:`parse_value` reads; the estimators say what is wrong with them.
     """
+    known: dict[str, Parameter] = {}
+    for parameter in (p for place in places for p in read_parameters(place) if p.name not in skip):
+        known.setdefault(parameter.name, parameter)
 
-    def decorate(command: F) -> F:
-        signature = inspect.signature(command, eval_str=True)
-        own = [p for p in signature.parameters.values() if p.name != "parameters"]
-        taken = {p.name for p in own} | set(skip)
-        options: dict[str, inspect.Parameter] = {}
-        switches: dict[str, bool] = {}
-        for parameter in (p for place in places for p in read_parameters(place)):
-            if parameter.name not in taken and parameter.name not in options:
-                options[parameter.name] = _option(parameter, panel)
-                if isinstance(parameter.default, bool):
-                    switches[parameter.name] = not parameter.default
+    def build(**given: Any) -> dict[str, Any]:
+        return {
+            name: parse_value(value) if isinstance(value, str) else not known[name].default  # a flag turns it round
+            for name, value in given.items()
+            if value not in (None, False)
+        }
 
-        def run(**given: Any) -> Any:
-            mine = {name: given.pop(name) for name in options}
-            chosen = {name: parse_value(value) for name, value in mine.items() if value not in (None, False)}
-            chosen |= {name: switches[name] for name in chosen if name in switches}
-            return command(**given, parameters=chosen)
-
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *options.values())]
-        run.__signature__ = signature.replace(parameters=keyword)  # type: ignore[attr-defined]  # what typer reads
-        run.__annotations__ = {p.name: p.annotation for p in keyword}
-        return run  # type: ignore[return-value]  # the same command with more options
-
-    return decorate
+    return Bundle([_option(parameter, panel) for parameter in known.values()], build)
 
 
 def _option(parameter: Parameter, panel: str) -> inspect.Parameter:

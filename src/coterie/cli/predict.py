@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, open_data
-from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.output import Output
 
 if TYPE_CHECKING:
     from coterie.data import Dataset
@@ -21,19 +21,15 @@ def predict(
         Path, typer.Argument(metavar="MODEL", help="A model file, or the folder of a discovery.", show_default=False)
     ],
     data: DataPath,
+    *,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", help="CSV file for the predictions; standard output by default.", rich_help_panel="Output"
         ),
     ] = None,
-    label: Label = None,
-    format: Format = None,
-    phenotype: Phenotype = None,
-    read: ReaderOptions = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
+    options: DataOptions,
+    voice: Output,
 ) -> None:
     """Predict with a saved model: one line a sample, and the score where the data have labels.
 
@@ -46,11 +42,10 @@ def predict(
     from coterie.persistence import load
     from coterie.report.folder import MODEL
 
-    voice = Output(quiet, json)
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
-    dataset = open_data(data, voice, label, format, phenotype, read)
+    dataset = options.open(data, voice)
     check_names(estimator, dataset, data)
     rows, names = _table(estimator, dataset)
     score = _score(estimator, dataset, voice)
@@ -60,7 +55,7 @@ def predict(
         with new_file(output) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
             _write(file, names, rows)
         voice.show(f"Written to {output}: {len(rows):,} predictions.")
-    elif not json:
+    elif not voice.json:
         _write(sys.stdout, names, rows)
     words = "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
     if score is not None:

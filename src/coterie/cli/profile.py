@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, open_data
-from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.output import Output
 from coterie.cli.parameters import parse_value
 
 
 def profile(
     data: DataPath,
+    *,
     pairs: Annotated[
         int | None, typer.Option(help="Draw so many pairs at random instead of counting all.", show_default=False)
     ] = None,
@@ -25,13 +26,8 @@ def profile(
         Path | None, typer.Option(help="Draw the profile to this file (.png, .svg, .pdf).", rich_help_panel="Output")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the bins to this file.", rich_help_panel="Output")] = None,
-    label: Label = None,
-    format: Format = None,
-    phenotype: Phenotype = None,
-    read: ReaderOptions = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
+    options: DataOptions,
+    voice: Output,
 ) -> None:
     """Count the absolute correlations of all pairs of features, exactly, or of pairs drawn at random.
 
@@ -42,11 +38,10 @@ def profile(
     """
     from coterie.correlation.profile import correlation_profile
 
-    voice = Output(quiet, json)
     for file in (png, csv):
         if file is not None and not file.parent.is_dir():
             raise FileNotFoundError(f"There is no folder {file.parent} to write {file.name} to; make it first.")
-    dataset = open_data(data, voice, label, format, phenotype, read)
+    dataset = options.open(data, voice)
     found = correlation_profile(
         dataset.source,
         n_pairs=pairs,

@@ -11,9 +11,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import DataPath, Format, Label, Phenotype, ReaderOptions, names_of, open_data
+from coterie.cli.data import DataOptions, DataPath, names_of
 from coterie.cli.methods import known_methods, parameters_of
-from coterie.cli.output import AsJson, Debug, Output, Quiet
+from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings
 from coterie.interruption import interrupting
 from coterie.methods import Method
@@ -45,6 +45,7 @@ def _show_methods(wanted: bool) -> None:
 
 def rank(
     data: DataPath,
+    *,
     method: Annotated[str, typer.Option("--method", help="See --methods.", rich_help_panel=_PANEL)] = "fisher",
     settings: Annotated[
         list[str] | None,
@@ -67,13 +68,8 @@ def rank(
         Path | None,
         typer.Option("--output", "-o", help="CSV file for the whole ranking.", rich_help_panel="Output", show_default=False),
     ] = None,
-    label: Label = None,
-    format: Format = None,
-    phenotype: Phenotype = None,
-    read: ReaderOptions = None,
-    quiet: Quiet = False,
-    json: AsJson = False,
-    debug: Debug = False,
+    options: DataOptions,
+    voice: Output,
 ) -> None:
     """Rank features by a score of each one, or by a method that looks at them together.
 
@@ -84,7 +80,6 @@ def rank(
         coterie rank data.npz --method daf --set n_probes=5000 --set criterion=linear_svm
         coterie rank --methods
     """
-    voice = Output(quiet, json)
     known = known_methods()
     if method not in known:
         raise ValueError(f"--method {method!r} must be one of {', '.join(known)}.")
@@ -95,7 +90,7 @@ def rank(
             raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
     if output is not None and not output.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {output.parent} to write {output.name} to; make it first.")
-    dataset = open_data(data, voice, label, format, phenotype, read)
+    dataset = options.open(data, voice)
     with voice.collecting_warnings(), interrupting() as request:
         ranking = rank_features(known[method], chosen, dataset, data, voice)
     if output is not None:

@@ -1,0 +1,166 @@
+"""Bundles of options: what commands share is written once."""
+
+import inspect
+import re
+from dataclasses import dataclass, field, fields
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from coterie.cli.app import app
+from coterie.cli.compare import compare
+from coterie.cli.convert import convert
+from coterie.cli.data import DataOptions
+from coterie.cli.demo import demo
+from coterie.cli.discover import discover
+from coterie.cli.info import info
+from coterie.cli.options import Bundle, with_single_options
+from coterie.cli.output import Output
+from coterie.cli.predict import predict
+from coterie.cli.profile import profile
+from coterie.cli.rank import rank
+
+WITH_DATA = [discover, rank, compare, profile, convert, info, predict]
+COMMANDS = [demo, *WITH_DATA]
+
+
+def name_of(command):
+    return command.__name__
+
+
+def test_these_are_the_commands():
+    assert sorted(typer.main.get_command(app).commands) == sorted(map(name_of, COMMANDS))
+
+
+def options_of(command):
+    return {name for option in typer.main.get_command(app).commands[command.__name__].params for name in option.opts}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=name_of)
+def test_every_command_has_the_common_options(command):
+    assert {"--quiet", "-q", "--json", "--debug"} <= options_of(command)
+
+
+@pytest.mark.parametrize("command", WITH_DATA, ids=name_of)
+def test_every_command_on_data_has_the_options_of_data(command):
+    assert {"--label", "-l", "--format", "-f", "--phenotype", "-p", "--read", "-r"} <= options_of(command)
+
+
+@dataclass
+class Louder(Output):
+    loud: Annotated[bool, typer.Option("--loud")] = False
+
+
+@dataclass(frozen=True)
+class MoreDataOptions(DataOptions):
+    mirror: Annotated[str | None, typer.Option("--mirror")] = None
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=name_of)
+def test_a_field_of_the_output_is_an_option_of_every_command(command, monkeypatch):
+    monkeypatch.setitem(command.__globals__, "Output", Louder)
+    assert inspect.signature(with_single_options(command)).parameters["loud"].default is False
+
+
+@pytest.mark.parametrize("command", WITH_DATA, ids=name_of)
+def test_a_field_of_the_data_is_an_option_of_every_command_on_data(command, monkeypatch):
+    monkeypatch.setitem(command.__globals__, "DataOptions", MoreDataOptions)
+    assert inspect.signature(with_single_options(command)).parameters["mirror"].default is None
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=name_of)
+def test_unknown_options_are_one_line(shell, command):
+    line = shell.error(command.__name__, "--xyzzy")
+    assert "No such option: --xyzzy" in line
+    assert line.endswith(f"See: coterie {command.__name__} --help")
+
+
+@dataclass
+class Trip:
+    goal: Annotated[str, typer.Option("--goal", "-g", rich_help_panel="Trip")]
+    days: Annotated[int, typer.Option(min=1)] = 3
+    stops: list[str] | None = None
+    diary: list[str] = field(default_factory=list, init=False)
+
+
+def run(command, *words):
+    """What typer makes of a command; what the command returns, and the exit code."""
+    made, returned = typer.Typer(), []
+    single = with_single_options(command)
+
+    def keep(**given):
+        returned.append(single(**given))
+
+    keep.__signature__, keep.__annotations__ = inspect.signature(single), single.__annotations__
+    made.command()(keep)
+    result = CliRunner().invoke(made, words)
+    return returned[0] if returned else result.output, result.exit_code
+
+
+def travel(who: Annotated[str, typer.Argument()], speed: float = 1.5, *, trip: Trip, home: bool = False):
+    """Go."""
+    return who, speed, trip, home
+
+
+def test_a_bundle_gives_way_to_its_options_where_it_stands():
+    signature = inspect.signature(with_single_options(travel))
+    assert list(signature.parameters) == ["who", "speed", "goal", "days", "stops", "home"]
+    defaults = {name: p.default for name, p in signature.parameters.items() if p.default is not p.empty}
+    assert defaults == {"speed": 1.5, "days": 3, "stops": None, "home": False}
+    assert {p.kind for p in signature.parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    assert signature.parameters["goal"].annotation.__metadata__[0].rich_help_panel == "Trip"
+    assert with_single_options(travel).__name__ == "travel"
+    assert with_single_options(travel).__doc__ == "Go."
+
+
+def test_a_command_gets_the_bundle():
+    assert run(travel, "Ann", "-g", "Rome") == (("Ann", 1.5, Trip("Rome"), False), 0)
+    words = ["--stops", "a", "Ann", "--home", "--days", "5", "--stops", "b", "--goal", "Rome", "--speed", "2"]
+    assert run(travel, *words) == (("Ann", 2.0, Trip("Rome", 5, ["a", "b"]), True), 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-g", "Rome"], "argument"),
+        (["Ann"], "--goal"),
+        (["Ann", "-g", "Rome", "--days", "0"], "--days"),
+        (["Ann", "-g", "Rome", "--days", "two"], "--days"),
+        (["Ann", "-g", "Rome", "--diary", "x"], "--diary"),
+    ],
+)
+def test_typer_checks_the_options_of_a_bundle(words, message):
+    output, code = run(travel, *words)
+    assert message in re.sub(r"[\s│]+", " ", output)
+    assert code == 2
+
+
+def test_a_bundle_in_an_annotation():
+    options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=1, annotation=int) for name in "ab"]
+    bundle = Bundle(options, lambda **given: sum(given.values()))
+
+    def add(total):
+        return total
+
+    add.__annotations__ = {"total": Annotated[int, bundle]}
+    assert run(add, "--a", "3") == (4, 0)
+
+
+def test_two_options_of_one_name_are_refused():
+    def twice(days: int, trip: Trip):
+        """It has days already."""
+
+    with pytest.raises(ValueError, match="duplicate parameter name: 'days'"):
+        with_single_options(twice)
+
+
+def test_the_working_state_of_the_output_is_no_option():
+    assert [field.name for field in fields(Output) if field.init] == ["quiet", "json", "debug"]
+    assert Output().warnings is not Output().warnings
+
+
+@pytest.mark.parametrize("name", ["label", "format"])
+def test_reader_options_that_are_options_already(shell, svm, name):
+    assert f"--read {name}: there is an option --{name} for that" in shell.error("info", svm, "--read", f"{name}=x")
