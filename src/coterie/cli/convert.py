@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from coterie.cli.data import DataOptions, DataPath
 from coterie.cli.output import Output
+from coterie.progress import StepProgress
 
 
 def convert(
@@ -33,7 +34,7 @@ def convert(
     from coterie.data import open_features
 
     arguments = options.arguments()
-    with voice.collecting_warnings(), ConversionProgress(voice) as progress:
+    with voice.collecting_warnings(), StepProgress(voice.verbose, "convert") as progress:
         path = convert_file(
             data,
             store,
@@ -46,37 +47,3 @@ def convert(
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     voice.show(f"Written to {store}: {n_samples:,} samples, {n_features:,} features, {size / 1e6:,.1f} MB.")
     voice.result({"store": str(store), "samples": n_samples, "features": n_features, "bytes": size})
-
-
-class ConversionProgress:
-    """A bar for each step of a conversion on a terminal, a line for each step elsewhere."""
-
-    def __init__(self, voice: Output) -> None:
-        self.voice = voice
-        self._bar: Any = None
-        self._steps: dict[str, Any] = {}
-
-    def __enter__(self) -> ConversionProgress:
-        import sys
-
-        if not self.voice.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
-
-            self._bar = Progress(console=Console(stderr=True))
-            self._bar.start()
-        return self
-
-    def update(self, done: int, total: int | None, what: str) -> None:
-        """Say how far a step is."""
-        if self._bar is not None:
-            if what not in self._steps:
-                self._steps[what] = self._bar.add_task(what, total=total)
-            self._bar.update(self._steps[what], completed=done, total=total)
-        elif what not in self._steps:
-            self._steps[what] = None
-            self.voice.note(f"[convert] {what}")
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
