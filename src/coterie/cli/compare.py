@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -215,9 +214,11 @@ def _note_scales(dataset: Dataset, voice: Output) -> None:
 
 def write_tables(folder: Path, found: Comparison, voice: Output) -> list[str]:
     """Write the tables and the figure; returns the names of the files."""
-    rows = [row._asdict() for row in found.rows]
-    _write_csv(folder / TABLE, rows)
-    _write_csv(folder / SUMMARY, found.summary_rows())
+    from coterie.files import new_file
+    from coterie.report.table import write_csv
+
+    write_csv(folder / TABLE, [row._asdict() for row in found.rows], nan="")
+    write_csv(folder / SUMMARY, found.summary_rows(), nan="")
     files = [TABLE, SUMMARY]
     try:
         figure = found.plot()
@@ -227,26 +228,9 @@ def write_tables(folder: Path, found: Comparison, voice: Output) -> list[str]:
     except ValueError as error:  # nothing went well
         voice.note(f"{FIGURE} was left out: {error}")
         return files
-    from coterie.files import new_file
-
     with new_file(folder / FIGURE) as partial:
         figure.savefig(partial, format="png", dpi=150)
     return [*files, FIGURE]
-
-
-def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    from coterie.files import new_file
-
-    with new_file(path) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return "" if math.isnan(value) else repr(value)
-    return value
 
 
 def show_summary(found: Comparison, voice: Output) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,27 +40,24 @@ def predict(
     """
     from coterie.persistence import load
     from coterie.report.folder import MODEL
+    from coterie.report.table import write_csv, write_rows
 
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
     dataset = options.open(data, voice)
     check_names(estimator, dataset, data)
-    rows, names = _table(estimator, dataset)
+    columns, rows = _table(estimator, dataset)
     score = _score(estimator, dataset, voice)
     if output is not None:
-        from coterie.files import new_file
-
-        with new_file(output) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-            _write(file, names, rows)
+        write_csv(output, rows, columns)
         voice.show(f"Written to {output}: {len(rows):,} predictions.")
     elif not voice.json:
-        _write(sys.stdout, names, rows)
+        write_rows(sys.stdout, rows, columns)
     words = "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
     if score is not None:
         voice.note(f"{words}: {score:.4f}")
-    predictions = [dict(zip(names, row, strict=True)) for row in rows]
-    voice.result({"model": str(model), "data": str(data), "score": score, "predictions": predictions})
+    voice.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
 
 
 def check_names(estimator: Any, dataset: Dataset, path: Path) -> None:
@@ -81,21 +77,19 @@ def check_names(estimator: Any, dataset: Dataset, path: Path) -> None:
             )
 
 
-def _table(estimator: Any, dataset: Dataset) -> tuple[list[list[Any]], list[str]]:
-    """Rows of (sample, prediction, decision values), and the names of the columns."""
+def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, Any]]]:
+    """The names of the columns, and a row a sample: its name, the prediction, decision values."""
     import numpy as np
 
     source = dataset.source
     predictions = estimator.predict(source)
     samples = dataset.sample_names if dataset.sample_names is not None else range(len(predictions))
-    columns: list[Any] = [[_plain(s) for s in samples], [_plain(p) for p in predictions]]
-    names = ["sample", "prediction"]
+    columns: dict[str, Any] = {"sample": [_plain(s) for s in samples], "prediction": [_plain(p) for p in predictions]}
     if hasattr(estimator, "decision_function"):
         decision = np.atleast_2d(estimator.decision_function(source).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]
-        names += [f"decision{label}" for label in labels]
-        columns += decision.tolist()
-    return [list(row) for row in zip(*columns, strict=True)], names
+        columns |= {f"decision{label}": values for label, values in zip(labels, decision.tolist(), strict=True)}
+    return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _score(estimator: Any, dataset: Dataset, voice: Output) -> float | None:
@@ -108,12 +102,6 @@ def _score(estimator: Any, dataset: Dataset, voice: Output) -> float | None:
     except (TypeError, ValueError) as error:
         voice.note(f"No score: {error}")
         return None
-
-
-def _write(file: TextIO, names: list[str], rows: list[list[Any]]) -> None:
-    writer = csv.writer(file)
-    writer.writerow(names)
-    writer.writerows([[repr(cell) if isinstance(cell, float) else cell for cell in row] for row in rows])
 
 
 def _plain(value: Any) -> Any:

@@ -37,10 +37,13 @@ def profile(
         coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
     """
     from coterie.correlation.profile import correlation_profile
+    from coterie.files import new_file
+    from coterie.report.folder import check_parent
+    from coterie.report.table import write_csv
 
     for file in (png, csv):
-        if file is not None and not file.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {file.parent} to write {file.name} to; make it first.")
+        if file is not None:
+            check_parent(file)
     dataset = options.open(data, voice)
     found = correlation_profile(
         dataset.source,
@@ -52,18 +55,8 @@ def profile(
         verbose=voice.verbose,
     )
     if csv is not None:
-        import csv as tables
-
-        from coterie.files import new_file
-
-        rows = found.rows()
-        with new_file(csv) as partial, partial.open("w", newline="", encoding="utf-8") as table:
-            writer = tables.DictWriter(table, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(csv, found.rows())
     if png is not None:
-        from coterie.files import new_file
-
         figure = found.plot(title=data.name).figure
         with new_file(png) as partial:
             figure.savefig(partial, format=png.suffix.lstrip(".") or "png", dpi=150)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -88,13 +87,16 @@ def rank(
         if name not in {p.name for p in parameters_of(known[method])}:
             possible = ", ".join(p.name for p in parameters_of(known[method]))
             raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
-    if output is not None and not output.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {output.parent} to write {output.name} to; make it first.")
+    from coterie.report.folder import check_parent
+    from coterie.report.table import write_csv
+
+    if output is not None:
+        check_parent(output)
     dataset = options.open(data, voice)
     with voice.collecting_warnings(), interrupting() as request:
         ranking = rank_features(known[method], chosen, dataset, data, voice)
     if output is not None:
-        _write(output, ranking, dataset)
+        write_csv(output, _rows(ranking, dataset, len(ranking.features)))
     rows = _rows(ranking, dataset, top)
     voice.show(f"Features by {known[method].words}")
     table = Table()
@@ -156,13 +158,3 @@ def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[dict[str, Any]
         }
         for place, (feature, name) in enumerate(zip(features, names, strict=True), start=1)
     ]
-
-
-def _write(path: Path, ranking: Ranking, dataset: Dataset) -> None:
-    from coterie.files import new_file
-
-    with new_file(path) as partial, partial.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        rows = _rows(ranking, dataset, len(ranking.features))
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows({k: repr(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 from coterie.files import new_folder
 from coterie.persistence.model import load, save
 from coterie.report.result import FORMAT, VERSION, DiscoveryResult
+from coterie.report.table import write_csv
 
 GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "report.html"
 _COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round"]
@@ -24,8 +23,7 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> No
     What is to be replaced must be a result folder (or empty): a slip of the keyboard must not cost a home folder.
     """
     folder = Path(path)
-    if not folder.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {folder.parent} to write {folder.name} to; make it first.")
+    check_parent(folder)
     if not os.access(folder.parent, os.W_OK):
         raise PermissionError(f"The folder {folder.parent} is read-only; choose another place with --output.")
     if not folder.exists():
@@ -36,6 +34,12 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> No
         raise FileExistsError(f"{folder} holds something else than a result of Coterie; choose another name.")
     if not overwrite:
         raise FileExistsError(f"{folder} exists; choose another name, or replace it with --overwrite.")
+
+
+def check_parent(path: Path) -> None:
+    """Raise unless the folder is there that something is to be written to; before the work, not after it."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to; make it first.")
 
 
 def is_result(folder: Path) -> bool:
@@ -79,10 +83,7 @@ def write_result(
     """
     check_output(path, overwrite=overwrite)
     with new_folder(path, overwrite=overwrite) as folder:
-        with (folder / GROUPS).open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-            writer = csv.DictWriter(file, _COLUMNS)
-            writer.writeheader()
-            writer.writerows({k: _cell(v) for k, v in row.items()} for row in result.model.groups_.rows())
+        write_csv(folder / GROUPS, result.model.groups_.rows(), _COLUMNS, nan="")
         content = result.to_dict()
         text = json.dumps(content, indent=2, ensure_ascii=True, allow_nan=False)
         (folder / RESULT).write_text(text + "\n", encoding="utf-8")
@@ -118,13 +119,6 @@ def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:
     if content.get("version") != VERSION:
         raise ValueError(f"{file} has version {content.get('version')}; this Coterie reads version {VERSION}. Update it.")
     return load(folder / MODEL) if model else content
-
-
-def _cell(value: Any) -> Any:
-    """Floats with all their digits; nothing for None and NaN."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return repr(float(value)) if isinstance(value, float) else value
 
 
 def _page(content: dict[str, Any]) -> str | None:
