@@ -12,8 +12,8 @@ import pytest
 from coterie import __version__, correlation_profile
 from coterie._parameters import read_size
 from coterie.cli.discover import ESTIMATORS
-from coterie.cli.methods import known_methods
 from coterie.cli.parameters import parse_settings, parse_value, read_parameters
+from coterie.cli.rank import known_methods
 from coterie.data import open_features
 
 COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict"]

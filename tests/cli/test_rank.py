@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from coterie.cli import methods, rank
-from coterie.cli.methods import known_methods
+from coterie.cli import rank
+from coterie.cli.rank import known_methods
 from coterie.data import open_features
 from coterie.methods import Method
 
@@ -42,7 +42,7 @@ def with_own_methods(monkeypatch):
         "names": Method("tests.cli.test_rank:name_score", "names", False),
         "stop": Method("tests.cli.test_rank:Stoppable", "signals", True),
     }
-    monkeypatch.setattr(methods, "_ALL", {**methods._ALL, **known})
+    monkeypatch.setattr(rank, "_ALL", {**rank._ALL, **known})
 
 
 @pytest.mark.parametrize("method", known_methods())

@@ -12,9 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, stem
-from coterie.cli.methods import parameters_of
 from coterie.cli.output import Output
-from coterie.cli.parameters import parse_settings, parse_value
+from coterie.cli.parameters import parameters_of, parse_settings, parse_value
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, method_named
 

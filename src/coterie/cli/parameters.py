@@ -21,6 +21,7 @@ import typer
 from rich.markup import escape
 
 from coterie.cli.options import Bundle
+from coterie.methods import Method
 
 _DATA = ("self", "X", "y", "sample_weight")
 
@@ -56,6 +57,11 @@ def read_parameters(place: str) -> tuple[Parameter, ...]:
         for argument, default in pairs
         if argument.arg not in _DATA
     )
+
+
+def parameters_of(method: Method) -> tuple[Parameter, ...]:
+    """What can be set in a method."""
+    return tuple(p for p in read_parameters(method.place) if p.name != "verbose")
 
 
 def _literal(node: ast.expr | None) -> Any:

@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, names_of
-from coterie.cli.methods import known_methods, parameters_of
 from coterie.cli.output import Output
-from coterie.cli.parameters import parse_settings
+from coterie.cli.parameters import parameters_of, parse_settings
 from coterie.interruption import interrupting
-from coterie.methods import Method
+from coterie.methods import METHODS, Method
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from coterie.data import Dataset
 
 _PANEL = "Method"
+_ALL = {name: method for name, method in METHODS.items() if method.ranks}
 
 
 class Ranking(NamedTuple):
@@ -30,6 +30,11 @@ class Ranking(NamedTuple):
 
     features: np.ndarray
     scores: dict[str, np.ndarray]
+
+
+def known_methods() -> dict[str, Method]:
+    """The methods that rank all features, by name."""
+    return dict(_ALL)
 
 
 def _show_methods(wanted: bool) -> None:
