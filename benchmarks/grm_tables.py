@@ -15,6 +15,7 @@ import _real
 import numpy as np
 from _common import RESULTS, read_arguments, warnings_counted, write_results
 from _real import DOCS
+from coterie.filters.registry import SCORES
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -23,7 +24,6 @@ from sklearn.svm import SVC
 
 from coterie import GlobalRedundancySelector
 from coterie.datasets import make_block_gaussian
-from coterie.filters.registry import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 from coterie.redundancy.estimator import AUTO_FACTOR
 

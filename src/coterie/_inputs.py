@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_consistent_length
 from coterie._parameters import N_FEATURES, N_FEATURES_OR_AUTO, check
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie.data.dataset import Dataset
-from coterie.data.guests import from_guest
 from coterie.data.memory import as_source
+from coterie.data.names import PackedStrings
 from coterie.data.opening import open_features
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store
@@ -117,7 +117,34 @@ def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
         X = open_features(X)
     if isinstance(X, (Dataset, Store)):
         return X.source, X.y if y is None else y
-    return from_guest(X), y
+    return _from_guest(X), y
+
+
+def _from_guest(X: Any) -> Any:
+    """A source over the X of an AnnData object, a Dask array computed, and anything else as it is.
+
+    The libraries are not imported: whoever has such an object has its library.
+    """
+    library = type(X).__module__.partition(".")[0]
+    if library == "anndata" and hasattr(X, "var_names"):
+        values = X.X
+        if values is None:
+            raise ValueError("The AnnData object has no X. Put the layer to use there: adata.X = adata.layers[...].")
+        if hasattr(values, "to_memory"):  # backed by a file
+            values = values.to_memory()
+        values = values if sparse.issparse(values) else np.asarray(values)
+        return as_source(values, PackedStrings.pack(X.var_names))
+    if library == "dask" and hasattr(X, "compute") and hasattr(X, "blocks"):
+        return _computed(X)
+    return X
+
+
+def _computed(X: Any) -> Any:
+    """A Dask array in memory; blocks may be dense or sparse."""
+    computed = X.compute()
+    if not sparse.issparse(computed) and not isinstance(computed, np.ndarray):
+        raise ValueError(f"The Dask array has blocks of type {type(computed).__name__}; NumPy and SciPy's sparse are known.")
+    return computed
 
 
 class _Rows:

@@ -110,10 +110,15 @@ def new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
 
 
 def _check(target: Path, overwrite: bool) -> None:
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent}; make it first.")
+    check_parent(target)
     if target.exists() and not overwrite:
         raise FileExistsError(f"{target} exists; choose another name or allow overwriting it.")
+
+
+def check_parent(path: Path) -> None:
+    """Raise unless the folder is there that something is to be written to; before the work, not after it."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to; make it first.")
 
 
 @contextmanager

@@ -12,6 +12,12 @@ from typing import Any, NamedTuple
 _NOTHING: Mapping[str, Any] = {}
 
 
+def load(place: str) -> Any:
+    """What is at a place, given as ``module:name``."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
 class Method(NamedTuple):
     """A method of the package.
 
@@ -48,8 +54,7 @@ class Method(NamedTuple):
 
     def load(self) -> Any:
         """The function or class."""
-        module, _, name = self.place.partition(":")
-        return getattr(import_module(module), name)
+        return load(self.place)
 
 
 def _score(name: str, words: str, supervised: bool, *, signed: bool = False) -> Method:

@@ -11,10 +11,10 @@ import pytest
 
 from coterie import __version__, correlation_profile
 from coterie._parameters import read_size
-from coterie.cli.discover import ESTIMATORS
 from coterie.cli.parameters import parse_settings, parse_value, read_parameters
 from coterie.cli.rank import known_methods
 from coterie.data import open_features
+from coterie.methods import DISCOVERY
 
 COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict"]
 
@@ -39,7 +39,7 @@ def test_unknown_commands(shell):
     assert "No such command 'dicsover'" in shell.error("dicsover").replace('"', "'")
 
 
-@pytest.mark.parametrize("place", [*ESTIMATORS.values(), *(method.place for method in known_methods().values())])
+@pytest.mark.parametrize("place", [*DISCOVERY.values(), *(method.place for method in known_methods().values())])
 def test_signatures_read_from_the_source_are_the_real_ones(place):
     module, _, name = place.partition(":")
     real = inspect.signature(getattr(import_module(module), name))

@@ -1,3 +1,5 @@
+from typing import get_type_hints
+
 """Commands on the formats of their users: tables with names, AnnData, PLINK."""
 
 import csv
@@ -7,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coterie.cli.data import DataPath, Label
+from coterie.cli.data import DataOptions, DataPath
 from coterie.cli.discover import _FEW_FEATURES
 from coterie.data import FORMATS
 from tests.conftest import grouped_matrix
@@ -29,7 +31,8 @@ OPTIONS = ("--n-features-to-select", "5", "--label", "diagnosis")
 
 
 def test_the_help_names_every_format_and_its_labels():
-    said = [option.__metadata__[0].help for option in (DataPath, Label)]
+    label = get_type_hints(DataOptions, include_extras=True)["label"]
+    said = [option.__metadata__[0].help for option in (DataPath, label)]
     assert said[0].endswith(", or a store. Text may be compressed (.gz, .bz2, .xz).")
     for entry in FORMATS.values():
         assert entry.words in said[0]

@@ -7,8 +7,6 @@ from tests.test_architecture import MODULES, ROOT, imports_of, name_of
 READERS, STORE = "coterie.data.readers", "coterie.data.store"
 # What the store may know of the readers: the base class, and its blocks as features.
 HANDED_OVER = (f"{READERS}.reader", f"{READERS}.features")
-# An error of the disk, which lives in the store's format for now.
-DISK = (f"{STORE}.format", f"{STORE}.format.full_disk")
 
 
 def within(name, *packages):
@@ -26,7 +24,7 @@ def test_the_packages_are_where_the_borders_are():
 
 @pytest.mark.parametrize("path", modules_in(READERS), ids=name_of)
 def test_readers_do_not_know_the_store(path):
-    assert [name for name in imports_of(path) if within(name, STORE) and name not in DISK] == []
+    assert [name for name in imports_of(path) if within(name, STORE)] == []
 
 
 @pytest.mark.parametrize("path", modules_in(STORE), ids=name_of)

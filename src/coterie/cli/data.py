@@ -153,6 +153,6 @@ def names_of(source: Any, features: Any) -> list[str | None]:
 def stem(path: Path) -> str:
     """The name of the data without what tells their format and packing."""
     name = path.name.rstrip("/") or path.resolve().name
-    for suffix in (".gz", ".bz2", ".xz"):
+    for suffix in COMPRESSED:
         name = name.removesuffix(suffix)
     return Path(name).stem or name

@@ -15,24 +15,18 @@ from coterie.cli.data import TASKS, DataOptions, DataPath, Task, settle_task, st
 from coterie.cli.output import Output
 from coterie.cli.parameters import parameter_options, read_parameters
 from coterie.interruption import stopping_gracefully
+from coterie.methods import DISCOVERY, DISCOVERY_CV, load
 
 if TYPE_CHECKING:
     from coterie.data import Dataset
     from coterie.report import DiscoveryResult
 
-ESTIMATORS = {
-    "classification": "coterie.discovery.classifier:GroupDiscoveryClassifier",
-    "regression": "coterie.discovery.regressor:GroupDiscoveryRegressor",
-    "one-class": "coterie.discovery.one_class:GroupDiscoveryOneClass",
-}
-# With the number of features found by cross-validation.
-_WITH_SIZE_SEARCH = {"classification": "coterie.discovery.classifier_cv:GroupDiscoveryClassifierCV"}
 _SHOWN_GROUPS = 20
 _FEW_FEATURES = 100
 _SHOWN_MEMBERS = 4
 Parameters = Annotated[
     dict[str, Any],
-    parameter_options(*ESTIMATORS.values(), *_WITH_SIZE_SEARCH.values(), skip=("verbose",), panel="Group discovery"),
+    parameter_options(*DISCOVERY.values(), *DISCOVERY_CV.values(), skip=("verbose",), panel="Group discovery"),
 ]
 
 
@@ -127,27 +121,24 @@ def check_parameters(task: str, parameters: dict[str, Any]) -> None:
 
 
 def _estimator(task: str, parameters: dict[str, Any]) -> Any:
-    from importlib import import_module
-
-    place, chosen = ESTIMATORS[task], dict(parameters)
+    place, chosen = DISCOVERY[task], dict(parameters)
     if chosen.get("n_features_to_select") == "cv":
-        if task not in _WITH_SIZE_SEARCH:
+        if task not in DISCOVERY_CV:
             raise ValueError(f"--n-features-to-select cv is for classification, not for --task {task}; give a number or auto.")
-        place = _WITH_SIZE_SEARCH[task]
+        place = DISCOVERY_CV[task]
         del chosen["n_features_to_select"]
-    module, _, name = place.partition(":")
     known = {parameter.name for parameter in read_parameters(place)}
     for foreign in sorted(set(chosen) - known):
         option = f"--{foreign.replace('_', '-')}"
         if foreign in _size_search_only():
             raise ValueError(f"{option} goes with --n-features-to-select cv; add that, or leave it out.")
         raise ValueError(f"{option} has no meaning for --task {task}; leave it out.")
-    return getattr(import_module(module), name)(**chosen)
+    return load(place)(**chosen)
 
 
 def _size_search_only() -> set[str]:
-    plain = {parameter.name for parameter in read_parameters(ESTIMATORS["classification"])}
-    return {parameter.name for place in _WITH_SIZE_SEARCH.values() for parameter in read_parameters(place)} - plain
+    plain = {parameter.name for parameter in read_parameters(DISCOVERY["classification"])}
+    return {parameter.name for place in DISCOVERY_CV.values() for parameter in read_parameters(place)} - plain
 
 
 def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]:

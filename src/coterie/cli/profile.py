@@ -37,8 +37,7 @@ def profile(
         coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
     """
     from coterie.correlation.profile import correlation_profile
-    from coterie.files import new_file
-    from coterie.report.folder import check_parent
+    from coterie.files import check_parent, new_file
     from coterie.report.table import write_csv
 
     for file in (png, csv):

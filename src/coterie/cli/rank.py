@@ -92,7 +92,7 @@ def rank(
         if name not in {p.name for p in parameters_of(known[method])}:
             possible = ", ".join(p.name for p in parameters_of(known[method]))
             raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
-    from coterie.report.folder import check_parent
+    from coterie.files import check_parent
     from coterie.report.table import write_csv
 
     if output is not None:
@@ -119,8 +119,10 @@ def rank(
 
 
 def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output) -> Ranking:
-    """Run a method; of features with equal scores the first comes first."""
+    """Run a method."""
     import numpy as np
+
+    from coterie.order import ranked
 
     target: Any = method.load()
     if inspect.isclass(target):
@@ -137,7 +139,7 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
     if method.supervised and dataset.y is None:
         raise ValueError(f"{path} has no labels, which this method needs; say where they are with --label.")
     scores = np.asarray(target(dataset.source, dataset.y, **chosen))
-    return Ranking(np.argsort(-scores, kind="stable"), {"score": scores})
+    return Ranking(ranked(dataset.source, scores), {"score": scores})
 
 
 def _scores(model: Any) -> dict[str, np.ndarray]:

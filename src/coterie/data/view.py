@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
 
 from coterie.data.source import Columns, FeatureSource, Moments
 
@@ -87,22 +88,22 @@ class FeatureView:
         moments = self.source.moments(sample_weight, n_threads=self.n_threads)
         return replace(self, moments=moments, sample_weight=sample_weight)
 
-    @property
+    @cached_property
     def n_samples(self) -> int:
         """Number of samples."""
         return self.source.shape[0]
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of features."""
         return self.source.shape[1]
 
-    @property
+    @cached_property
     def is_sparse(self) -> bool:
         """Whether columns come as CSC."""
         return self.source.is_sparse
 
-    @property
+    @cached_property
     def feature_names(self) -> Sequence[str] | None:
         """Names of the features, or None."""
         return self.source.feature_names
@@ -121,6 +122,15 @@ class FeatureView:
     def columns(self, features: np.ndarray) -> Columns:
         """Some columns as they are stored."""
         return self.source.columns(features)
+
+    def model_columns(self, features: np.ndarray) -> Columns:
+        """Some columns as a model has them: float64, scaled, and centred unless that would fill sparse columns."""
+        columns = self.source.columns(features)
+        if isinstance(columns, np.ndarray):
+            return (np.asarray(columns, dtype=np.float64) - self.centre(features)) / self.scales(features)
+        scaled = sparse.csc_array(columns, dtype=np.float64, copy=True)
+        scaled.data /= np.repeat(self.scales(features), np.diff(scaled.indptr))
+        return scaled
 
     def centre(self, features: np.ndarray) -> np.ndarray:
         """What a model subtracts from some features: their means, or nothing where that would fill sparse columns."""

@@ -10,7 +10,6 @@ from coterie.correlation.protocol import Correlation
 from coterie.discovery.loop import Round
 from coterie.discovery.oracle import Oracle
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
-from coterie.selection import names_of
 
 # SuSiE's limit: the purity of a larger group is that of so many of its members.
 _PURITY_MEMBERS = 100
@@ -41,6 +40,7 @@ def assemble_groups(
     # By group, the most correlated first, then by feature (the books are in order of feature).
     order = np.lexsort((-np.abs(books.correlation), books.support))
     bounds = np.searchsorted(books.support[order], np.arange(len(oracle.supports) + 1))
+    names = oracle.view.feature_names
     groups = []
     for position, support in enumerate(oracle.supports):
         own = order[bounds[position] : bounds[position + 1]]
@@ -50,7 +50,7 @@ def assemble_groups(
                 support=int(support),
                 affiliated=books.feature[own],
                 correlation=books.correlation[own],
-                names=names_of(oracle.view.feature_names, members),
+                names=None if names is None else tuple(str(names[j]) for j in members),
                 score=float(scores[position]),
                 affiliated_scores=final_scores[books.feature[own]],
                 weight=float(weights[position]),

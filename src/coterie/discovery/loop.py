@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie.discovery.oracle import Block, Oracle
-from coterie.solver.block_problem import block_norm_sum
+from coterie.solver.block_problem import Solution, constraint
 from coterie.solver.master import Master
-from coterie.solver.solution import Solution
 
 
 @dataclass(frozen=True)
@@ -156,8 +155,8 @@ class CuttingPlane:
 
     def _violation(self, block: Block) -> float:
         """How far the new block's constraint lies over the optimum, relative to it."""
-        old = block_norm_sum(self.master.design.scores(self.solution.residual), self.master.blocks)[1]
-        excess = 0.5 * (float(block.scores @ block.scores) - old**2)
+        old = constraint(self.master.design.scores(self.solution.residual), self.master.blocks)
+        excess = 0.5 * float(block.scores @ block.scores) - old
         return excess / max(abs(self.solution.objective), np.finfo(float).tiny)
 
     def _enter(self, number: int, block: Block, violation: float) -> None:

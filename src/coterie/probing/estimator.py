@@ -327,7 +327,9 @@ class _Keeper:
             try:
                 self._save(sums)  # a folder that cannot be written to is found out before the work
             except OSError as error:
-                raise ValueError(f"The checkpoint {str(checkpoint.path)!r} cannot be written: {error.strerror}.") from error
+                raise ValueError(
+                    f"The checkpoint {str(checkpoint.path)!r} cannot be written: {error.strerror or error}."
+                ) from error
 
     def wave_done(self, sums: ProbeSums) -> None:
         """Save if the last time is long enough ago."""
@@ -339,7 +341,9 @@ class _Keeper:
         try:
             self._save(sums)
         except OSError as error:
-            warnings.warn(f"The checkpoint could not be written ({error.strerror}); the run goes on without.", stacklevel=4)
+            warnings.warn(
+                f"The checkpoint could not be written ({error.strerror or error}); the run goes on without.", stacklevel=4
+            )
             self._checkpoint = None
 
     def _save(self, sums: ProbeSums) -> None:

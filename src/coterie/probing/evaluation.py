@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,11 @@ from coterie.probing.probes import ProbePlan, ProbeSums
 _WAVE_SECONDS = 0.5
 # Pieces for each worker and wave, so that workers that are done early find more to do.
 _PIECES = 4
+# With the PID it tells this process from all others: on another host a worker may have the same PID.
+_HERE = secrets.token_hex(8)
+
+
+Process = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -44,10 +50,10 @@ def evaluate_subsets(evaluate: Evaluator, subsets: Sequence[np.ndarray], workers
     pieces = np.array_split(np.arange(len(subsets)), min(len(subsets), _PIECES * workers.count))
     with one_blas_thread():
         if workers.count == 1:
-            values = _values_of(evaluate, subsets, os.getpid())
+            values = _values_of(evaluate, subsets, _this_process())
         else:
             values = np.concatenate(
-                pool(delayed(_values_of)(evaluate, [subsets[i] for i in piece], os.getpid()) for piece in pieces)
+                pool(delayed(_values_of)(evaluate, [subsets[i] for i in piece], _this_process()) for piece in pieces)
             )
     for subset, value in zip(subsets, values, strict=True):
         if not np.isfinite(value):
@@ -57,15 +63,19 @@ def evaluate_subsets(evaluate: Evaluator, subsets: Sequence[np.ndarray], workers
     return values
 
 
-def _values_of(evaluate: Evaluator, subsets: Sequence[np.ndarray], parent: int) -> np.ndarray:
+def _this_process() -> Process:
+    return _HERE, os.getpid()
+
+
+def _values_of(evaluate: Evaluator, subsets: Sequence[np.ndarray], parent: Process) -> np.ndarray:
     """A worker's share."""
-    if os.getpid() == parent:  # a thread: the limit is set, and threads must not lift it for each other
+    if _this_process() == parent:  # a thread: the limit is set, and threads must not lift it for each other
         return np.array([evaluate(subset) for subset in subsets])
     with one_blas_thread():
         return np.array([evaluate(subset) for subset in subsets])
 
 
-def _probe_values(evaluate: Evaluator, plan: ProbePlan, start: int, stop: int, parent: int) -> np.ndarray:
+def _probe_values(evaluate: Evaluator, plan: ProbePlan, start: int, stop: int, parent: Process) -> np.ndarray:
     """A worker's share of the probes; it draws them itself."""
     return _values_of(evaluate, [plan.draw(number) for number in range(start, stop)], parent)
 
@@ -129,9 +139,10 @@ def _wave(evaluate: Evaluator, sums: ProbeSums, size: int, workers: Workers, poo
     first, plan = sums.n_probes, sums.plan
     with one_blas_thread():
         if workers.count == 1:
-            return _probe_values(evaluate, plan, first, first + size, os.getpid())
+            return _probe_values(evaluate, plan, first, first + size, _this_process())
         cuts = np.linspace(first, first + size, min(size, _PIECES * workers.count) + 1).astype(np.int64)
-        tasks = (delayed(_probe_values)(evaluate, plan, int(start), int(stop), os.getpid()) for start, stop in pairwise(cuts))
+        here = _this_process()
+        tasks = (delayed(_probe_values)(evaluate, plan, int(start), int(stop), here) for start, stop in pairwise(cuts))
         return np.concatenate(pool(tasks))
 
 

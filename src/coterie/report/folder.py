@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coterie.files import new_folder
+from coterie.files import check_parent, new_folder
 from coterie.persistence.model import load, save
 from coterie.report.result import FORMAT, VERSION, DiscoveryResult
 from coterie.report.table import write_csv
@@ -34,12 +34,6 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> No
         raise FileExistsError(f"{folder} holds something else than a result of Coterie; choose another name.")
     if not overwrite:
         raise FileExistsError(f"{folder} exists; choose another name, or replace it with --overwrite.")
-
-
-def check_parent(path: Path) -> None:
-    """Raise unless the folder is there that something is to be written to; before the work, not after it."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to; make it first.")
 
 
 def is_result(folder: Path) -> bool:

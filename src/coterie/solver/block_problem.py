@@ -1,4 +1,6 @@
-r"""The quadratic model of a Newton step: a squared sum of block norms plus a quadratic.
+r"""The problem over blocks: its penalty, the certificate of a solution, and the quadratic model of a Newton step.
+
+The model is a squared sum of block norms plus a quadratic:
 
 .. math:: \min_W \tfrac12\Big(\sum_t\|W_t\|\Big)^2 + \langle G, W - W^0\rangle
           + \tfrac12\sum_c (W - W^0)_c' H_c (W - W^0)_c
@@ -10,6 +12,7 @@ Newton steps end it, however ill-conditioned the columns are.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
@@ -21,10 +24,60 @@ from coterie.solver.losses import Loss, LossState
 _TOLERANCE = 1e-13
 
 
-def block_norm_sum(coef: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
-    """Sum and maximum of the Frobenius norms of the blocks of rows."""
-    norms = _block_norms(coef, blocks)
-    return float(norms.sum()), float(norms.max(initial=0.0))
+@dataclass(frozen=True)
+class Solution:
+    """What a solver hands back.
+
+    Attributes
+    ----------
+    objective : float
+        The dual objective :math:`D`, an upper bound of the optimum :math:`\\theta`.
+    bound : float
+        :math:`-P`, a lower bound of it.
+    gap : float
+        ``(objective - bound) / scale`` with the scale the larger of their absolute values.
+    n_iter : int
+        Newton steps.
+    coef : ndarray of shape (n_selected, n_outputs)
+        Weights of the design's columns, block after block.
+    residual : ndarray of shape (n_samples, n_outputs)
+        The dual solution :math:`\\tilde\\alpha`: it makes the next round's scores.
+    state : LossState
+        The loss at the weights: intercept, margin.
+    """
+
+    objective: float
+    bound: float
+    gap: float
+    n_iter: int
+    coef: np.ndarray
+    residual: np.ndarray
+    state: LossState
+
+    @classmethod
+    def certified(
+        cls, primal: float, dual: float, coef: np.ndarray, residual: np.ndarray, state: LossState, n_iter: int
+    ) -> Solution:
+        """A pair of weights and feasible residuals with its certificate: primal plus dual objective, in their units."""
+        gap = (dual + primal) / max(abs(dual), abs(primal), np.finfo(float).tiny)
+        return cls(dual, -primal, max(gap, 0.0) if np.isfinite(gap) else np.inf, n_iter, coef, residual, state)
+
+
+def block_norms(coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Frobenius norm of each block of rows; block t is made of the rows ``blocks[t]:blocks[t + 1]``."""
+    if len(blocks) < 2:
+        return np.zeros(0)
+    return np.sqrt(np.add.reduceat((coef * coef).sum(axis=1), blocks[:-1]))
+
+
+def penalty(coef: np.ndarray, blocks: np.ndarray) -> float:
+    r"""The primal penalty :math:`\frac12(\sum_t\|W_t\|)^2` of some weights."""
+    return 0.5 * float(block_norms(coef, blocks).sum()) ** 2
+
+
+def constraint(scores: np.ndarray, blocks: np.ndarray) -> float:
+    r"""Its dual, :math:`\max_t\frac12\|X_t'\tilde\alpha\|^2`, of the scores of some residuals."""
+    return 0.5 * float(block_norms(scores, blocks).max(initial=0.0)) ** 2
 
 
 def loss_hessian(loss: Loss, design: AnyDesign, state: LossState) -> np.ndarray:
@@ -76,20 +129,14 @@ def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarr
     return values, vectors
 
 
-def _block_norms(coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    if len(blocks) < 2:
-        return np.zeros(0)
-    return np.sqrt(np.add.reduceat((coef * coef).sum(axis=1), blocks[:-1]))
-
-
 def _model_value(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> float:
     curved = np.einsum("cij,jc->ic", hessian, coef)
-    return 0.5 * float(_block_norms(coef, blocks).sum()) ** 2 + float((coef * (linear + 0.5 * curved)).sum())
+    return penalty(coef, blocks) + float((coef * (linear + 0.5 * curved)).sum())
 
 
 def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """A few damped Newton steps with the zero blocks held at zero; never worse than ``coef``."""
-    norms = _block_norms(coef, blocks)
+    norms = block_norms(coef, blocks)
     if not norms.any():
         return coef
     rows = np.repeat(norms > 0, np.diff(blocks))
@@ -107,7 +154,7 @@ def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.n
         while step > 1e-4:
             trial = coef + step * direction
             trial_value = _model_value(hessian, linear, trial, blocks)
-            if trial_value < value and _block_norms(trial, blocks)[norms > 0].min() > 0:
+            if trial_value < value and block_norms(trial, blocks)[norms > 0].min() > 0:
                 break
             step *= 0.5
         else:

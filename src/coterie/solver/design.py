@@ -20,24 +20,21 @@ class DenseDesign:
     def __init__(self, view: FeatureView) -> None:
         self._view = view
         self._array = np.empty((view.n_samples, 0), order="F")
+        self.n_features = 0
 
     @classmethod
     def of_array(cls, array: np.ndarray) -> Self:
         """A design of given columns, to which nothing is appended."""
         design = cls.__new__(cls)
         design._array = np.asfortranarray(array)
+        design.n_features = array.shape[1]
         return design
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._array.shape[1]
 
     def append(self, features: np.ndarray) -> None:
         """Append some features of the view."""
-        columns = np.asarray(self._view.columns(features), dtype=np.float64)
-        fresh = (columns - self._view.centre(features)) / self._view.scales(features)
+        fresh = self._view.model_columns(features)
         self._array = np.asfortranarray(np.hstack([self._array, fresh]))
+        self.n_features += len(features)
 
     def output(self, coef: np.ndarray) -> np.ndarray:
         """``X coef``."""
@@ -64,17 +61,13 @@ class SparseDesign:
     def __init__(self, view: FeatureView) -> None:
         self._view = view
         self._rows = sparse.csr_array((view.n_samples, 0), dtype=np.float64)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._rows.shape[1]
+        self.n_features = 0
 
     def append(self, features: np.ndarray) -> None:
         """Append some features of the view; they cannot be centred without filling them."""
-        fresh = sparse.csc_array(self._view.columns(features), dtype=np.float64, copy=True)
-        fresh.data /= np.repeat(self._view.scales(features), np.diff(fresh.indptr))
+        fresh = self._view.model_columns(features)
         self._rows = sparse.csr_array(sparse.hstack([self._rows, fresh], format="csr"))
+        self.n_features += len(features)
 
     def output(self, coef: np.ndarray) -> np.ndarray:
         """``X coef``."""
@@ -106,11 +99,7 @@ class ScaledDesign:
     def __init__(self, design: DenseDesign | SparseDesign, factor: np.ndarray) -> None:
         self._design = design
         self._factor = factor  # (n_features, 1)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._design.n_features
+        self.n_features = design.n_features
 
     def output(self, coef: np.ndarray) -> np.ndarray:
         """``X coef``."""

@@ -20,11 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from coterie.solver.block_problem import block_norm_sum, loss_hessian, minimise_block_model
+from coterie.solver.block_problem import Solution, constraint, loss_hessian, minimise_block_model, penalty
 from coterie.solver.design import Design
 from coterie.solver.interior_point import interior_point
 from coterie.solver.losses import Loss, LossState, feasible_residual
-from coterie.solver.solution import Solution
 from coterie.solver.wide import wide_master
 
 # Relative gap under which a step without progress is a sign of rounding, not of a hard problem.
@@ -148,8 +147,8 @@ class Master:
         if scores is None:
             scores = self.design.scores(residual)
         conjugate = state.conjugate if residual is state.residual else self.loss.conjugate(residual)
-        primal = 0.5 * block_norm_sum(coef, self.blocks)[0] ** 2 + state.value
-        dual = 0.5 * block_norm_sum(scores, self.blocks)[1] ** 2 + conjugate
+        primal = penalty(coef, self.blocks) + state.value
+        dual = constraint(scores, self.blocks) + conjugate
         return Solution.certified(primal, dual, coef, residual, state, n_iter)
 
     def _line_search(
@@ -164,14 +163,13 @@ class Master:
         """Halve the step until the primal decreases enough; None when it does not any more."""
         direction = target - coef
         along = self.design.output(direction)
-        norms, norms_target = block_norm_sum(coef, self.blocks)[0], block_norm_sum(target, self.blocks)[0]
-        predicted = float((gradient * direction).sum()) + 0.5 * (norms_target**2 - norms**2)
+        predicted = float((gradient * direction).sum()) + penalty(target, self.blocks) - penalty(coef, self.blocks)
         step = 1.0
         for _ in range(40):
             trial = coef + step * direction
             trial_outputs = outputs + step * along
             trial_state = self.loss.evaluate(trial_outputs, state)
-            value = 0.5 * block_norm_sum(trial, self.blocks)[0] ** 2 + trial_state.value
+            value = penalty(trial, self.blocks) + trial_state.value
             if value <= primal + 1e-4 * step * predicted + 1e-15 * abs(primal):
                 return trial, trial_outputs, trial_state
             step *= 0.5

@@ -20,10 +20,9 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from coterie.solver.block_problem import loss_hessian
+from coterie.solver.block_problem import Solution, loss_hessian
 from coterie.solver.design import AnyDesign, DenseDesign
 from coterie.solver.losses import Loss, LossState
-from coterie.solver.solution import Solution
 
 # Unknowns up to which Newton's equations are solved by factorisation.
 _MAX_DIRECT = 2000
