@@ -1,9 +1,8 @@
-from typing import get_type_hints
-
 """Commands on the formats of their users: tables with names, AnnData, PLINK."""
 
 import csv
 import warnings
+from typing import get_type_hints
 
 import numpy as np
 import pandas as pd
