@@ -9,10 +9,11 @@ import textwrap
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 import coterie
-from coterie.comparison import process, run
+from coterie.comparison import run
 from coterie.comparison.process import group_memory, own_memory
 from tests.cli.conftest import listen_to_signals
 from tests.comparison.conftest import Inline
@@ -170,22 +171,40 @@ def test_ctrl_c_before_the_first_row_is_passed_on(monkeypatch):
         coterie.compare("fisher", X, y, n_features=2)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_memory_of_a_process_and_its_children(monkeypatch):
-    code = "import subprocess, sys; b = bytearray(100_000_000); " + (
-        "subprocess.run([sys.executable, '-c', 'b = bytearray(100_000_000); print(1, flush=True); input()'])"
+@pytest.fixture
+def parent_and_child():
+    """A process with a child, each with 100 MB of its own and a mapped file of 150 MB."""
+    code = (
+        "import mmap, tempfile; own = bytearray(100_000_000); file = tempfile.TemporaryFile(); file.truncate(150_000_000); "
+        "mapped = mmap.mmap(file.fileno(), 0); mapped[::4096] = bytes(len(mapped[::4096])); "
     )
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    start_child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code + 'print(1, flush=True); input()'!r}])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code + start_child], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
     try:
-        assert parent.stdout.readline() == b"1\n"
-        assert 100e6 < own_memory(parent.pid) < 180e6
-        assert 200e6 < group_memory(parent.pid) < 360e6
-        monkeypatch.setattr(process.os.path, "isdir", lambda _: False)  # as where there is no /proc
-        if subprocess.run(["ps", "-A"], capture_output=True, check=False).returncode == 0:
-            assert 200e6 < group_memory(parent.pid) < 400e6
+        assert process.stdout.readline() == b"1\n"
+        yield process
     finally:
-        parent.communicate(b"\n")
-    assert own_memory(parent.pid) == 0
-    assert group_memory(parent.pid) == 0
+        process.communicate(b"\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mapped files count elsewhere")
+def test_memory_of_a_process_and_its_children(parent_and_child, monkeypatch):
+    pid = parent_and_child.pid
+    assert psutil.Process(pid).memory_info().rss > 250e6  # with the file
+    assert 100e6 < own_memory(pid) < 180e6
+    assert 200e6 < group_memory(pid) < 360e6
+    monkeypatch.delattr(os, "getpgid")  # as where there are no groups
+    assert 200e6 < group_memory(pid) < 360e6
+
+
+def test_memory_of_what_has_ended_meanwhile(monkeypatch):
+    ended = subprocess.Popen([sys.executable, "-c", "pass"], start_new_session=True)
+    ended.wait()
+    monkeypatch.setattr(psutil, "pids", lambda: [ended.pid, os.getpid()])
+    assert own_memory(ended.pid) == 0
+    assert group_memory(ended.pid) == 0
+    assert group_memory(os.getpgid(0)) > 0
+    monkeypatch.delattr(os, "getpgid")
+    assert group_memory(ended.pid) == 0

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil  # type: ignore[import-untyped, unused-ignore]
+
 from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT
 
 # The module path comes first: nothing may be imported from the folder that the command happens to run in.
@@ -151,41 +153,30 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def own_memory(pid: int) -> int:
-    """Bytes of memory that a process has for itself (not those of mapped files); 0 if it has ended or cannot be seen."""
+    """Bytes of memory that a process has for itself (on Linux not those of mapped files); 0 if it cannot be seen any more."""
     try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            lines = file.read().splitlines()
-    except OSError:
+        used = psutil.Process(pid).memory_info()
+    except psutil.Error:
         return 0
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
+    return int(used.rss - getattr(used, "shared", 0))
 
 
 def group_memory(pid: int) -> int:
-    """Bytes of a process group, named by its first process."""
-    if not os.path.isdir("/proc/self"):
-        return _group_memory_by_ps(pid)
-    total = 0
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == pid:
-            total += own_memory(int(entry))
-    return total
+    """Bytes of all processes of a group, named by its first process."""
+    return sum(own_memory(member) for member in _group(pid))
 
 
-def _group_memory_by_ps(pid: int) -> int:
-    """The same where there is no /proc; mapped files count there."""
-    try:
-        listing = subprocess.run(["ps", "-A", "-o", "pgid=,rss="], capture_output=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    pairs = [line.split() for line in listing.splitlines()]
-    return 1024 * sum(int(pair[1]) for pair in pairs if len(pair) == 2 and int(pair[0]) == pid)
+def _group(pid: int) -> Iterator[int]:
+    """The processes of a group; where the system has no groups, a process and all that it has started."""
+    if hasattr(os, "getpgid"):
+        for other in psutil.pids():
+            with suppress(ProcessLookupError, PermissionError):  # it has ended meanwhile, or is none of our business
+                if os.getpgid(other) == pid:
+                    yield other
+        return
+    yield pid
+    with suppress(psutil.Error):
+        yield from (child.pid for child in psutil.Process(pid).children(recursive=True))
 
 
 def _megabytes(size: int) -> str:
