@@ -60,6 +60,30 @@ def test_boundaries_balance_cost(rng):
     assert cost.max() <= (indptr[-1] + 1000) / 8 + counts.max() + 1
 
 
+class Counted:
+    """An array that counts how many of its entries are looked at."""
+
+    def __init__(self, array):
+        self.array, self.n_reads = array, 0
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, place):
+        self.n_reads += 1
+        return self.array[place]
+
+
+def test_boundaries_are_found_without_reading_everything(rng):
+    for counts in (rng.integers(0, 9, 100_000), np.zeros(1000, dtype=int), np.array([10**6, 0, 0, 1])):
+        indptr = Counted(np.concatenate([[0], np.cumsum(counts)]))
+        bounds = even_boundaries(indptr, 2)
+        cost = indptr.array + np.arange(len(indptr))
+        cuts = np.linspace(0, cost[-1], 9)[1:-1]
+        assert bounds.tolist() == sorted({0, *(int(np.argmax(cost >= cut)) for cut in cuts), len(counts)})
+        assert indptr.n_reads <= 1 + 7 * len(counts).bit_length()
+
+
 def test_errors_come_through_and_nothing_goes_on():
     running = threading.Event()
 

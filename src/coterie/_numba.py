@@ -18,6 +18,7 @@ import itertools
 import multiprocessing
 import os
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -148,15 +149,8 @@ def even_boundaries(cost: np.ndarray | int, n_threads: int) -> np.ndarray:
 
 
 def _first_at_least(cumulative: np.ndarray, cut: float) -> int:
-    """Smallest i with cumulative[i] + i >= cut, by bisection (the array may be a memory map)."""
-    low, high = 0, len(cumulative) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if float(cumulative[middle]) + middle < cut:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """Smallest i with cumulative[i] + i >= cut; few entries are looked at, since the array may be a memory map."""
+    return bisect_left(range(len(cumulative) - 1), cut, key=lambda i: float(cumulative[i]) + i)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
