@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _real import DOCS, markdown_table
+from _tables import DOCS, markdown_table
 
 import coterie
 from coterie.plots import comparison_curves

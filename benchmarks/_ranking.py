@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import _real
 import numpy as np
 import psutil
-from _real import DOCS
+from _tables import DOCS
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 

@@ -7,18 +7,18 @@ no standardising, no counting. Both use the same number of threads.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import Timing, measure_in_turn, print_table, read_arguments, verdict, write_results
-from scipy import sparse
+from _real import find_data, load
+from _record import read_arguments, write_results
+from _tables import print_table, verdict
+from _timing import Timing, measure_in_turn
 from threadpoolctl import threadpool_limits
 
 from coterie import CorrelationProfile, correlation_profile
 
-FILE = "20news_bigrams.npz"
+TEXT = "20news_bigrams"
 PANEL = 4096
 GOAL_RATIO = 2.0
 PSORIASIS = (2176, 529_651)
@@ -75,15 +75,8 @@ def dense_row(n_samples: int, n_features: int, threads: int, repeats: int, seed:
     }
 
 
-def find_text() -> Path | None:
-    folders = [Path(os.environ["COTERIE_DATA"])] if os.environ.get("COTERIE_DATA") else []
-    folders.append(Path(__file__).resolve().parent.parent.parent / "shared" / "data")
-    return next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
-
-
-def text_rows(path: Path, options: Any) -> list[dict[str, Any]]:
-    with np.load(path) as parts:
-        X = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"])).tocsc()
+def text_rows(options: Any) -> list[dict[str, Any]]:
+    X = load(TEXT)[0].tocsc()
     if options.quick:
         X = X[:, :100_000]
     correlation_profile(X[:500], n_jobs=options.threads)
@@ -117,12 +110,11 @@ def main() -> None:
         dense_row(n, m, threads, options.repeats, options.seed) for n, m in sizes for threads in sorted({1, options.threads})
     ]
     print_table("profile of int8 genotypes next to the bare product", rows)
-    path = find_text()
-    text = [] if path is None else text_rows(path, options)
+    text = text_rows(options) if find_data(f"{TEXT}.npz") else []
     if text:
         print_table("profile of sparse text: 20 Newsgroups, word 1-2-grams", text)
     else:
-        print(f"The sparse part is left out: there is no {FILE} in $COTERIE_DATA or ../shared/data.")
+        print(f"The sparse part is left out: there is no {TEXT}.npz in $COTERIE_DATA or ../shared/data.")
     write_results("all_pairs", options, rows=rows, text=text)
 
 

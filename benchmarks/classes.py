@@ -13,8 +13,11 @@ import time
 from typing import Any
 
 import numpy as np
-from _common import held_out_accuracy, print_table, read_arguments, tune, warnings_counted, write_results
-from _real import DOCS, load, markdown_table, replace_section
+from _models import tune, warnings_counted
+from _real import load
+from _record import read_arguments, write_results
+from _side_by_side import held_out_accuracy
+from _tables import DOCS, markdown_table, print_table, replace_section
 from scipy import sparse
 from sklearn.feature_selection import RFE
 from sklearn.model_selection import train_test_split

@@ -13,7 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from _common import Timing, measure, print_table, read_arguments, verdict, write_results
+from _record import read_arguments, write_results
+from _tables import print_table, verdict
+from _timing import Timing, measure
 
 IMPORT = "import coterie"
 IMPORT_ALL = "from coterie import GroupDiscoveryClassifier"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from _common import print_table, read_arguments, write_results
-from _ranking import DOCS, Classifiers, Curves, Split, halves, load, load_average, markdown, order_of
+from _ranking import Classifiers, Curves, Split, halves, load, load_average, markdown, order_of
+from _record import read_arguments, write_results
+from _tables import DOCS, print_table
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler

@@ -11,8 +11,9 @@ import time
 from typing import Any
 
 import numpy as np
-from _common import print_table, read_arguments, write_results
-from _ranking import DOCS, INFORMATIVE, Curves, found_informative, halves, load, load_average, markdown, order_of
+from _ranking import INFORMATIVE, Curves, found_informative, halves, load, load_average, markdown, order_of
+from _record import read_arguments, write_results
+from _tables import DOCS, print_table
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _common import measure_in_turn, print_table, read_arguments, verdict, write_results
 from _ranking import load, load_average
+from _record import read_arguments, write_results
+from _tables import print_table, verdict
+from _timing import measure_in_turn
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import LeaveOneOut, cross_val_predict, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier

@@ -5,11 +5,11 @@ Writes docs/figure-1.png, and prints the tables for docs/correlation-profile.md.
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 
-from _common import print_table, read_arguments, write_results
+from _real import data_path
+from _record import read_arguments, write_results
+from _tables import DOCS, print_table
 
 from coterie import CorrelationProfile, correlation_profile
 from coterie.data import open_features
@@ -18,16 +18,6 @@ FILES = {
     "20 Newsgroups, word 1-2-grams": "20news_bigrams.npz",
     "1000 Genomes, European samples": "plink_eur/EUR_subset.bed",
 }
-PICTURE = Path(__file__).resolve().parent.parent / "docs" / "figure-1.png"
-
-
-def find(name: str) -> Path:
-    folders = [Path(os.environ["COTERIE_DATA"])] if os.environ.get("COTERIE_DATA") else []
-    folders.append(Path(__file__).resolve().parent.parent.parent / "shared" / "data")
-    for folder in folders:
-        if (folder / name).exists():
-            return folder / name
-    raise SystemExit(f"figure_1 needs {name}: set COTERIE_DATA to the folder that holds it.")
 
 
 def draw(profiles: dict[str, CorrelationProfile]) -> None:
@@ -36,14 +26,14 @@ def draw(profiles: dict[str, CorrelationProfile]) -> None:
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     for axes, (title, profile) in zip(figure.subplots(1, len(profiles), sharey=True), profiles.items(), strict=True):
         profile.plot(axes, title=f"{title}\n{profile.n_pairs:.3g} pairs of {profile.n_features:,} features")
-    figure.savefig(PICTURE, dpi=110)
+    figure.savefig(DOCS / "figure-1.png", dpi=110)
 
 
 def main() -> None:
     options = read_arguments(__doc__, repeats=1)
     profiles, rows = {}, []
     for title, name in FILES.items():
-        X = open_features(find(name), label=False).source
+        X = open_features(data_path(name), label=False).source
         began = time.perf_counter()
         profile = correlation_profile(X, n_jobs=options.threads, verbose=1)
         seconds = time.perf_counter() - began

@@ -8,12 +8,16 @@ that is bearable.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import data_bytes, measure, print_table, read_arguments, run_in_child, verdict, warm_up, write_results
-from grm_tables import data_folder
+from _fresh_process import run_in_child
+from _models import warm_up
+from _real import data_path, load
+from _record import read_arguments, write_results
+from _side_by_side import data_bytes
+from _tables import print_table, verdict
+from _timing import measure
 
 from coterie import GlobalRedundancySelector
 from coterie.filters import fisher_score
@@ -31,11 +35,6 @@ def fit_method(X: Any, y: np.ndarray, method: str, tol: float = GOAL_GAP) -> Any
     return GlobalRedundancySelector("fisher", 20, n_candidates=None, method=method, tol=tol).fit(X, y)
 
 
-def glioma() -> tuple[np.ndarray, np.ndarray]:
-    with np.load(data_folder() / "glioma.npz") as data:
-        return data["X"], data["y"]
-
-
 def genotypes() -> tuple[np.ndarray, np.ndarray] | None:
     """Allele counts as bytes, and whether the phenotype is above its median; samples without one are left out."""
     try:
@@ -43,7 +42,7 @@ def genotypes() -> tuple[np.ndarray, np.ndarray] | None:
     except ImportError:
         print("No bed-reader (extra bench): the genotypes are left out.")
         return None
-    folder = Path(data_folder() / "plink_eur")
+    folder = data_path("plink_eur")
     with open_bed(folder / "EUR_subset.bed") as bed:
         X, samples = bed.read(dtype="int8"), list(bed.iid)
     lines = (folder / "EUR_subset.pheno.covars").read_text().splitlines()[1:]
@@ -110,14 +109,14 @@ def alm_row(X: np.ndarray, y: np.ndarray, n_features: int) -> dict[str, Any]:
 
 def main() -> None:
     options = read_arguments(__doc__, repeats=2)
-    rows = [scale_row("GLIOMA", *glioma(), options)]
+    rows = [scale_row("GLIOMA", *load("glioma"), options)]
     known = genotypes()
     if known is not None and not options.quick:
         rows.append(scale_row("1000 Genomes", *known, options))
         rows.append(scale_row("1000 Genomes", *known, options, score="lgd"))
     rows.append(scale_row("planted blocks", *planted(100, 20_000 if options.quick else 1_000_000, options.seed), options))
     print_table("All features, tol = 1e-4", rows)
-    X, y = glioma()
+    X, y = load("glioma")
     compared = [alm_row(X, y, d) for d in ((200, 400) if options.quick else (500, 1000, 2000))]
     print_table("Next to the augmented Lagrangian method, GLIOMA, best features by Fisher score", compared)
     write_results("grm_scale", options, rows=rows, alm=compared)

@@ -13,9 +13,9 @@ from typing import Any
 
 import _real
 import numpy as np
-from _common import RESULTS, read_arguments, warnings_counted, write_results
-from _real import DOCS
-from coterie.filters.registry import SCORES
+from _models import warnings_counted
+from _record import RESULTS, read_arguments, write_results
+from _tables import DOCS
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -24,6 +24,7 @@ from sklearn.svm import SVC
 
 from coterie import GlobalRedundancySelector
 from coterie.datasets import make_block_gaussian
+from coterie.filters.registry import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 from coterie.redundancy.estimator import AUTO_FACTOR
 

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import measure_in_turn, print_facts, print_table, read_arguments, verdict, write_results
+from _record import read_arguments, write_results
+from _tables import print_facts, print_table, verdict
+from _timing import measure_in_turn
 from sklearn.datasets import load_svmlight_file
 
 from coterie.data import open_features
@@ -29,15 +31,14 @@ N_FEATURES = 1_000_000
 
 WATCHED = """
 import json, sys, threading, time
-from pathlib import Path
+import psutil
 import coterie.data
-peaks = {"RssAnon": 0, "RssFile": 0, "VmRSS": 0}
+peaks = {"own": 0, "mapped": 0, "both": 0}
 def watch():
     while True:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            key, _, rest = line.partition(":")
-            if key in peaks:
-                peaks[key] = max(peaks[key], int(rest.split()[0]) * 1024)
+        used = psutil.Process().memory_info()
+        now = {"own": used.rss - used.shared, "mapped": used.shared, "both": used.rss}
+        peaks.update({name: max(peaks[name], now[name]) for name in peaks})
         time.sleep(0.01)
 threading.Thread(target=watch, daemon=True).start()
 began = time.perf_counter()
@@ -134,9 +135,9 @@ def convert_and_fit(text: Path, store: Path) -> dict[str, Any]:
     for name, code in jobs.items():
         result = in_a_process(code)
         facts[f"{name}, s"] = result["seconds"]
-        facts[f"{name}, peak of its own memory, GB"] = result["RssAnon"] / 1e9
-        facts[f"{name}, peak of mapped files, GB"] = result["RssFile"] / 1e9
-        facts[f"{name}, peak of both, GB"] = result["VmRSS"] / 1e9
+        facts[f"{name}, peak of its own memory, GB"] = result["own"] / 1e9
+        facts[f"{name}, peak of mapped files, GB"] = result["mapped"] / 1e9
+        facts[f"{name}, peak of both, GB"] = result["both"] / 1e9
         if name == "convert":
             facts["store, GB"] = sum(file.stat().st_size for file in store.iterdir()) / 1e9
     return facts

@@ -6,35 +6,19 @@ accuracy at 20, 50 and 100 features, judged for all by the same linear SVM on th
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import (
-    Contender,
-    compare,
-    comparison_row,
-    fit_celer,
-    fit_l1_svm,
-    fit_ours,
-    held_out_accuracy,
-    measure_bare_pass,
-    print_facts,
-    print_table,
-    read_arguments,
-    selected_features,
-    tune_celer,
-    tune_l1_svm,
-    verdict,
-    work_facts,
-    write_results,
-)
+from _models import fit_celer, fit_l1_svm, fit_ours, selected_features, tune_celer, tune_l1_svm
+from _real import load
+from _record import read_arguments, write_results
+from _side_by_side import Contender, compare, comparison_row, held_out_accuracy, work_facts
+from _tables import print_facts, print_table, verdict
+from _timing import measure_bare_pass
 from scipy import sparse
 from sklearn.model_selection import train_test_split
 
-FILE = "20news_bigrams.npz"
 GOAL_RATIO = 0.2
 ROUND_SIZES = (10, 2)
 
@@ -49,21 +33,9 @@ class Split(NamedTuple):
     y_test: np.ndarray
 
 
-def find_data() -> Path:
-    """The file in ``$COTERIE_DATA`` or beside the repository; ends the program where there is none."""
-    folders = [Path(os.environ["COTERIE_DATA"])] if os.environ.get("COTERIE_DATA") else []
-    folders.append(Path(__file__).resolve().parent.parent.parent / "shared" / "data")
-    for folder in folders:
-        if (folder / FILE).is_file():
-            return folder / FILE
-    raise SystemExit(f"news20 needs {FILE}: set COTERIE_DATA to the folder that holds it (../shared/data has none either).")
-
-
-def load_split(path: Path, seed: int, n_samples: int | None) -> Split:
+def load_split(seed: int, n_samples: int | None) -> Split:
     """A stratified half of the samples (or of ``n_samples`` of them, with their features only) for training."""
-    with np.load(path) as parts:
-        X = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
-        y = parts["y"]
+    X, y = load("20news_bigrams")
     used = np.random.default_rng(seed).permutation(len(y))[:n_samples]
     train, test = train_test_split(used, test_size=0.5, stratify=y[used], random_state=seed)
     if n_samples is not None:  # a quick run also drops the features that its few samples do not have
@@ -119,7 +91,7 @@ def not_below(rows: list[dict[str, Any]], counts: tuple[int, ...]) -> dict[str, 
 def main() -> None:
     options = read_arguments(__doc__)
     counts = (10, 20) if options.quick else (20, 50, 100)
-    data = load_split(find_data(), options.seed, 2000 if options.quick else None)
+    data = load_split(options.seed, 2000 if options.quick else None)
     print(f"Training: {data.X.shape[0]:,} x {data.X.shape[1]:,}, {data.X.nnz:,} nonzeros; ours with {options.threads} threads")
     tuned = tune_rivals(data, counts)
     outcomes = compare(contenders(data, tuned, counts[-1], options.threads), data.y, options.repeats)

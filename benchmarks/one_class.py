@@ -21,8 +21,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import measure, print_table, read_arguments, warnings_counted, write_results
-from _real import DOCS, load, markdown_table, replace_section
+from _models import warnings_counted
+from _real import load
+from _record import read_arguments, write_results
+from _tables import DOCS, markdown_table, print_table, replace_section
+from _timing import measure
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import train_test_split

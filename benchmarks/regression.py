@@ -12,8 +12,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from _common import print_table, read_arguments, write_results
-from _real import DOCS, data_folder, markdown_table, replace_section
+from _real import data_path
+from _record import read_arguments, write_results
+from _tables import DOCS, markdown_table, print_table, replace_section
 from sklearn.linear_model import RidgeCV, lars_path
 from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
@@ -110,7 +111,7 @@ def main() -> None:
             "synthetic, noise 1", data.X, data.target, 1 if options.quick else 3, options.threads, n_features_per_round=2
         )
         if not options.quick:
-            folder = data_folder() / "plink_eur"
+            folder = data_path("plink_eur")
             genotypes = open_features(folder / "EUR_subset.bed", phenotype=folder / "EUR_subset.pheno.covars")
             X = np.asarray(genotypes.source.columns(np.arange(genotypes.source.shape[1])))
             curves += curve_rows("plink_eur", X, np.asarray(genotypes.y), 5, options.threads, **GENOTYPES)

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import print_table, read_arguments, verdict, write_results
-from news20 import find_data
+from _real import load
+from _record import read_arguments, write_results
+from _tables import print_table, verdict
 from scipy import sparse
 
 from coterie import GroupDiscoveryClassifier
@@ -39,11 +40,10 @@ def write_matrix_market(path: Path, S: sparse.csr_array) -> None:
         file.writelines(f"{i} {j} {v}\n" for i, j, v in zip(rows, (S.indices + 1).tolist(), S.data.tolist(), strict=True))
 
 
-def files(folder: Path, original: Path, n_samples: int | None) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+def files(folder: Path, n_samples: int | None) -> Iterator[tuple[str, Path, dict[str, Any]]]:
     """Name, file and options of every format."""
-    with np.load(original) as parts:
-        S = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))[:n_samples]
-        y = parts["y"][:n_samples]
+    S, y = load("20news_bigrams")
+    S, y = S[:n_samples], y[:n_samples]
     S.sort_indices()
     np.savez(folder / "ours.npz", data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=y)
     np.savetxt(folder / "y.txt", y, fmt="%d")
@@ -72,7 +72,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     rows, expected = [], None
     try:
-        for name, path, reading in files(folder, find_data(), 2000 if options.quick else None):
+        for name, path, reading in files(folder, 2000 if options.quick else None):
             began = time.perf_counter()
             data = open_features(path, **reading)
             read = time.perf_counter() - began

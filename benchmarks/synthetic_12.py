@@ -12,18 +12,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import (
-    fit_l1_svm,
-    fit_ours,
-    measure_in_turn,
-    print_table,
-    read_arguments,
-    tune_l1_svm,
-    verdict,
-    warm_up,
-    warnings_counted,
-    write_results,
-)
+from _models import fit_l1_svm, fit_ours, tune_l1_svm, warm_up, warnings_counted
+from _record import read_arguments, write_results
+from _tables import print_table, verdict
+from _timing import measure_in_turn
 
 from coterie.datasets import make_support_affiliated
 from coterie.metrics import group_recovery

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from _common import read_arguments, write_results
-from _curves import FIGURES, draw, run, section
-from _real import DOCS, load, replace_section
+from _curves import draw, run, section
+from _real import load
+from _record import read_arguments, write_results
+from _tables import DOCS, FIGURES, replace_section
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, train_test_split
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import print_table, read_arguments, warnings_counted, write_results
-from _real import DOCS, markdown_table, replace_section
+from _models import warnings_counted
+from _record import read_arguments, write_results
+from _tables import DOCS, markdown_table, print_table, replace_section
 
 from coterie.comparison.contenders import selector_named
 from coterie.datasets import make_support_affiliated

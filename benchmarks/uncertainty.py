@@ -10,8 +10,9 @@ import time
 from typing import Any
 
 import numpy as np
-from _common import print_table, read_arguments, write_results
-from _real import DOCS, load, markdown_table, replace_section
+from _real import load
+from _record import read_arguments, write_results
+from _tables import DOCS, markdown_table, print_table, replace_section
 from scipy import sparse
 
 from coterie import GroupDiscoveryClassifier

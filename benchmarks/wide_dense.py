@@ -11,30 +11,12 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import (
-    ChildRun,
-    Contender,
-    Outcome,
-    compare,
-    comparison_row,
-    fit_celer,
-    fit_l1_svm,
-    fit_ours,
-    fit_slope,
-    held_out_accuracy,
-    measure_bare_pass,
-    print_facts,
-    print_table,
-    read_arguments,
-    run_in_child,
-    slow_row,
-    tune,
-    tune_celer,
-    tune_l1_svm,
-    verdict,
-    work_facts,
-    write_results,
-)
+from _fresh_process import ChildRun, run_in_child
+from _models import fit_celer, fit_l1_svm, fit_ours, fit_slope, tune, tune_celer, tune_l1_svm
+from _record import read_arguments, write_results
+from _side_by_side import Contender, Outcome, compare, comparison_row, held_out_accuracy, slow_row, work_facts
+from _tables import print_facts, print_table, verdict
+from _timing import measure_bare_pass
 
 BLOCK_SIZE = 10
 

@@ -10,26 +10,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import (
-    Contender,
-    Outcome,
-    compare,
-    comparison_row,
-    fit_celer,
-    fit_l1_svm,
-    fit_ours,
-    held_out_accuracy,
-    measure_bare_pass,
-    print_facts,
-    print_table,
-    read_arguments,
-    run_in_child,
-    slow_row,
-    tune_celer,
-    tune_l1_svm,
-    work_facts,
-    write_results,
-)
+from _fresh_process import run_in_child
+from _models import fit_celer, fit_l1_svm, fit_ours, tune_celer, tune_l1_svm
+from _record import read_arguments, write_results
+from _side_by_side import Contender, Outcome, compare, comparison_row, held_out_accuracy, slow_row, work_facts
+from _tables import print_facts, print_table
+from _timing import measure_bare_pass
 from scipy import sparse
 
 from coterie import FeatureGroup

@@ -1,0 +1,90 @@
+"""A run and what it found: its options, the machine, the source, and a file of results."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+import coterie
+
+RESULTS = Path(__file__).parent / "results"
+LIBRARIES = ("coterie", "numpy", "scipy", "scikit-learn", "numba", "celer", "sortedl1", "feature-engine")
+
+
+def read_arguments(
+    description: str | None, *, slow: str | None = None, repeats: int = 3, parts: Sequence[str] = ()
+) -> argparse.Namespace:
+    """The options that all benchmarks have; ``slow`` says what the flag ``--slow`` adds, ``parts`` what ``--only`` names."""
+    parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, about 20 seconds; says little about speed")
+    parser.add_argument("--repeats", type=int, default=None, help=f"runs of everything timed (default {repeats}; quick: 1)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of Coterie (default: all cores)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of data and splits (default 0)")
+    if parts:
+        parser.add_argument("--only", choices=parts, default=None, help="this part alone (default: all)")
+    if slow is not None:
+        parser.add_argument("--slow", action="store_true", help=slow)
+        parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a slow one is ended (default 300)")
+    options = parser.parse_args()
+    options.source = source_digest()
+    if options.repeats is None:
+        options.repeats = 1 if options.quick else repeats
+    return options
+
+
+def write_results(name: str, options: argparse.Namespace, **content: Any) -> None:
+    """Write JSON next to the facts of the machine; a quick run does not replace the results of a full one."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}{'-quick' if options.quick else ''}.json"
+    unchanged = source_digest() == options.source
+    if not unchanged:
+        print("\nCoterie's source changed during this run: the numbers may mix two versions. Run it again.")
+    facts = {"benchmark": name, "options": vars(options), "source_unchanged": unchanged, "machine": machine_facts()}
+    document = {**facts, **content}
+    path.write_text(json.dumps(document, indent=2, default=_plain) + "\n", encoding="utf-8")
+    print(f"\nWritten: {path.relative_to(RESULTS.parent.parent)}")
+
+
+def machine_facts() -> dict[str, Any]:
+    """What a reader needs to know about the machine, and nothing that names it."""
+    return {
+        "cores": os.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        "libraries": {name: found for name in LIBRARIES if (found := _version(name)) is not None},
+    }
+
+
+def source_digest() -> str:
+    """A short hash of Coterie's Python source: which code the numbers belong to."""
+    folder = Path(coterie.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays for JSON."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no place in the results.")

@@ -1,0 +1,152 @@
+"""Single fits side by side: times in turn, peak memory, the accuracy of what was chosen, and the work of ours.
+
+`coterie.compare` answers another question: which method is best on some data, over folds. Here each fit has the layout that
+suits it best, and what counts is one fit's time, memory and passes next to another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from _fresh_process import ChildRun, run_in_child
+from _models import Fit, selected_features, warm_up, warnings_counted
+from _tables import verdict
+from _timing import Timing, measure_in_turn
+from scipy import sparse
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVC
+
+from coterie import GroupDiscoveryClassifier
+
+MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A name, a picklable fit, and the data in the layout that suits it best (converting them is not timed)."""
+
+    name: str
+    fit: Fit
+    X: Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A contender's model, times and peak memory."""
+
+    name: str
+    model: Any
+    timing: Timing
+    peak_increase: int | None
+    converged: bool
+
+    @property
+    def features(self) -> np.ndarray:
+        features = selected_features(self.model)
+        assert features is not None
+        return features
+
+
+def compare(contenders: Sequence[Contender], y: np.ndarray, repeats: int) -> list[Outcome]:
+    """Time all contenders in turn, then take the peak memory of each in a fresh process."""
+    for one in contenders:
+        warm_up(one.fit, one.X)
+    peaks = [_peak_of(one, y) for one in contenders]
+    converged = []
+    for one in contenders:  # a run that is not timed, for the caches and for warnings
+        with warnings_counted() as unconverged:
+            one.fit(one.X, y)
+        converged.append(not unconverged)
+    with warnings_counted():
+        timings = measure_in_turn([partial(one.fit, one.X, y) for one in contenders], repeats)
+    return [
+        Outcome(one.name, timing.result, timing, peak, good)
+        for one, timing, peak, good in zip(contenders, timings, peaks, converged, strict=True)
+    ]
+
+
+def _peak_of(contender: Contender, y: np.ndarray) -> int | None:
+    """Peak memory of a contender; a failure is said aloud, since an empty cell would hide it."""
+    run = run_in_child(contender.fit, contender.X, y)
+    if run.failure is not None:
+        print(f"No peak memory of {contender.name}: {run.failure}")
+    return run.peak_increase
+
+
+def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[str, Any]:
+    """A table row; a rival's (one with a goal) has the ratio of our time to its; a goal of 1 means faster."""
+    row: dict[str, Any] = {
+        "method": outcome.name + ("" if outcome.converged else " *"),
+        "features": len(outcome.features),
+        "best s": outcome.timing.best,
+        "median s": outcome.timing.median,
+    }
+    ratio = ours.timing.best / outcome.timing.best
+    row["ours/theirs"] = None if goal is None else ratio
+    row["goal"] = None if goal is None else "< 1" if goal == 1.0 else f"<= {goal:g}"
+    row["verdict"] = None if goal is None else verdict(ratio < goal if goal == 1.0 else ratio <= goal)
+    row["others' cores"] = outcome.timing.others
+    row["peak MB"] = None if outcome.peak_increase is None else outcome.peak_increase / MEGABYTE
+    return row
+
+
+def slow_row(name: str, run: ChildRun, ours: Outcome) -> dict[str, Any]:
+    """A table row of a run in a child.
+
+    One that was ended counts with its limit, which flatters it. One that failed has no time, no ratio and no verdict.
+    """
+    row: dict[str, Any] = {"method": name, "features": None if run.features is None else len(run.features)}
+    if run.failure is not None:
+        return row | {"verdict": "failed", "failure": run.failure}
+    seconds = run.limit if run.seconds is None else run.seconds
+    assert seconds is not None
+    return row | {
+        "best s": f"> {seconds:g}" if run.seconds is None else seconds,
+        "ours/theirs": ours.timing.best / seconds,
+        "goal": "< 1",
+        "verdict": verdict(ours.timing.best < seconds),
+        "peak MB": None if run.peak_increase is None else run.peak_increase / MEGABYTE,
+    }
+
+
+def held_out_accuracy(
+    X_train: Any, y_train: np.ndarray, X_test: Any, y_test: np.ndarray, features: np.ndarray | None
+) -> float | None:
+    """Accuracy on held-out data of a linear SVM on the chosen features, its C by cross-validation on the training part.
+
+    The same judge for all selectors: what counts is which features they chose, not how they shrink the weights.
+    """
+    if features is None or not len(features):
+        return None
+    search = GridSearchCV(LinearSVC(dual=False), {"C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
+    with warnings_counted():
+        search.fit(X_train[:, features].astype(np.float64), y_train)
+    return float(search.score(X_test[:, features].astype(np.float64), y_test))
+
+
+def work_facts(model: GroupDiscoveryClassifier, outcome: Outcome, bare_pass: Timing, X: Any) -> dict[str, Any]:
+    """What a fit of ours took, in the units that do not depend on the machine."""
+    size = data_bytes(X)
+    return {
+        "rounds": model.n_rounds_,
+        "passes": model.n_passes_,
+        "passes a round": model.n_passes_ / model.n_rounds_,
+        "bare pass s": bare_pass.best,
+        "fit in bare passes": outcome.timing.best / bare_pass.best,
+        "pairs evaluated": model.n_correlations_evaluated_,
+        "pairs possible": model.n_correlations_possible_,
+        "share of pairs": model.n_correlations_evaluated_ / model.n_correlations_possible_,
+        "features in groups": len(model.groups_.members),
+        "largest gap": max(entry.gap for entry in model.history_),
+        "data MB": size / MEGABYTE,
+        "peak increase / data": None if outcome.peak_increase is None else outcome.peak_increase / size,
+    }
+
+
+def data_bytes(X: Any) -> int:
+    """Memory of the data themselves."""
+    return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sparse.issparse(X) else X.nbytes

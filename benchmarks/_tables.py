@@ -1,0 +1,64 @@
+"""Tables on the screen and on the pages of docs/."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FIGURES = DOCS / "figures"
+
+
+def print_table(title: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Plain text, one line a row; columns in order of first appearance, those without any value left out."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = [name for name in names if any(row.get(name) is not None for row in rows)]
+    cells = [[_text(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(name), *(len(line[i]) for line in cells)) for i, name in enumerate(names)]
+    print(f"\n{title}")
+    for line in [names, ["-" * width for width in widths], *cells]:
+        sized = [text.rjust(width) for text, width in zip(line, widths, strict=True)]
+        print("  ".join([line[0].ljust(widths[0]), *sized[1:]]).rstrip())
+
+
+def print_facts(title: str, facts: dict[str, Any]) -> None:
+    """One fact a line."""
+    print(f"\n{title}")
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"  {name.ljust(width)}  {_text(value)}")
+
+
+def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows of the same keys as a table for a page."""
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names), *([_text(row[name]) for name in names] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def replace_section(page: Path, name: str, text: str) -> None:
+    """Put a measured section between its marks ``<!-- name -->`` and ``<!-- end name -->`` of a page."""
+    first, last = f"<!-- {name} -->\n", f"<!-- end {name} -->\n"
+    old = page.read_text(encoding="utf-8")
+    if first not in old or last not in old:
+        sys.exit(f"{page.name} has no marks for the section {name!r}.")
+    before, rest = old.split(first, 1)
+    after = rest.split(last, 1)[1]
+    page.write_text(f"{before}{first}{text.strip()}\n{last}{after}", encoding="utf-8")
+
+
+def verdict(good: bool) -> str:
+    """How a goal of performance.md came out."""
+    return "met" if good else "missed"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 0.1 else f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else str(value)
