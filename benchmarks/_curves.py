@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from _tables import DOCS, markdown_table
+from _tables import DOCS, FIGURES, markdown_table
 
 import coterie
+from coterie.comparison import Comparison
 from coterie.plots import comparison_curves
-
-FIGURES = DOCS / "figures"
 
 
 def run(
@@ -24,55 +22,65 @@ def run(
     folds: Any,
     sizes: Sequence[int],
     limit: float,
+    *,
+    untimed: Sequence[str] = (),
     **options: Any,
-) -> pd.DataFrame:
-    """The table of a comparison; the ``shared`` methods, whose time does not depend on the number, are fitted once."""
+) -> Comparison:
+    """A comparison in which the ``shared`` methods, whose time does not depend on the number, are fitted once.
+
+    ``untimed`` methods have no time in it.
+    """
+    limits = {"time_limit": limit, "memory_limit": "4GB"}
     parts = []
     for share in (True, False):
         mine = {name: method for name, method in methods.items() if (name in shared) == share}
         if mine:
-            limits = {"time_limit": limit, "memory_limit": "4GB"}
             found = coterie.compare(mine, X, y, n_features=sizes, cv=folds, share_fits=share, verbose=1, **limits, **options)
-            parts.append(found.table)
-    table = pd.concat(parts)
-    table["place"] = table["method"].map({name: place for place, name in enumerate(methods)})
-    return table.sort_values(["place", "n_features", "fold"], kind="stable").drop(columns="place").reset_index(drop=True)
+            parts.append(found)
+    place = list(methods).index
+    rows = sorted((row for part in parts for row in part.rows), key=lambda row: place(row.method))
+    rows = [row._replace(fit_seconds=np.nan) if row.method in untimed else row for row in rows]
+    selections = {key: features for part in parts for key, features in part.selections.items()}
+    interrupted = any(part.interrupted for part in parts)
+    return Comparison(tuple(rows), selections, parts[0].n_features_in, interrupted, parts[0].scoring)
 
 
-def draw(table: pd.DataFrame, name: str, score: str = "accuracy") -> Path:
+def draw(comparison: Comparison, name: str) -> Path:
     """Accuracy (or what the score is), redundancy and time against the number of features."""
-    figure = comparison_curves(table.rename(columns={"accuracy": score}), (score, "redundancy_rate", "fit_seconds"))
+    table = comparison.table.rename(columns={"accuracy": comparison.scoring})
     path = FIGURES / f"{name}.png"
-    figure.savefig(path, dpi=100)
+    comparison_curves(table, (comparison.scoring, "redundancy_rate", "fit_seconds")).savefig(path, dpi=100)
     return path
 
 
-def section(table: pd.DataFrame, sizes: Sequence[int], picture: Path, words: str) -> str:
+def section(comparison: Comparison, sizes: Sequence[int], picture: Path, words: str) -> str:
     """The picture, and a table of accuracies at some numbers of features with redundancy and time at the last."""
-    rows = []
+    methods = dict.fromkeys(row.method for row in comparison.rows)
+    table = markdown_table([_table_row(comparison, method, sizes) for method in methods])
+    return f"{words}\n\n![{picture.stem}]({picture.relative_to(DOCS).as_posix()})\n\n{table}"
+
+
+def _table_row(comparison: Comparison, method: str, sizes: Sequence[int]) -> dict[str, Any]:
+    """Accuracies, redundancy, time and notes of one method; a dash where no fold went well."""
+    good = {row["n_features"]: row for row in comparison.summary_rows() if row["method"] == method and row["n_ok"]}
     last = sizes[-1]
-    for method, mine in table.groupby("method", sort=False):
-        good = (
-            mine[mine["status"] == "ok"]
-            .groupby("n_features")[["accuracy", "redundancy_rate", "fit_seconds", "n_selected"]]
-            .mean()
-        )
-        bad = mine[mine["status"] != "ok"]
-        row: dict[str, Any] = {"method": method}
-        for size in sizes:
-            row[f"accuracy, {size}"] = f"{good.accuracy[size]:.3f}" if size in good.index else "–"
-        at = last if last in good.index else (good.index.max() if len(good) else None)
-        row[f"redundancy, {last}"] = "–" if at != last else f"{good.redundancy_rate[last]:.3f}"
-        row[f"seconds, {last}"] = "–" if at != last else f"{good.fit_seconds[last]:.2f}"
-        few = "" if at is None or good.n_selected[at] == at else f"{good.n_selected[at]:,.0f} features at {at}"
-        row["notes"] = "; ".join(filter(None, [few, _troubles(bad)]))
-        rows.append(row)
-    return f"{words}\n\n![{picture.stem}]({picture.relative_to(DOCS).as_posix()})\n\n{markdown_table(rows)}"
+    at = max(good, default=None) if last not in good else last
+    few = "" if at is None or good[at]["n_selected"] == at else f"{good[at]['n_selected']:,.0f} features at {at}"
+    return {
+        "method": method,
+        **{f"accuracy, {size}": f"{good[size]['accuracy']:.3f}" if size in good else "–" for size in sizes},
+        f"redundancy, {last}": f"{good[last]['redundancy_rate']:.3f}" if last in good else "–",
+        f"seconds, {last}": f"{good[last]['fit_seconds']:.2f}" if last in good else "–",
+        "notes": "; ".join(filter(None, [few, *_troubles(comparison, method)])),
+    }
 
 
-def _troubles(bad: pd.DataFrame) -> str:
-    return "; ".join(
+def _troubles(comparison: Comparison, method: str) -> list[str]:
+    """From which number of features on a method failed or went over a limit."""
+    table = comparison.table
+    bad = table[(table["method"] == method) & (table["status"] != "ok")]
+    return [
         f"{status} from {part['n_features'].min()} features on"
         + (f": {part['message'].iloc[0]}" if status == "failed" else "")
         for status, part in bad.groupby("status")
-    )
+    ]

@@ -75,19 +75,15 @@ def main() -> None:
     for name in [options.only] if options.only else list(DATA):
         X, y, folds, scoring = DATA[name](options.quick, options.seed)
         limit = 20.0 if options.quick else LIMIT
-        table = run(METHODS, ["Fisher"], X, y, folds, sizes, limit, scoring=scoring)
-        print(
-            table.groupby(["method", "n_features"], sort=False)[["accuracy", "redundancy_rate", "fit_seconds"]]
-            .mean()
-            .to_string()
-        )
+        compared = run(METHODS, ["Fisher"], X, y, folds, sizes, limit, scoring=scoring)
+        print(compared)
         if options.quick:
-            write_results(f"tpami_{name}", options, rows=table.to_dict("records"))
+            write_results(f"tpami_{name}", options, rows=compared.table.to_dict("records"))
             continue
         picture, counts = draw_counts(name, X, y, folds[0][0])
-        write_results(f"tpami_{name}", options, rows=table.to_dict("records"), affiliated=counts)
+        write_results(f"tpami_{name}", options, rows=compared.table.to_dict("records"), affiliated=counts)
         found = ", ".join(f"{count:,} by {method}" for method, count in counts.items())
-        words = f"{section(table, SHOWN, draw(table, f'tpami-{name}', scoring), WORDS[name])}\n"
+        words = f"{section(compared, SHOWN, draw(compared, f'tpami-{name}'), WORDS[name])}\n"
         words += f"Affiliated features around 200 support features: {found}.\n\n{picture}"
         replace_section(DOCS / "paper-comparisons.md", f"tpami {name}", words)
 
