@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 
 import _real
 import numpy as np
+import pandas as pd
 import psutil
-from _tables import DOCS
+from _tables import FIGURES
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from coterie.metrics import hamming_stability, tanimoto_stability, weighted_consistency
+from coterie.plots import comparison_curves
 
-FIGURES = DOCS / "figures"
+STABILITIES = ("CW_rel", "ATI", "ANHI")
 INFORMATIVE = np.array([28, 48, 64, 105, 128, 153, 241, 281, 318, 336, 338, 378, 433, 442, 451, 453, 455, 472, 475, 493])
 
 
@@ -50,106 +52,74 @@ Classifiers = dict[str, Callable[[], Any]]
 Order = Callable[[int], np.ndarray]
 
 
-def accuracies(split: Split, subset_of: Order, sizes: Sequence[int], classifiers: Classifiers) -> dict[str, list[float]]:
-    """Test accuracy of each classifier on the best features, for each size."""
-    result: dict[str, list[float]] = {name: [] for name in classifiers}
-    for size in sizes:
-        features = np.sort(subset_of(size))
-        for name, make in classifiers.items():
-            model = make().fit(split.X[:, features], split.y)
-            result[name].append(float(model.score(split.X_test[:, features], split.y_test)))
-    return result
-
-
 class Curves:
-    """Accuracy and stability against size, for each method, over the splits."""
+    """Accuracy and stability against size, for each method, over the splits.
+
+    One fit of DAF gives three rankings, each judged by several classifiers. That is why this is not `coterie.compare`, which
+    would evaluate all probes once for each ranking and classifier.
+    """
 
     def __init__(self, sizes: Sequence[int], classifiers: Classifiers, n_features: int) -> None:
         self.sizes = list(sizes)
         self.classifiers = classifiers
         self.n_features = n_features
-        self.accuracy: dict[str, dict[str, list[list[float]]]] = {}
         self.subsets: dict[str, list[list[np.ndarray]]] = {}
+        self._rows: list[dict[str, Any]] = []
 
     def add(self, method: str, split: Split, subset_of: Order) -> None:
         """Judge what a method selected on a split."""
-        found = accuracies(split, subset_of, self.sizes, self.classifiers)
-        for name, values in found.items():
-            self.accuracy.setdefault(method, {}).setdefault(name, []).append(values)
-        self.subsets.setdefault(method, []).append([np.sort(subset_of(size)) for size in self.sizes])
+        runs = self.subsets.setdefault(method, [])
+        subsets = [np.sort(subset_of(size)) for size in self.sizes]
+        for size, features in zip(self.sizes, subsets, strict=True):
+            row: dict[str, Any] = {"method": method, "n_features": size, "fold": len(runs), "status": "ok"}
+            for name, make in self.classifiers.items():
+                model = make().fit(split.X[:, features], split.y)
+                row[name] = float(model.score(split.X_test[:, features], split.y_test))
+            self._rows.append(row)
+        runs.append(subsets)
 
-    def mean(self, method: str, classifier: str) -> np.ndarray:
-        return np.mean(self.accuracy[method][classifier], axis=0)
+    def table(self) -> pd.DataFrame:
+        """One row a method, size and split, with the stability over the splits, which is the same for all of them."""
+        stability = pd.DataFrame(
+            {
+                "method": method,
+                "n_features": size,
+                "CW_rel": weighted_consistency(subsets, self.n_features),
+                "ATI": tanimoto_stability(subsets),
+                "ANHI": hamming_stability(subsets, self.n_features),
+            }
+            for method, runs in self.subsets.items()
+            for size, subsets in zip(self.sizes, zip(*runs, strict=True), strict=True)
+        )
+        return pd.DataFrame(self._rows).merge(stability, on=["method", "n_features"])
 
-    def std(self, method: str, classifier: str) -> np.ndarray:
-        return np.std(self.accuracy[method][classifier], axis=0)
-
-    def stability(self, method: str) -> dict[str, list[float]]:
-        runs = self.subsets[method]
-        result: dict[str, list[float]] = {"CW_rel": [], "ATI": [], "ANHI": []}
-        for number in range(len(self.sizes)):
-            subsets = [run[number] for run in runs]
-            result["CW_rel"].append(weighted_consistency(subsets, self.n_features))
-            result["ATI"].append(tanimoto_stability(subsets))
-            result["ANHI"].append(hamming_stability(subsets, self.n_features))
-        return result
-
-    def tables(self) -> dict[str, list[list[str]]]:
-        """A table for each classifier (mean ± standard deviation in percent) and one for the stability (CW_rel)."""
-        methods = list(self.accuracy)
+    def tables(self) -> dict[str, list[dict[str, str]]]:
+        """A table for each classifier (mean ± standard deviation in percent) and one for each stability, by title."""
+        groups = self.table().groupby(["method", "n_features"])
         result = {}
         for name in self.classifiers:
-            rows = [["features", *methods]]
-            for i, size in enumerate(self.sizes):
-                cells = [f"{100 * self.mean(m, name)[i]:.1f} ± {100 * self.std(m, name)[i]:.1f}" for m in methods]
-                rows.append([str(size), *cells])
-            result[f"Test accuracy, {name} (%)"] = rows
-        stability = {m: self.stability(m) for m in methods}
-        for measure in ("CW_rel", "ATI", "ANHI"):
-            rows = [["features", *methods]]
-            rows += [[str(size), *(f"{stability[m][measure][i]:.3f}" for m in methods)] for i, size in enumerate(self.sizes)]
-            result[f"Stability, {measure}"] = rows
+            mean, std = 100 * groups[name].mean(), 100 * groups[name].std(ddof=0)
+            cells = {key: f"{mean[key]:.1f} ± {std[key]:.1f}" for key in mean.index}
+            result[f"Test accuracy, {name} (%)"] = self._by_method(cells)
+        for measure in STABILITIES:
+            cells = {key: f"{value:.3f}" for key, value in groups[measure].first().items()}
+            result[f"Stability, {measure}"] = self._by_method(cells)
         return result
 
-    def results(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {
-            "sizes": self.sizes,
-            "accuracy": self.accuracy,
-            "stability": {method: self.stability(method) for method in self.accuracy},
-        }
+    def _by_method(self, cells: dict[tuple[str, int], str]) -> list[dict[str, str]]:
+        return [{"features": str(size), **{method: cells[method, size] for method in self.subsets}} for size in self.sizes]
 
     def draw(self, title: str, name: str) -> Path:
         """Accuracy with each classifier and the three stabilities, as in the paper's figures; a small PNG."""
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-
-        n_panels = len(self.classifiers) + 3
-        figure, axes = plt.subplots(1, n_panels, figsize=(3.1 * n_panels, 2.7), constrained_layout=True)
-        for axis, classifier in zip(axes, self.classifiers, strict=False):
-            for method in self.accuracy:
-                mean, std = self.mean(method, classifier), self.std(method, classifier)
-                (line,) = axis.plot(self.sizes, mean, label=method, linewidth=1.3)
-                axis.fill_between(self.sizes, mean - std, mean + std, color=line.get_color(), alpha=0.12, linewidth=0)
-            axis.set_title(f"accuracy, {classifier}", fontsize=9)
-        for axis, measure in zip(axes[len(self.classifiers) :], ("CW_rel", "ATI", "ANHI"), strict=True):
-            for method in self.accuracy:
-                axis.plot(self.sizes, self.stability(method)[measure], label=method, linewidth=1.3)
-            axis.set_title(f"stability, {measure}", fontsize=9)
-        for axis in axes:
-            axis.set_xlabel("features", fontsize=8)
-            axis.tick_params(labelsize=7)
-            axis.grid(alpha=0.25, linewidth=0.5)
-            if self.sizes[-1] > 10 * self.sizes[0]:
+        words = {name: f"accuracy, {name}" for name in self.classifiers} | {name: f"stability, {name}" for name in STABILITIES}
+        figure = comparison_curves(self.table().rename(columns=words), list(words.values()))
+        if self.sizes[-1] > 10 * self.sizes[0]:
+            for axis in figure.axes:
                 axis.set_xscale("log")
-        axes[0].legend(fontsize=7)
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(title)
         FIGURES.mkdir(exist_ok=True)
         path = FIGURES / f"{name}.png"
-        figure.savefig(path, dpi=80)
-        plt.close(figure)
+        figure.savefig(path, dpi=60)
         return path
 
 
@@ -162,12 +132,6 @@ def order_of(scores: np.ndarray) -> Order:
 def found_informative(scores: np.ndarray) -> int:
     """How many of Madelon's 20 informative features are among the 20 best."""
     return len(np.intersect1d(np.argsort(-scores, kind="stable")[:20], INFORMATIVE))
-
-
-def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """A table; the first row is its head."""
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
 def load_average() -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from _ranking import Classifiers, Curves, Split, halves, load, load_average, markdown, order_of
+from _ranking import Classifiers, Curves, Split, halves, load, load_average, order_of
 from _record import read_arguments, write_results
-from _tables import DOCS, print_table
+from _tables import DOCS, markdown_table, print_table
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -126,21 +126,23 @@ def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_
     kind = "standardised features, " if experiment.standardise else ""
     path = curves.draw(f"{name}, criterion: {first}, {n_splits} splits, {experiment.n_probes:,} probes", f"daf-{name.lower()}")
     methods = dict.fromkeys(row["method"] for row in costs)
-    table = [["method", "subsets evaluated", "seconds a split", "smallest coverage"]]
+    table = []
     for method in methods:
         mine = [row for row in costs if row["method"] == method]
         covered = "" if mine[0]["coverage"] is None else str(min(row["coverage"] for row in mine))
         mean = sum(row["seconds"] for row in mine) / len(mine)
-        table.append([method, f"{sum(row['subsets'] for row in mine) // len(mine):,}", f"{mean:.1f}", covered])
+        subsets = sum(row["subsets"] for row in mine) // len(mine)
+        seconds = {"seconds a split": f"{mean:.1f}", "smallest coverage": covered}
+        table.append({"method": method, "subsets evaluated": subsets, **seconds})
     text = [
         f"# DAF on {name}",
         f"Written by `benchmarks/daf_curves.py`. Criterion: accuracy of {first}, 3 folds, {kind}on a random stratified half;\n"
         f"probes of 1 to {experiment.max_probe_size} features. Tested on the other half with {first} and with {second}.\n"
         f"{n_splits} splits.",
-        markdown(table),
+        markdown_table(table).strip(),
         f"Workers: {n_jobs}; load average during the run: {costs[-1]['load']}, these included.",
         f"![curves](figures/{path.name})",
-        *(f"## {title}\n\n{markdown(rows)}" for title, rows in curves.tables().items()),
+        *(f"## {title}\n\n{markdown_table(rows).strip()}" for title, rows in curves.tables().items()),
     ]
     return "\n\n".join(text) + "\n"
 
@@ -154,9 +156,9 @@ def main() -> None:
         n_splits, share = (2, 0.02) if options.quick else (experiment.n_splits, 1)
         curves, costs = run(experiment, n_splits, share, options.seed, options.threads)
         for title, table in curves.tables().items():
-            print_table(f"{experiment.data}: {title}", [dict(zip(table[0], row, strict=True)) for row in table[1:]])
+            print_table(f"{experiment.data}: {title}", table)
         print_table(f"{experiment.data}: cost", costs)
-        content[experiment.data] = curves.results() | {"costs": costs}
+        content[experiment.data] = {"rows": curves.table().to_dict("records"), "costs": costs}
         if not options.quick:
             name = experiment.data.split("_", maxsplit=1)[0]
             (DOCS / f"daf-{name}.md").write_text(page(experiment, curves, costs, n_splits, options.threads), encoding="utf-8")

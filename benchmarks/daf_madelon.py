@@ -11,9 +11,9 @@ import time
 from typing import Any
 
 import numpy as np
-from _ranking import INFORMATIVE, Curves, found_informative, halves, load, load_average, markdown, order_of
+from _ranking import INFORMATIVE, Curves, found_informative, halves, load, load_average, order_of
 from _record import read_arguments, write_results
-from _tables import DOCS, print_table
+from _tables import DOCS, markdown_table, print_table
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -95,33 +95,35 @@ def recovery_part(X: np.ndarray, y: np.ndarray, options: Any) -> str:
 
 
 def recovery_text(rows: Rows, n_samples: int) -> str:
-    return (
-        HEAD.format(n_samples=n_samples)
-        + "\n\n"
-        + markdown([list(rows[0]), *([_cell(v) for v in row.values()] for row in rows)])
-    )
+    cells = [{name: _cell(value) for name, value in row.items()} for row in rows]
+    return f"{HEAD.format(n_samples=n_samples)}\n\n{markdown_table(cells).strip()}"
 
 
 def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> str:
-    """The page's part about accuracy and stability."""
+    """The page's part about accuracy and stability; a quick run draws nothing."""
     n_splits, n_probes = (2, 100) if options.quick else (5, 10_000)
     text, content = [], {}
     for scaled in (True, False):
         found = curves(X, y, n_splits, n_probes, options.seed, options.threads, scaled)
         kind = "standardised" if scaled else "as-is"
-        content[kind] = found.results() | {"informative": informative_found(found)}
+        content[kind] = {"rows": found.table().to_dict("records"), "informative": informative_found(found)}
         words = "standardised features" if scaled else "features as they are"
-        path = found.draw(f"Madelon, {words}, {n_splits} splits, {n_probes:,} probes", f"daf-madelon-{kind}")
-        text.append(f"## Curves, {words}\n\n{n_splits} random halves, {n_probes:,} probes each.")
-        text.append(f"![curves](figures/{path.name})")
-        counts = [["method", "informative among the first 20, by split"]]
-        counts += [[method, " ".join(map(str, values))] for method, values in informative_found(found).items()]
-        text.append(markdown(counts))
-        text += [f"### {title}\n\n{markdown(table)}" for title, table in found.tables().items()]
         for title, table in found.tables().items():
-            print_table(f"{words}: {title}", [dict(zip(table[0], row, strict=True)) for row in table[1:]])
+            print_table(f"{words}: {title}", table)
+        if not options.quick:
+            path = found.draw(f"Madelon, {words}, {n_splits} splits, {n_probes:,} probes", f"daf-madelon-{kind}")
+            head = f"## Curves, {words}\n\n{n_splits} random halves, {n_probes:,} probes each."
+            text += [head, f"![curves](figures/{path.name})", *curves_text(found)]
     write_results("daf_madelon-curves", options, **content)
     return "\n\n".join(text)
+
+
+def curves_text(found: Curves) -> list[str]:
+    """All tables, for the page."""
+    head = "informative among the first 20, by split"
+    counts = [{"method": method, head: " ".join(map(str, values))} for method, values in informative_found(found).items()]
+    tables = [f"### {title}\n\n{markdown_table(table).strip()}" for title, table in found.tables().items()]
+    return [markdown_table(counts).strip(), *tables]
 
 
 def main() -> None:
