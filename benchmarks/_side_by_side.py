@@ -6,14 +6,14 @@ suits it best, and what counts is one fit's time, memory and passes next to anot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from _fresh_process import ChildRun, run_in_child
-from _models import Fit, selected_features, warm_up, warnings_counted
+from _models import Fit, fit_celer, fit_l1_svm, fit_ours, selected_features, tune_celer, tune_l1_svm, warm_up, warnings_counted
 from _tables import verdict
 from _timing import Timing, measure_in_turn
 from scipy import sparse
@@ -34,6 +34,17 @@ class Contender:
     X: Any
 
 
+def usual_contenders(X: Any, by_sample: Any, y: np.ndarray, n_features: int, threads: int) -> list[Contender]:
+    """Ours on all threads and on one, and the L1 models tuned to as many features, each with its own best layout."""
+    ours = partial(fit_ours, n_features_to_select=n_features, n_features_per_round=10)
+    return [
+        Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), X),
+        Contender("ours, 1 thread", partial(ours, n_jobs=1), X),
+        Contender("celer L1 logistic", partial(fit_celer, C=tune_celer(X, y, n_features).C), X),
+        Contender("L1-SVM", partial(fit_l1_svm, C=tune_l1_svm(by_sample, y, n_features).C), by_sample),
+    ]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A contender's model, times and peak memory."""
@@ -51,7 +62,7 @@ class Outcome:
         return features
 
 
-def compare(contenders: Sequence[Contender], y: np.ndarray, repeats: int) -> list[Outcome]:
+def fit_in_turn(contenders: Sequence[Contender], y: np.ndarray, repeats: int) -> list[Outcome]:
     """Time all contenders in turn, then take the peak memory of each in a fresh process."""
     for one in contenders:
         warm_up(one.fit, one.X)
@@ -92,6 +103,19 @@ def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[
     row["others' cores"] = outcome.timing.others
     row["peak MB"] = None if outcome.peak_increase is None else outcome.peak_increase / MEGABYTE
     return row
+
+
+def judged_rows(
+    outcomes: Sequence[Outcome],
+    found_by: Callable[[Outcome], dict[str, Any]],
+    judge: Callable[[np.ndarray], float | None],
+) -> list[dict[str, Any]]:
+    """Rows of all outcomes, the first of which is ours: times (the goal is to be faster), what was found, accuracy."""
+    rows = []
+    for one in outcomes:
+        row = comparison_row(one, outcomes[0], None if one.name.startswith("ours") else 1.0)
+        rows.append(row | found_by(one) | {"accuracy": judge(one.features)})
+    return rows
 
 
 def slow_row(name: str, run: ChildRun, ours: Outcome) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """LIBSVM text: our parser next to scikit-learn's in one run, then a text of some gigabytes to a store in bounded memory.
 
 The text has power-law indices and values of 6 digits. The large one repeats the lines of a small one in other orders.
-Converting and
-fitting run in processes of their own, whose peak memory is split into what is theirs (anonymous) and what is the page
+Converting and fitting run in processes of their own, whose peak memory is split into what is theirs and what is the page
 cache's (mapped files, which the system takes back when it needs to).
 """
 

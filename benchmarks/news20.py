@@ -13,7 +13,7 @@ import numpy as np
 from _models import fit_celer, fit_l1_svm, fit_ours, selected_features, tune_celer, tune_l1_svm
 from _real import load
 from _record import read_arguments, write_results
-from _side_by_side import Contender, compare, comparison_row, held_out_accuracy, work_facts
+from _side_by_side import Contender, comparison_row, fit_in_turn, held_out_accuracy, work_facts
 from _tables import print_facts, print_table, verdict
 from _timing import measure_bare_pass
 from scipy import sparse
@@ -94,7 +94,7 @@ def main() -> None:
     data = load_split(options.seed, 2000 if options.quick else None)
     print(f"Training: {data.X.shape[0]:,} x {data.X.shape[1]:,}, {data.X.nnz:,} nonzeros; ours with {options.threads} threads")
     tuned = tune_rivals(data, counts)
-    outcomes = compare(contenders(data, tuned, counts[-1], options.threads), data.y, options.repeats)
+    outcomes = fit_in_turn(contenders(data, tuned, counts[-1], options.threads), data.y, options.repeats)
     ours = outcomes[0]
     rows = [comparison_row(one, ours, _goal(one.name)) for one in outcomes]
     print_table(f"news20: fit with {counts[-1]} features (* not converged)", rows)

@@ -12,9 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _fresh_process import ChildRun, run_in_child
-from _models import fit_celer, fit_l1_svm, fit_ours, fit_slope, tune, tune_celer, tune_l1_svm
+from _models import fit_slope, tune
 from _record import read_arguments, write_results
-from _side_by_side import Contender, Outcome, compare, comparison_row, held_out_accuracy, slow_row, work_facts
+from _side_by_side import (
+    Contender,
+    Outcome,
+    fit_in_turn,
+    held_out_accuracy,
+    judged_rows,
+    slow_row,
+    usual_contenders,
+    work_facts,
+)
 from _tables import print_facts, print_table, verdict
 from _timing import measure_bare_pass
 
@@ -104,16 +113,10 @@ def _frame(pandas: Any, X: np.ndarray) -> Any:
 
 
 def contenders(data: Blocks, n_features: int, threads: int) -> list[Contender]:
-    """Ours in the layouts and thread numbers a user may have, and the tuned rivals, each in its own best layout."""
+    """The usual ones, ours in the other layout that a user may have, and SLOPE."""
     by_sample = np.ascontiguousarray(data.X)
-    ours = partial(fit_ours, n_features_to_select=n_features, n_features_per_round=10)
-    result = [
-        Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), data.X),
-        Contender("ours, 1 thread", partial(ours, n_jobs=1), data.X),
-        Contender(f"ours, {threads} threads, C order", partial(ours, n_jobs=threads), by_sample),
-        Contender("celer L1 logistic", partial(fit_celer, C=tune_celer(data.X, data.y, n_features).C), data.X),
-        Contender("L1-SVM", partial(fit_l1_svm, C=tune_l1_svm(by_sample, data.y, n_features).C), by_sample),
-    ]
+    usual = usual_contenders(data.X, by_sample, data.y, n_features, threads)
+    result = [*usual[:2], Contender(f"{usual[0].name}, C order", usual[0].fit, by_sample), *usual[2:]]
     if find_spec("sortedl1") is None:
         print("SLOPE is left out: pip install sortedl1")
         return result
@@ -134,19 +137,17 @@ def main() -> None:
     options = read_arguments(__doc__, slow="also SmartCorrelatedSelection, mRMR and RFE, which take minutes")
     n_train, n_blocks, n_signal = (600, 100, 10) if options.quick else (2000, 1000, 20)
     train, test = split(make_blocks(n_train + 1000, n_blocks, n_signal, 0.9, 1.0, options.seed), n_train)
-    outcomes = compare(contenders(train, n_signal, options.threads), train.y, options.repeats)
+    outcomes = fit_in_turn(contenders(train, n_signal, options.threads), train.y, options.repeats)
     ours = outcomes[0]
-    rows = []
-    for one in outcomes:
-        row = comparison_row(one, ours, None if one.name.startswith("ours") else 1.0) | found_by(one, train)
-        rows.append(row | {"accuracy": held_out_accuracy(train.X, train.y, test.X, test.y, one.features)})
+    judge = partial(held_out_accuracy, train.X, train.y, test.X, test.y)
+    rows = judged_rows(outcomes, partial(found_by, data=train), judge)
     if options.slow:
         for name, fit in slow_contenders(n_signal).items():
             run: ChildRun = run_in_child(fit, train.X, train.y, options.limit)
             row = slow_row(name, run, ours)
             if run.features is not None:
                 row |= found_by_features(run.features, train)
-                row["accuracy"] = held_out_accuracy(train.X, train.y, test.X, test.y, run.features)
+                row["accuracy"] = judge(run.features)
             rows.append(row)
     facts = work_facts(ours.model, ours, measure_bare_pass(train.X, options.threads, options.repeats), train.X)
     facts["all blocks whole"] = f"{rows[0]['blocks whole']} of {n_signal}: {verdict(rows[0]['blocks whole'] == n_signal)}"

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _fresh_process import run_in_child
-from _models import fit_celer, fit_l1_svm, fit_ours, tune_celer, tune_l1_svm
 from _record import read_arguments, write_results
-from _side_by_side import Contender, Outcome, compare, comparison_row, held_out_accuracy, slow_row, work_facts
+from _side_by_side import Outcome, fit_in_turn, held_out_accuracy, judged_rows, slow_row, usual_contenders, work_facts
 from _tables import print_facts, print_table
 from _timing import measure_bare_pass
 from scipy import sparse
@@ -85,18 +84,6 @@ def make_planted(n_samples: int, n_features: int, n_nonzeros: int, n_support: in
     return Planted(X, y, [FeatureGroup(int(line[0]), line[1:]) for line in planted])
 
 
-def contenders(X: sparse.csc_array, y: np.ndarray, n_features: int, threads: int) -> list[Contender]:
-    """Ours and the tuned rivals, each with the format it wants."""
-    by_sample = X.tocsr()
-    ours = partial(fit_ours, n_features_to_select=n_features, n_features_per_round=10)
-    return [
-        Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), X),
-        Contender("ours, 1 thread", partial(ours, n_jobs=1), X),
-        Contender("celer L1 logistic", partial(fit_celer, C=tune_celer(X, y, n_features).C), X),
-        Contender("L1-SVM", partial(fit_l1_svm, C=tune_l1_svm(by_sample, y, n_features).C), by_sample),
-    ]
-
-
 def fit_all_products(X: sparse.csc_array, y: np.ndarray) -> Any:
     """The matrix of all products, which a selector by correlation would begin with."""
     return X.T @ X
@@ -118,12 +105,9 @@ def main() -> None:
     data = make_planted(n_train + n_test, n_features, n_nonzeros * 5 // 4, n_support, options.seed)
     by_sample = data.X.tocsr()
     X, X_test, y, y_test = by_sample[:n_train].tocsc(), by_sample[n_train:].tocsc(), data.y[:n_train], data.y[n_train:]
-    outcomes = compare(contenders(X, y, n_support, options.threads), y, options.repeats)
+    outcomes = fit_in_turn(usual_contenders(X, X.tocsr(), y, n_support, options.threads), y, options.repeats)
     ours = outcomes[0]
-    rows = []
-    for one in outcomes:
-        row = comparison_row(one, ours, None if one.name.startswith("ours") else 1.0) | found_by(one, data.groups)
-        rows.append(row | {"accuracy": held_out_accuracy(X, y, X_test, y_test, one.features)})
+    rows = judged_rows(outcomes, partial(found_by, groups=data.groups), partial(held_out_accuracy, X, y, X_test, y_test))
     if options.slow:
         rows.append(slow_row("X'X", run_in_child(fit_all_products, X, y, options.limit), ours))
     facts = work_facts(ours.model, ours, measure_bare_pass(X, options.threads, options.repeats), X)
