@@ -27,7 +27,7 @@ from sklearn.svm import SVC
 
 from coterie import GlobalRedundancySelector
 from coterie.datasets import make_block_gaussian
-from coterie.filters.registry import SCORES
+from coterie.methods import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 
 N_FEATURES = 20
@@ -50,7 +50,7 @@ def scores_of(score: str, X: np.ndarray, y: np.ndarray, threads: int | None = No
     options = {"n_clusters": len(np.unique(y))} if score == "mcfs" else {}
     if score == "lgd among samples":
         score, options = "lgd", {"neighborhood": "samples"}
-    return np.maximum(SCORES[score].function(X, y, n_jobs=threads, **options), 0.0)
+    return np.maximum(SCORES[score].load()(X, y, n_jobs=threads, **options), 0.0)
 
 
 def select(X: np.ndarray, scores: np.ndarray, factor: int | None) -> np.ndarray:

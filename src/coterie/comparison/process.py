@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import psutil  # type: ignore[import-untyped, unused-ignore]
+import psutil
 
 from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT
 
