@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import glob
+import json
 import os
 import re
 import secrets
@@ -20,7 +21,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import psutil
 
@@ -113,6 +114,19 @@ def _check(target: Path, overwrite: bool) -> None:
     check_parent(target)
     if target.exists() and not overwrite:
         raise FileExistsError(f"{target} exists; choose another name or allow overwriting it.")
+
+
+def read_record(path: Path, format: str, version: int | None = None) -> dict[str, Any]:
+    """The content of a JSON file of Coterie's that says of itself which format it has, in one version or any (None)."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}.") from error
+    if not isinstance(content, dict) or content.get("format") != format:
+        raise ValueError(f"{path} is not that of a {format}.")
+    if version is not None and content.get("version") != version:
+        raise ValueError(f"{path} has version {content.get('version')}; this Coterie reads version {version}. Update it.")
+    return content
 
 
 def check_parent(path: Path) -> None:

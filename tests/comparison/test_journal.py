@@ -111,7 +111,11 @@ def test_folders_that_are_none_of_ours(inline, tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("{", "damaged"), ("[]", "not that of a comparison"), ('{"format": "coterie comparison", "version": 9}', "version 9")],
+    [
+        ("{", "damaged"),
+        ("[]", "not that of a coterie comparison"),
+        ('{"format": "coterie comparison", "version": 9}', "version 9"),
+    ],
 )
 def test_damaged_settings(inline, tmp_path, content, words):
     run(tmp_path / "out")

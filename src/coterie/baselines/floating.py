@@ -128,24 +128,6 @@ class FloatingSelector(CriterionSelector):
 
     subsets_: dict[int, FloatingSubset]
 
-    def fit(self, X: Any, y: Any) -> FloatingSelector:
-        """Search for the best subset.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Labels, or numbers where the criterion wants them.
-
-        Returns
-        -------
-        self : FloatingSelector
-            The fitted selector.
-        """
-        self._fit(X, y)
-        return self
-
     def _compute(self, data: Problem) -> dict[str, Any]:
         with data.workers.parallel() as pool:
             search = _Search(data, pool)

@@ -87,24 +87,6 @@ class BestIndividualSelector(CriterionSelector):
     scores_: np.ndarray
     ranking_: np.ndarray
 
-    def fit(self, X: Any, y: Any) -> BestIndividualSelector:
-        """Evaluate every feature alone.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Labels, or numbers where the criterion wants them.
-
-        Returns
-        -------
-        self : BestIndividualSelector
-            The fitted selector.
-        """
-        self._fit(X, y)
-        return self
-
     def _compute(self, data: Problem) -> dict[str, Any]:
         n_features = data.source.shape[1]
         scores = np.empty(n_features)

@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie.comparison.process import Limits
 from coterie.comparison.result import OUT_OF_MEMORY, TIMED_OUT, Row
-from coterie.files import lock, new_file, sync, writer_of
+from coterie.files import lock, new_file, read_record, sync, writer_of
 
 SETTINGS, ROWS = "settings.json", "rows.jsonl"
 _FORMAT, _VERSION = "coterie comparison", 1
@@ -88,14 +88,9 @@ class Journal:
                 )
             return {}
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            return read_record(path, _FORMAT, _VERSION)
         except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}. Choose another folder.") from error
-        if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ValueError(f"{path} is not that of a comparison; choose another folder.")
-        if content.get("version") != _VERSION:
-            raise ValueError(f"{path} has version {content.get('version')}; this Coterie reads version {_VERSION}.")
-        return content
+            raise ValueError(f"{error} Choose another folder.") from error
 
     def _refuse_others(self, known: Mapping[str, Any], common: Mapping[str, str], methods: Mapping[str, str]) -> None:
         if not known:
@@ -152,10 +147,10 @@ class Journal:
 def is_comparison(folder: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a comparison."""
     try:
-        content = json.loads((Path(folder) / SETTINGS).read_text(encoding="utf-8"))
+        read_record(Path(folder) / SETTINGS, _FORMAT)
     except (OSError, ValueError):
         return False
-    return isinstance(content, dict) and content.get("format") == _FORMAT
+    return True
 
 
 def _read(value: Any, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -39,6 +39,23 @@ class CriterionSelector(Selector):
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Evaluate subsets of the features, and select.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Labels, or numbers where the criterion wants them.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+        """
+        return self._fit(X, y)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         criterion = as_criterion(self.criterion)

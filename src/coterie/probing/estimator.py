@@ -210,24 +210,6 @@ class DependencyAwareSelector(CriterionSelector):
     _sums: ProbeSums
     _marks: Fingerprint
 
-    def fit(self, X: Any, y: Any) -> DependencyAwareSelector:
-        """Evaluate probes and rank the features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Labels, or numbers where the criterion wants them.
-
-        Returns
-        -------
-        self : DependencyAwareSelector
-            The fitted selector.
-        """
-        self._fit(X, y)
-        return self
-
     def _compute(self, data: Problem) -> dict[str, Any]:
         rule = self._rule(data.source.shape[1])
         sums, marks, keeper = self._begin(data, rule)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coterie.files import check_parent, new_folder
+from coterie.files import check_parent, new_folder, read_record
 from coterie.persistence.model import load, save
 from coterie.report.result import FORMAT, VERSION, DiscoveryResult
 from coterie.report.table import write_csv
@@ -104,14 +104,7 @@ def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:
     file = folder / RESULT
     if not file.is_file():
         raise FileNotFoundError(f"{folder} is no result folder of Coterie: it has no {RESULT}.")
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{file} is damaged: {error}.") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{file} is not a result of Coterie.")
-    if content.get("version") != VERSION:
-        raise ValueError(f"{file} has version {content.get('version')}; this Coterie reads version {VERSION}. Update it.")
+    content = read_record(file, FORMAT, VERSION)
     return load(folder / MODEL) if model else content
 
 
