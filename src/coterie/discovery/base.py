@@ -28,9 +28,8 @@ from coterie._parameters import (
     Whole,
 )
 from coterie._sklearn import CallbackSupportMixin, RoundReport
-from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.measures import MEASURES
 from coterie.correlation.protocol import Correlation
-from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.discovery.assembly import assemble_groups
@@ -87,7 +86,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "n_features_per_round": Whole(1) | OneOf("auto"),
-        "correlation": OneOf("pearson", "su", None),
+        "correlation": OneOf(*MEASURES, None),
         "threshold": Number(at_most=1),
         "n_bins": N_BINS,
         "affiliates": OneOf("complete", "ranked"),
@@ -186,9 +185,8 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         return VotingOracle(self._measure(view), folds, **options)
 
     def _measure(self, view: FeatureView) -> Correlation:
-        if self.correlation == "su":
-            return SymmetricalUncertainty(view, n_bins=int(self.n_bins))
-        return PearsonCorrelation(view)
+        # Without a constraint there are no groups; purities and the like are those of the first measure.
+        return MEASURES[self.correlation or next(iter(MEASURES))](view, int(self.n_bins))
 
     def _fixed_features(self, view: FeatureView, n_features: int | None) -> np.ndarray:
         fixed = feature_positions(self.fixed_features, view.n_features, view.feature_names, "fixed_features")

@@ -34,8 +34,8 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
     n_features_per_round : int, default=10
         Support features chosen in a round, and so the step between sizes.
 
-    correlation : {"pearson", "su", None}, default="pearson"
-        Measure of correlation; None lifts the constraint.
+    correlation : str or None, default="pearson"
+        Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`; None lifts the constraint.
 
     threshold : float, default=0.7
         Absolute correlation in (0, 1] from which on two features belong to the same group.

@@ -31,8 +31,8 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Support features chosen in a round (2, 5 or 10 in the paper). ``"auto"`` is a tenth of the features to select, at
         least 1 and at most 10.
 
-    correlation : {"pearson", "su", None}, default="pearson"
-        Measure of correlation: Pearson's coefficient or symmetrical uncertainty. None lifts the
+    correlation : str or None, default="pearson"
+        Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
         constraint: no groups, the best features only.
 
     threshold : float, default=0.7

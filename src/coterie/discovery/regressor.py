@@ -32,8 +32,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         and choose more carefully. ``"auto"`` is a tenth of the features to select (fixed ones aside), at least 1 and at
         most 10; 10 where their number is ``"auto"``.
 
-    correlation : {"pearson", "su", None}, default="pearson"
-        Measure of correlation: Pearson's coefficient or symmetrical uncertainty. None lifts the
+    correlation : str or None, default="pearson"
+        Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
         constraint: no groups, the best features only.
 
     threshold : float, default=0.7

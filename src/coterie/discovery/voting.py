@@ -1,9 +1,9 @@
 r"""Embedded cross-validation (TPAMI 2016, Algorithm 4): folds propose support features and vote.
 
 Each round every fold walks down its own ranking, on its own part of the samples, with the dual variables
-of all data. The features with the most votes (of equal ones those with the best score on all data, then by the one rule for
-ties) become the block; the
-master stays on all data, and so do the groups. One pass over the features scores all folds at once.
+of all data. The features with the most votes (ties: the best score on all data, then the one rule of
+:mod:`coterie.order`) become the block; the master stays on all data, and so do the groups. One pass over the
+features scores all folds at once.
 """
 
 from __future__ import annotations
