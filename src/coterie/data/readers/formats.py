@@ -16,8 +16,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
+
+from coterie.methods import load
 
 # What names of compressed files end with, after the format's own suffix.
 COMPRESSED = (".gz", ".bz2", ".xz")
@@ -71,8 +72,7 @@ class Format:
 
     def load(self) -> Any:
         """The class of its reader, whose docstring describes the options."""
-        module, _, name = self.reader.partition(":")
-        return getattr(import_module(module), name)
+        return load(self.reader)
 
     def options(self) -> tuple[str, ...]:
         """Names of the options that its reader takes."""
