@@ -14,7 +14,7 @@ ROUNDING = 1e-10
 
 
 class Pairs(NamedTuple):
-    """Pairs of correlated features, by feature.
+    """Pairs of correlated features, in order of feature, then position.
 
     Attributes
     ----------
@@ -32,7 +32,20 @@ class Pairs(NamedTuple):
 
 
 class Correlation(Protocol):
-    """A measure between features with absolute values in [0, 1], and how much of it was computed."""
+    """A measure between features with absolute values in [0, 1], symmetric, and how much of it was computed.
+
+    A pair has one value, whatever the order of the columns, the threads and the method that is asked; what rounding adds is far
+    below ``ROUNDING``. Sample weights are those of the view: folds have samples of weight zero, which are as good as absent.
+
+    Attributes
+    ----------
+    view : FeatureView
+        The features.
+    n_evaluated : int
+        Pairs whose correlation was computed so far.
+    n_features_read : int
+        Features that were read for it.
+    """
 
     view: FeatureView
     n_evaluated: int
@@ -47,5 +60,9 @@ class Correlation(Protocol):
         ...
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
-        """All pairs of a feature and one of the ``supports`` that reach the threshold in absolute value."""
+        """All pairs of a feature and one of the ``supports`` that reach the threshold (less ``ROUNDING``) in absolute value.
+
+        A support feature is in a pair with itself; constant features are in none. ``exemplar`` may help a linear measure to
+        leave pairs out unseen, and can be ignored.
+        """
         ...
