@@ -1,5 +1,7 @@
 """The master problem against cvxpy, and its certificate against naive code."""
 
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -233,3 +235,19 @@ def test_wide_blocks_need_no_matrix(monkeypatch):
     for half in (np.arange(4000), np.arange(4000, 8000)):
         master.add_block(half)
         assert master.solve().gap <= 1e-7
+
+
+def test_a_loss_without_an_interior_point_gets_more_newton_steps(rng):
+    """Newton's method gives way to the interior point after a few steps, but only where there is one."""
+    X = rng.standard_normal((40, 6))
+
+    class Slow(SquaredLoss):
+        """A tenth of the true step at a time: the curvature is ten times too large."""
+
+        def evaluate(self, outputs, previous=None):
+            state = super().evaluate(outputs, previous)
+            return replace(state, curvature=10.0 * state.curvature)
+
+    master = master_on(X, Slow(X[:, 0] + rng.standard_normal(40), np.ones(40), 1.0, True))
+    master.add_block(np.arange(6))
+    assert master.solve().gap <= 1e-7

@@ -34,8 +34,8 @@ class Pairs(NamedTuple):
 class Correlation(Protocol):
     """A measure between features with absolute values in [0, 1], symmetric, and how much of it was computed.
 
-    A pair has one value, whatever the order of the columns, the threads and the method that is asked; what rounding adds is far
-    below ``ROUNDING``. Sample weights are those of the view: folds have samples of weight zero, which are as good as absent.
+    A pair has one value, whatever the order of the columns, the threads and the method that is asked; what rounding adds is
+    far below ``ROUNDING``. Sample weights are those of the view: folds have samples of weight zero, as good as absent.
 
     Attributes
     ----------

@@ -28,8 +28,10 @@ from coterie.solver.wide import wide_master
 
 # Relative gap under which a step without progress is a sign of rounding, not of a hard problem.
 _NEAR = 1e-7
-# Newton steps before the problem is taken for a separable one; steps that polish its solution.
+# Newton steps before the problem is taken for a separable one, or at all where a loss has no interior point; steps that
+# polish the solution of a separable one.
 _NEWTON_STEPS = 15
+_MOST_NEWTON_STEPS = 100
 _POLISH_STEPS = 6
 # Columns of a first block, and of several blocks, from which on no matrix of all of them is made. With several blocks
 # a matrix is faster while there is room for it, unless the columns are well-conditioned.
@@ -101,9 +103,10 @@ class Master:
     def _solve_narrow(self) -> Solution:
         """Solve with matrices of the columns."""
         best = None
+        has_interior = "mass" in self.loss.parts
         if not self._separable:
-            best = self._newton(self._coef, _NEWTON_STEPS)
-            self._separable = best.gap > _NEAR and "mass" in self.loss.parts
+            best = self._newton(self._coef, _NEWTON_STEPS if has_interior else _MOST_NEWTON_STEPS)
+            self._separable = best.gap > _NEAR and has_interior
         if self._separable:
             coef, residual = interior_point(self.design, self.loss, self.blocks)
             inner = self._certify(coef, self.loss.evaluate(self.design.output(coef), self._state), residual)
