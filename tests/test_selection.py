@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import coterie
 from coterie import baselines
@@ -191,3 +191,18 @@ def test_a_subclass_with_a_parameter_of_its_own_works(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(Mine().fit(X, y.astype(float)).groups_) == 3
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        baselines.OSCARSelector(2, max_iter=1),
+        coterie.DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=1, max_probe_size=1, random_state=0),
+        coterie.GlobalRedundancySelector("variance", 5, n_candidates=None, method="alm", max_iter=1, tol=1e-300),
+    ],
+    ids=repr,
+)
+def test_warnings_point_to_who_called_fit(selector, data):
+    with pytest.warns(ConvergenceWarning) as caught:
+        clone(selector).fit(*data)
+    assert {warning.filename for warning in caught} == {__file__}

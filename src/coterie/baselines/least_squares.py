@@ -139,5 +139,5 @@ def warn_unless(converged: bool, name: str, max_iter: int) -> None:
         warnings.warn(
             f"{name} stopped after max_iter={max_iter} steps before the tolerance was reached; raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -74,11 +74,6 @@ class Samples:
     targets: np.ndarray
     weight: np.ndarray | None
 
-    @property
-    def weights(self) -> np.ndarray:
-        """Sample weights, ones where there are none."""
-        return np.ones(len(self.y)) if self.weight is None else self.weight
-
 
 class GroupDiscovery(CallbackSupportMixin, Selector):
     """Base class: runs the loop; a subclass reads the targets and makes the loss."""
@@ -185,8 +180,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         return VotingOracle(self._measure(view), folds, **options)
 
     def _measure(self, view: FeatureView) -> Correlation:
-        # Without a constraint there are no groups; purities and the like are those of the first measure.
-        return MEASURES[self.correlation or next(iter(MEASURES))](view, int(self.n_bins))
+        return MEASURES[self.correlation or "pearson"](view, int(self.n_bins))  # without a constraint, for purities alone
 
     def _fixed_features(self, view: FeatureView, n_features: int | None) -> np.ndarray:
         fixed = feature_positions(self.fixed_features, view.n_features, view.feature_names, "fixed_features")
