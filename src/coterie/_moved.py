@@ -7,11 +7,13 @@ what was pickled by an older Coterie can be unpickled. Our own code uses the new
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
 
 # Former name and new one, both below coterie; what lies in a package moves with it.
 MOVED = {
@@ -72,8 +74,8 @@ def new_name(name: str) -> str | None:
     return None
 
 
-class _SameModule(Loader):
-    """Loads a module under another name: it is the same object."""
+class _SameModule:
+    """Loads a module under another name: it is the same object. (``importlib.abc`` would be slow to import.)"""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -88,14 +90,16 @@ class _SameModule(Loader):
         module.__spec__ = self._spec  # which the import system has just overwritten
 
 
-class _FormerNames(MetaPathFinder):
+class _FormerNames:
     """Finds modules by their former names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         new = new_name(fullname)
-        return None if new is None else ModuleSpec(fullname, _SameModule(new))
+        if new is None:
+            return None
+        return ModuleSpec(fullname, _SameModule(new))  # type: ignore[arg-type]  # it has what a loader needs
 
 
 def install() -> None:

@@ -23,8 +23,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import psutil
-
 try:
     import fcntl
 except ImportError:  # Windows
@@ -214,7 +212,11 @@ def _is_stale(path: Path, writer: Writer, taken: bool | None) -> bool:
         return False
     if writer.host != _HOST:
         return time.time() - max(file.lstat().st_mtime for file in [path, *path.rglob("*")]) > _DAY
-    return taken is True or writer.pid == os.getpid() or not psutil.pid_exists(writer.pid)
+    if taken is True or writer.pid == os.getpid():
+        return True
+    import psutil  # for the few who have no locks
+
+    return not psutil.pid_exists(writer.pid)
 
 
 def _stem(target: Path) -> str:

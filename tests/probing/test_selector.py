@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import warnings
+from contextlib import contextmanager
 
 import joblib
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coterie import DependencyAwareSelector, KNNCriterion, RidgeCriterion
 from coterie.data import as_source
 from coterie.metrics import selection_stability
+from coterie.probing import evaluation
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -275,3 +277,20 @@ def test_wrong_data(rng):
         model.set_params(criterion=lambda X, y: np.nan).fit(X[:, :30], y)
     assert model.n_features_in_ == 40  # a failed fit changes nothing
     assert_same(model, before)
+
+
+def test_a_worker_on_another_host_is_no_thread_of_ours(monkeypatch):
+    """PIDs repeat across hosts: a worker with ours must still hold its own BLAS to one thread."""
+    held = []
+
+    @contextmanager
+    def recorded():
+        held.append(True)
+        yield
+
+    monkeypatch.setattr(evaluation, "one_blas_thread", recorded)
+    subsets = [np.array([0]), np.array([1])]
+    evaluation._values_of(lambda features: float(features[0]), subsets, evaluation._this_process())
+    assert not held
+    evaluation._values_of(lambda features: float(features[0]), subsets, ("another host's", os.getpid()))
+    assert held
