@@ -117,6 +117,11 @@ def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | n
         wait(futures)
 
 
+def run_evenly(task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
+    """Call ``task(start, stop)`` for chunks of about equal cost that cover all items; see :func:`even_boundaries`."""
+    run_chunks(task, even_boundaries(cost, n_threads), n_threads)
+
+
 @lru_cache(maxsize=1)
 def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process; looking for them takes longer than limiting them."""

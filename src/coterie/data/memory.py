@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import even_boundaries, read_only, run_chunks
+from coterie._numba import read_only, run_evenly
 from coterie.data.bad_values import BadValues
 from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.kernels import columns as kernels
@@ -84,9 +84,9 @@ class DenseSource:
         else:
             matrix, task = self._array, kernels.sample_major_moments
         with np.errstate(all="ignore"):
-            run_chunks(
+            run_evenly(
                 lambda start, stop: task(matrix, weight, first, mean, norm, finite, start, stop),
-                even_boundaries(n_features, n_threads),
+                n_features,
                 n_threads,
             )
         bad = BadValues.find(self, finite, norm, self.first_feature)
@@ -111,9 +111,9 @@ class DenseSource:
             matrix, task = self._array.T, kernels.feature_major_products
         else:
             matrix, task = self._array, kernels.sample_major_products
-        run_chunks(
+        run_evenly(
             lambda start, stop: task(matrix, rows, middle, chosen, everything, out, start, stop),
-            even_boundaries(n_features, n_threads),
+            n_features,
             n_threads,
         )
         return out
@@ -140,7 +140,7 @@ class DenseSource:
             lambda found, start, stop: task(
                 matrix, rows, tails, head, moments.mean, moments.norm, threshold, wanted, found, start, stop
             ),
-            even_boundaries(self.shape[1], n_threads),
+            self.shape[1],
             n_threads,
         )
         feature, position, product = found
@@ -155,7 +155,7 @@ class DenseSource:
         if query.exemplar is None:
             return np.where(moments.norm > 0, 2 ** len(lowest) - 1, 0).astype(np.uint16)
         wanted, exemplar = np.empty(self.shape[1], dtype=np.uint16), query.exemplar
-        run_chunks(
+        run_evenly(
             lambda start, stop: within_angle(
                 exemplar.scores,
                 exemplar.shift,
@@ -168,7 +168,7 @@ class DenseSource:
                 start,
                 stop,
             ),
-            even_boundaries(self.shape[1], n_threads),
+            self.shape[1],
             n_threads,
         )
         return wanted
@@ -266,11 +266,11 @@ class SparseSource:
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
         with np.errstate(all="ignore"):
-            run_chunks(
+            run_evenly(
                 lambda start, stop: kernels.csc_moments(
                     self._indptr, self._indices, self._values, weight, mean, norm, finite, start, stop
                 ),
-                even_boundaries(self._indptr, n_threads),
+                self._indptr,
                 n_threads,
             )
             nonnegative = self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
@@ -292,11 +292,11 @@ class SparseSource:
         n_features = self._n_features if everything else len(chosen)
         middle, totals = self._centring(rows, centre)
         out = np.empty((n_features, rows.shape[1])) if out is None else out
-        run_chunks(
+        run_evenly(
             lambda start, stop: kernels.csc_products(
                 self._indptr, self._indices, self._values, rows, totals, middle, chosen, everything, out, start, stop
             ),
-            even_boundaries(self._indptr if everything else self._cost(chosen), n_threads),
+            self._indptr if everything else self._cost(chosen),
             n_threads,
         )
         return out
@@ -322,7 +322,7 @@ class SparseSource:
                 counts.append(evaluated)
             return int(count)
 
-        feature, position, product = _collect(task, even_boundaries(self._indptr, n_threads), n_threads)
+        feature, position, product = _collect(task, self._indptr, n_threads)
         position = order[position]
         sort = np.lexsort((position, feature))
         n_read = int(np.count_nonzero(np.diff(self._indptr) >= query.fewest.min()))
@@ -398,7 +398,7 @@ def _joined(parts: list[StrongPairs]) -> StrongPairs:
 
 
 def _collect(
-    task: Callable[[np.ndarray, int, int], int], boundaries: np.ndarray, n_threads: int
+    task: Callable[[np.ndarray, int, int], int], cost: np.ndarray | int, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows found by the chunks, in order of the chunks: (feature, position, product)."""
     parts: dict[int, np.ndarray] = {}
@@ -411,7 +411,7 @@ def _collect(
             task(found, start, stop)
         parts[start] = found[:count]
 
-    run_chunks(run, boundaries, n_threads)
+    run_evenly(run, cost, n_threads)
     found = np.concatenate([np.empty((0, 3)), *(parts[start] for start in sorted(parts))])
     return found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy()
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from coterie._numba import even_boundaries, read_only, run_chunks
+from coterie._numba import read_only, run_evenly
 from coterie.data.source import FeatureSource, Moments
 from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
 
@@ -42,17 +42,17 @@ def _correlations(
     out = np.empty(len(first))
     if isinstance(columns, np.ndarray):
         matrix = read_only(columns.T)
-        run_chunks(
+        run_evenly(
             lambda start, stop: dense_pair_correlations(matrix, means, norms, firsts, seconds, out, start, stop),
-            even_boundaries(len(first), n_threads),
+            len(first),
             n_threads,
         )
         return out
     parts = read_only(columns.indptr), read_only(columns.indices), read_only(columns.data)
     n_samples = float(source.shape[0])
-    run_chunks(
+    run_evenly(
         lambda start, stop: csc_pair_correlations(*parts, means, norms, n_samples, firsts, seconds, out, start, stop),
-        even_boundaries(len(first), n_threads),
+        len(first),
         n_threads,
     )
     return out

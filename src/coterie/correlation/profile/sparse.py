@@ -7,7 +7,7 @@ import threading
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import even_boundaries, read_only, run_chunks
+from coterie._numba import even_boundaries, read_only, run_chunks, run_evenly
 from coterie.data.source import FeatureSource, Moments
 from coterie.kernels import pairs
 from coterie.progress import RoundProgress
@@ -66,9 +66,9 @@ class UniqueColumns:
         """Products of entries that each column takes part in as the first one."""
         out = np.empty(len(self), dtype=np.int64)
         indptr, indices, _ = self.columns
-        run_chunks(
+        run_evenly(
             lambda start, stop: pairs.pair_costs(indptr, indices, read_only(self.place), self.rows[0], out, start, stop),
-            even_boundaries(indptr, n_threads),
+            indptr,
             n_threads,
         )
         return out
@@ -126,16 +126,16 @@ def _leaders(matrix: sparse.csc_array, features: np.ndarray, n_threads: int) -> 
     bits = values if values.dtype.kind == "u" else np.asarray(values, dtype=np.float64) + 0.0
     bits = read_only(bits.astype(np.uint64) if bits.dtype.kind == "u" else bits.view(np.uint64))
     hashes = np.empty(matrix.shape[1], dtype=np.uint64)
-    run_chunks(
+    run_evenly(
         lambda start, stop: pairs.hash_columns(indptr, indices, bits, hashes, start, stop),
-        even_boundaries(indptr, n_threads),
+        indptr,
         n_threads,
     )
     order = features[np.argsort(hashes[features], kind="stable")]
     repeats = np.empty(len(order), dtype=np.bool_)
-    run_chunks(
+    run_evenly(
         lambda start, stop: pairs.same_as_previous(indptr, indices, values, order, hashes, repeats, start, stop),
-        even_boundaries(len(order), n_threads),
+        len(order),
         n_threads,
     )
     starts = np.flatnonzero(~repeats)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie._numba import even_boundaries, read_only, run_chunks, thread_count
+from coterie._numba import read_only, run_evenly, thread_count
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
 from coterie.data.source import FeatureSource, Moments
@@ -310,7 +310,7 @@ def _first_bad_column(indptr: np.ndarray, indices: np.ndarray, n_rows: int) -> i
         if bad >= 0:
             found.append(int(bad))
 
-    run_chunks(task, even_boundaries(starts, n_threads), n_threads)
+    run_evenly(task, starts, n_threads)
     return min(found, default=-1)
 
 
