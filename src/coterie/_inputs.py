@@ -17,7 +17,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from coterie._parameters import N_FEATURES, N_FEATURES_OR_AUTO, check
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie.data.dataset import Dataset
 from coterie.data.memory import as_source
@@ -303,19 +302,20 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     return result * factors[codes]
 
 
-def n_features_wanted(value: Any, n_features: int, *, auto: bool = True) -> int | None:
-    """The number of features asked for; None for ``"auto"``, where that has a meaning."""
-    check("n_features_to_select", value, N_FEATURES_OR_AUTO if auto else N_FEATURES)
-    if isinstance(value, str):
-        return None
+def n_features_wanted(value: int | float, n_features: int) -> int:
+    """The number of features asked for, as a number or a fraction; the selector's table has seen to it that it is one."""
     if not isinstance(value, Integral):
         return max(1, int(float(value) * n_features))
     if int(value) > n_features:
         raise ValueError(
-            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; choose at most {n_features}"
-            + (", or 'auto' to stop at convergence." if auto else ".")
+            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; choose at most {n_features}."
         )
     return int(value)
+
+
+def n_features_or_auto(value: int | float | str, n_features: int) -> int | None:
+    """The number of features asked for; None for ``"auto"``."""
+    return None if isinstance(value, str) else n_features_wanted(value, n_features)
 
 
 def feature_positions(features: Any, n_features: int, names: Sequence[str] | None, parameter: str) -> np.ndarray:

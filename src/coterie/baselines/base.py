@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import ClassifierTags
 
-from coterie._inputs import n_features_wanted, read_features, read_labels
+from coterie._inputs import n_features_or_auto, read_features, read_labels
 from coterie._numba import one_blas_thread, thread_count
 from coterie.data.view import FeatureView
 from coterie.selection import Selector
@@ -39,7 +39,6 @@ class LabelledData:
 class LabelSelector(Selector):
     """Base class: a selector that learns from class labels."""
 
-    _allows_auto: ClassVar[bool] = False
     _two_classes_only: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -63,7 +62,7 @@ class LabelSelector(Selector):
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> LabelledData:
         reading, labels = read_features(self, X, y)
         view = FeatureView.of(reading.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
-        n_wanted = n_features_wanted(self.n_features_to_select, view.n_features, auto=self._allows_auto)
+        n_wanted = n_features_or_auto(self.n_features_to_select, view.n_features)
         classes, codes = read_labels(labels, None)
         if self._two_classes_only and len(classes) > 2:
             raise ValueError(

@@ -84,7 +84,6 @@ class FCBFSelector(LabelSelector):
       2. 2 (alone)
     """
 
-    _allows_auto = True
     groups_: FeatureGroups
 
     _allowed: ClassVar[dict[str, Rule]] = {

@@ -32,7 +32,6 @@ class PenalizedSelector(LabelSelector):
     The features are standardised. A subclass has the parameters ``n_features_to_select``, ``alpha``, ``tol`` and ``max_iter``.
     """
 
-    _allows_auto = True
     _two_classes_only = True
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, feature_positions, n_features_wanted, read_folds, take_columns
+from coterie._inputs import check_features, feature_positions, n_features_or_auto, read_folds, take_columns
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -105,7 +105,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         """The loss of samples with these weights."""
 
     def _compute(self, data: Samples) -> dict[str, Any]:
-        return self._discover(data, n_features_wanted(self.n_features_to_select, data.source.shape[1]))
+        return self._discover(data, n_features_or_auto(self.n_features_to_select, data.source.shape[1]))
 
     def _discover(self, data: Samples, n_features: int | None, **known: Any) -> dict[str, Any]:
         """Run the cutting-plane loop; the fitted attributes, those already ``known`` among them."""

@@ -102,7 +102,7 @@ class FilterSelector(Selector):
         return _ScoredData(reading.attributes, reading.source, y)
 
     def _compute(self, data: _ScoredData) -> dict[str, Any]:
-        n_wanted = n_features_wanted(self.n_features_to_select, data.source.shape[1], auto=False)
+        n_wanted = n_features_wanted(self.n_features_to_select, data.source.shape[1])
         scores = np.asarray(SCORES[self.score_func].load()(data.source, data.y, **(self.parameters or {})))
         order = ranked(data.source, scores)
         return {"scores_": scores, "ranking_": ranks(order, len(order)), "support_features_": order[:n_wanted]}

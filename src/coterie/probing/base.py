@@ -63,7 +63,6 @@ class CriterionSelector(Selector):
         reading, y = read_features(self, X, y)
         source = reading.source
         source.moments()  # refuses values that are not finite
-        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1], auto=False)
-        assert n_wanted is not None
+        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
         evaluate = criterion.bind(source, y, self.cv)
         return Problem(reading.attributes, source, y, criterion, evaluate, workers, n_wanted)

@@ -50,14 +50,10 @@ class _Candidates:
 
     attributes: dict[str, Any]
     view: FeatureView
+    n_selected: int
     matrix: np.ndarray | None
     X: Any
     y: Any
-
-    @property
-    def usable(self) -> np.ndarray:
-        """Which features are not constant."""
-        return self.view.moments.norm > 0
 
 
 class GlobalRedundancySelector(Selector):
@@ -251,14 +247,12 @@ class GlobalRedundancySelector(Selector):
                 "score_func."
             )
         reading = read_source(self, X)
-        n_features_wanted(self.n_features_to_select, reading.source.shape[1], auto=False)
+        n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
         view = FeatureView.of(reading.source, n_threads=thread_count(self.n_jobs))
-        return _Candidates(reading.attributes, view, self._matrix(X, view.n_features), X, y)
+        return _Candidates(reading.attributes, view, n_selected, self._matrix(X, view.n_features), X, y)
 
     def _compute(self, data: _Candidates) -> dict[str, Any]:
-        n_features = data.view.n_features
-        n_selected = n_features_wanted(self.n_features_to_select, n_features, auto=False)
-        assert n_selected is not None
+        n_features, n_selected = data.view.n_features, data.n_selected
         usable = self._usable(data)
         scores = self._scores(data, usable)
         order = self._order(data.view, scores, usable)
@@ -294,9 +288,10 @@ class GlobalRedundancySelector(Selector):
 
     def _usable(self, data: _Candidates) -> np.ndarray:
         """Which features can be candidates: not constant, and with a redundancy of their own."""
-        usable = data.usable if data.matrix is None else np.diag(data.matrix) > 0
+        varying = data.view.moments.norm > 0
+        usable = varying if data.matrix is None else np.diag(data.matrix) > 0
         if data.matrix is not None and not _is(self.redundancy, "precomputed"):
-            usable = usable & data.usable
+            usable = usable & varying
         if not usable.any():
             raise ValueError(
                 "All features of X are constant, so there is nothing to select. Check that X holds the right columns."
