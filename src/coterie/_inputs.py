@@ -17,13 +17,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
+from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie.data.dataset import Dataset
 from coterie.data.memory import as_source
 from coterie.data.names import PackedStrings
 from coterie.data.opening import open_features
-from coterie.data.source import FeatureSource
+from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
 from coterie.data.store import Store
+from coterie.data.structure import check_structure
 
 # Training and test samples.
 Fold = tuple[np.ndarray, np.ndarray]
@@ -74,10 +76,11 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
         if X.feature_names is not None:
             attributes["feature_names_in_"] = np.asarray(X.feature_names, dtype=object)
         return Reading(X, attributes)
+    _refuse_kinds(X)
     reader = copy.copy(estimator)  # scikit-learn sets attributes while it reads
     try:
         X = validate_data(reader, X, **_ANY_VALUES)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise _with_remedy(error) from error
     attributes = {name: vars(reader)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(reader)}
     return Reading(as_source(X, attributes.get("feature_names_in_")), attributes)
@@ -88,11 +91,12 @@ def source_of(X: Any) -> FeatureSource:
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         return X
+    _refuse_kinds(X)
     columns = getattr(X, "columns", None)
     names = [str(name) for name in columns] if columns is not None else None
     try:
         X = check_array(X, **_ANY_VALUES)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise _with_remedy(error) from error
     return as_source(X, names)
 
@@ -158,6 +162,8 @@ class _Rows:
 
 def _refuse_missing_labels(y: Any) -> None:
     """Raise an error that counts and places labels that are None or NaN."""
+    if isinstance(y, np.ma.MaskedArray) and y.mask.any():
+        raise ValueError(f"y contains {int(y.mask.sum())} masked (missing) label(s). Drop those samples.")
     labels = np.asarray(y)
     if labels.ndim != 1 or labels.dtype.kind not in "fO":
         return
@@ -186,16 +192,51 @@ def check_features(estimator: BaseEstimator, X: Any) -> Any:
                 "features as input."
             )
         return X
-    # The formats left out (DOK) cannot be checked as they are and become CSC.
+    _refuse_kinds(X)
+    if sparse.issparse(X):
+        check_structure(X)
+    # The formats left out (DOK) cannot be checked as they are and become CSC. Objects become numbers, or are refused.
     formats = ("csc", "csr", "coo", "bsr", "dia", "lil")
-    return validate_data(estimator, X, reset=False, dtype=None, accept_sparse=formats, accept_large_sparse=True)
+    dtype = "numeric" if getattr(getattr(X, "dtype", None), "kind", "") == "O" or isinstance(X, (list, tuple)) else None
+    try:
+        return validate_data(estimator, X, reset=False, dtype=dtype, accept_sparse=formats, accept_large_sparse=True)
+    except (ValueError, OverflowError) as error:
+        raise _with_remedy(error) from error
 
 
-def _with_remedy(error: ValueError) -> ValueError:
+_KINDS = {"M": "dates", "m": "durations", "U": "text", "S": "text", "T": "text", "V": "records"}
+
+
+def _refuse_kinds(X: Any) -> None:
+    """Refuse what scikit-learn would take for numbers, or not see: dates, text that looks like numbers, masked values."""
+    if isinstance(X, np.ma.MaskedArray) and X.mask.any():
+        raise ValueError(
+            f"Input X contains {int(X.mask.sum())} masked (missing) value(s); the first is in sample "
+            f"{np.argwhere(X.mask)[0][0]}. Impute them (for instance with X.filled(np.nan) and sklearn.impute.SimpleImputer) "
+            "or drop those features or samples."
+        )
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        wrong = [
+            f"{name!r} ({dtype})"
+            for name, dtype in zip(X.columns, X.dtypes, strict=True)
+            if getattr(dtype, "kind", "") in _KINDS or str(dtype).startswith(("date", "duration", "time"))
+        ]
+        if wrong:
+            shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+            raise ValueError(f"Features must be numbers, but these columns of X are none: {shown}. Drop or encode them.")
+    else:
+        kind = _KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
+        if kind is not None:
+            raise ValueError(f"Features must be numbers, but X has {kind} (dtype {X.dtype}). Convert, encode or drop them.")
+
+
+def _with_remedy(error: ValueError | OverflowError) -> ValueError:
     """Say what to do about text among the values; other messages of scikit-learn's are clear."""
     text = str(error)
     if "convert string" in text or "bytes/strings" in text:
         return ValueError(f"{text}. Features must be numbers: encode text first, for instance with sklearn's OneHotEncoder.")
+    if isinstance(error, OverflowError):
+        return ValueError(f"X has a number that no type of NumPy's can hold ({text}). Rescale the feature.")
     return error
 
 
@@ -236,6 +277,11 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     if targets.dtype.kind != "f" or not np.isfinite(targets).all():
         place = int(np.argmax(~np.isfinite(targets)))
         raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop those samples.")
+    largest, spread = np.abs(targets).max(), np.ptp(targets)
+    if largest > LARGEST_NORM:
+        raise ValueError(f"The values of y are too large to compute with ({largest:.0e}, over {LARGEST_NORM:.0e}). Rescale y.")
+    if spread < SMALLEST_NORM:
+        raise ValueError("y is constant (or varies by less than 1e-75); there is nothing to predict.")
     return targets
 
 
@@ -247,6 +293,13 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     if (weight < 0).any():
         place = int(np.argmax(weight < 0))
         raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}; weights must be at least 0.")
+    wrong = (weight > LARGEST_FACTOR) | ((weight < SMALLEST_FACTOR) & (weight > 0))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise ValueError(
+            f"sample_weight {weight[place]:g} of sample {place} is out of range; weights must be 0 or between "
+            f"{SMALLEST_FACTOR:g} and {LARGEST_FACTOR:g}."
+        )
     return None if bool((weight == 1.0).all()) else weight
 
 
@@ -278,11 +331,30 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
         raise ValueError(message) from error
     if whole and shuffle:
         splitter = type(splitter)(int(cv), shuffle=True, random_state=random_state)
-    folds = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(np.zeros((len(y), 1)), y)]
-    for number, (train, test) in enumerate(folds):
-        if not len(train) or not len(test):
-            raise ValueError(f"Fold {number} of cv={cv!r} has {len(train)} samples to train and {len(test)} to test on.")
+    try:
+        parts = list(splitter.split(np.zeros((len(y), 1)), y))
+    except TypeError as error:
+        raise ValueError(f"cv={cv!r} has folds that are no pairs of training and test samples.") from error
+    folds = [_checked_fold(fold, number, len(y)) for number, fold in enumerate(parts)]
+    if not folds:
+        raise ValueError(f"cv={cv!r} has no folds.")
     return folds
+
+
+def _checked_fold(fold: Any, number: int, n_samples: int) -> Fold:
+    """Training and test samples of a fold that came from anywhere."""
+    try:
+        train, test = (np.asarray(part) for part in fold)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"Fold {number} of cv is not a pair of training and test samples.") from error
+    for name, part in (("train", train), ("test", test)):
+        if part.ndim != 1 or not len(part):
+            raise ValueError(f"Fold {number} of cv has no samples to {name} on.")
+        if part.dtype == np.bool_ and len(part) == n_samples:
+            continue
+        if part.dtype.kind not in "iu" or part.min() < -n_samples or part.max() >= n_samples:
+            raise ValueError(f"Fold {number} of cv has samples to {name} on that are no indices of the {n_samples} samples.")
+    return train, test
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

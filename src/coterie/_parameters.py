@@ -174,6 +174,9 @@ class _Jobs(Whole):
 N_JOBS = _Jobs() | OneOf(None)
 VERBOSE = Flag() | Whole(0)
 N_BINS = Whole(2, 255)
+# What the loss is multiplied by, and sample weights that are not 0: so that no product with the features overflows.
+SMALLEST_FACTOR, LARGEST_FACTOR = 1e-20, 1e20
+PENALTY = Number(at_least=SMALLEST_FACTOR, at_most=LARGEST_FACTOR)
 N_FEATURES = Whole(1) | Fraction()
 N_FEATURES_OR_AUTO = N_FEATURES | OneOf("auto")
 

@@ -45,7 +45,7 @@ def test_a_part_names_the_feature_of_the_whole(X, kind):
 def test_too_large_values_of_a_part(huge, kind):
     part = KINDS[kind](huge[:, 2:])
     part.first_feature = 2
-    assert message_of(part.moments).startswith("The values of feature 3 are too large to be squared")
+    assert message_of(part.moments).startswith("The values of feature 3 are too large to compute with")
     part.feature_names = NAMES[2:]
     assert message_of(part.moments).startswith("The values of feature 3 ('d') are too large")
 

@@ -62,6 +62,7 @@ class LabelSelector(Selector):
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> LabelledData:
         reading, labels = read_features(self, X, y)
         view = FeatureView.of(reading.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
+        view.moments.require_variation()
         n_wanted = n_features_or_auto(self.n_features_to_select, view.n_features)
         classes, codes = read_labels(labels, None)
         if self._two_classes_only and len(classes) > 2:

@@ -99,7 +99,7 @@ class L1SVMSelector(LabelSelector):
     path_: list[tuple[float, int]]
 
     def _compute(self, data: LabelledData) -> dict[str, Any]:
-        moments, X = data.view.moments, sample_major(data.view.source)
+        X = sample_major(data.view.source)
         models: dict[float, LinearSVC] = {}
 
         def solve(strength: float, _: np.ndarray | None) -> np.ndarray:
@@ -114,8 +114,6 @@ class L1SVMSelector(LabelSelector):
             models[strength] = model.fit(X, data.codes)
             return model.coef_
 
-        if not moments.norm.any() and not moments.mean.any():
-            raise ValueError("All features are constant: there is nothing to select.")
         point, path = search_path(solve, 1.0 / float(l1_min_c(X, data.codes, loss="squared_hinge")), data.n_selected)
         weight = point.coef[0] if len(point.coef) == 1 else np.sqrt((point.coef**2).sum(axis=0))
         enough = point.n_features >= data.n_selected

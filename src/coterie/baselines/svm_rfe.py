@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from coterie._parameters import N_FEATURES, Anything, Number, OneOf, Rule, Whole
+from coterie._parameters import N_FEATURES, PENALTY, Anything, Number, OneOf, Rule, Whole
 from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.data.source import FeatureSource
 from coterie.order import in_order, ranks
@@ -80,7 +80,7 @@ class SVMRFESelector(LabelSelector):
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES,
         "step": OneOf("half") | Whole(1) | Number(at_most=1),
-        "C": Number(),
+        "C": PENALTY,
         "tol": Number(),
         "max_iter": Whole(1),
         "random_state": Anything(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coterie.data.source import FeatureSource
+from coterie.data.source import LARGEST_NORM, FeatureSource
 
 # Values that are looked at again at a time.
 _BLOCK_ENTRIES = 1 << 22
@@ -25,7 +25,7 @@ class BadValues:
     first : tuple of int or None
         Sample and feature of the first of them. The feature is counted in the whole matrix.
     too_large : int or None
-        The first feature whose finite values cannot be squared, counted in the whole matrix.
+        The first feature whose finite values are too large to compute with, counted in the whole matrix.
     """
 
     n_values: int = 0
@@ -34,13 +34,16 @@ class BadValues:
     too_large: int | None = None
 
     @classmethod
-    def find(cls, source: FeatureSource, finite: np.ndarray, norm: np.ndarray, first_feature: int) -> BadValues:
+    def find(
+        cls, source: FeatureSource, finite: np.ndarray, mean: np.ndarray, norm: np.ndarray, first_feature: int
+    ) -> BadValues:
         """Those of a source, from one pass over it.
 
-        ``finite`` says which features have only finite values, ``norm`` are the centred norms. ``first_feature`` is what the
-        first column is in the whole matrix.
+        ``finite`` says which features have only finite values, ``mean`` and ``norm`` are the means and centred norms.
+        ``first_feature`` is what the first column is in the whole matrix.
         """
-        bad, huge = np.flatnonzero(~finite), np.flatnonzero(finite & ~np.isfinite(norm))
+        usable = (norm <= LARGEST_NORM) & (np.abs(mean) <= LARGEST_NORM)
+        bad, huge = np.flatnonzero(~finite), np.flatnonzero(finite & ~usable)
         first = (_first_sample(source, bad[:1]), first_feature + int(bad[0])) if len(bad) else None
         too_large = first_feature + int(huge[0]) if len(huge) else None
         return cls(_count(source, bad), len(bad), first, too_large)
@@ -77,8 +80,8 @@ class BadValues:
             )
         if self.too_large is not None:
             raise ValueError(
-                f"{'The' if path is None else f'{path}: the'} values of feature {called(self.too_large)} are too large to be "
-                "squared (over about 1e150). Rescale the feature."
+                f"{'The' if path is None else f'{path}: the'} values of feature {called(self.too_large)} are too large to "
+                f"compute with (over about {LARGEST_NORM:.0e}). Rescale the feature."
             )
 
 

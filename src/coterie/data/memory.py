@@ -10,7 +10,8 @@ from scipy import sparse
 
 from coterie._numba import read_only, run_evenly
 from coterie.data.bad_values import BadValues
-from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
+from coterie.data.source import SMALLEST_NORM, Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
+from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
 
@@ -89,7 +90,8 @@ class DenseSource:
                 n_features,
                 n_threads,
             )
-        bad = BadValues.find(self, finite, norm, self.first_feature)
+        norm[norm < SMALLEST_NORM] = 0.0
+        bad = BadValues.find(self, finite, mean, norm, self.first_feature)
         return Moments(mean, norm, float(weight.sum())), bad
 
     def products(
@@ -274,7 +276,8 @@ class SparseSource:
                 n_threads,
             )
             nonnegative = self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
-        bad = BadValues.find(self, finite, norm, self.first_feature)
+        norm[norm < SMALLEST_NORM] = 0.0
+        bad = BadValues.find(self, finite, mean, norm, self.first_feature)
         return Moments(mean, norm, float(weight.sum()), nonnegative), bad
 
     def products(
@@ -376,11 +379,7 @@ def as_source(X: Any, feature_names: Sequence[str] | None = None) -> FeatureSour
     if isinstance(X, FeatureSource):
         return X
     if sparse.issparse(X):
-        matrix = X.tocsc()
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy() if matrix is X else matrix
-            matrix.sum_duplicates()
-        return SparseSource(matrix, feature_names)
+        return SparseSource(canonical_csc(X), feature_names)
     return DenseSource(np.asarray(X), feature_names)
 
 

@@ -16,6 +16,9 @@ Columns: TypeAlias = "np.ndarray | sparse.csc_array"
 # Columns of a block in a pass, about 16 MB of float64 for 2,000 samples; and entries of one, which bounds long columns.
 _BLOCK_FEATURES = 1024
 _BLOCK_ENTRIES = 1 << 24
+# Scales that floating point carries through every computation: scores are products of values with C and weights, and they are
+# squared. Larger features are refused; what varies less counts as constant.
+LARGEST_NORM, SMALLEST_NORM = 1e75, 1e-75
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Moments:
     mean : ndarray of shape (n_features,)
         Weighted mean.
     norm : ndarray of shape (n_features,)
-        Norm of the centred feature, ``sqrt(sum_i w_i (x_i - mean)^2)``; exactly 0 for a constant one.
+        Norm of the centred feature, ``sqrt(sum_i w_i (x_i - mean)^2)``; exactly 0 for a constant one, and where it would be
+        below 1e-75.
     total_weight : float
         Sum of the sample weights (the number of samples without weights).
     nonnegative : bool
@@ -43,6 +47,14 @@ class Moments:
     def scale(self) -> np.ndarray:
         """Standard deviation of each feature (division by the total weight)."""
         return self.norm / np.sqrt(self.total_weight)
+
+    def require_variation(self) -> None:
+        """Raise a ``ValueError`` if all features are constant."""
+        if not self.norm.any():
+            raise ValueError(
+                "All features of X are constant (or vary by less than 1e-75), so there is nothing to select. Check that X "
+                "holds the right columns."
+            )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from coterie._parameters import (
     N_BINS,
     N_FEATURES_OR_AUTO,
     N_JOBS,
+    PENALTY,
     VERBOSE,
     Anything,
     Flag,
@@ -89,7 +90,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         "fixed_features": Anything(),
         "keep": OneOf("support", "groups"),
         "predict_with": OneOf("support", "groups"),
-        "C": Number(),
+        "C": PENALTY,
         "standardize": Flag(),
         "cv": Anything(),
         "max_rounds": Whole(1) | OneOf(None),
@@ -134,8 +135,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             n_threads=thread_count(self.n_jobs),
         )
         fixed = self._fixed_features(view, n_features)
-        if not view.moments.norm.any():
-            raise ValueError("All features of X are constant, so none can predict y. Check that X holds the right columns.")
+        view.moments.require_variation()
         rule = StoppingRule(n_features, self._features_per_round(n_features, len(fixed)), self.max_rounds, float(self.tol))
         return CuttingPlane(self._oracle(view, data.y), Master(loss, design_of(view)), rule), fixed
 

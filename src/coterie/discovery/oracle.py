@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -274,10 +275,10 @@ class Oracle:
         names = self.view.feature_names
         labels = None if names is None else [str(names[j]) for j in members]
         group = CandidateGroup(members, labels, scores.of(members), value)
-        answer = int(self.representative(group))
-        if answer not in members:
+        answer = self.representative(group)
+        if not isinstance(answer, Integral) or answer not in members:
             raise ValueError(f"representative returned {answer}, which is not one of group.features {members.tolist()}.")
-        return answer
+        return int(answer)
 
     def _medoid(self, members: np.ndarray, scores: LazyScores) -> int:
         """The member with the largest mean \\|correlation\\| to the others; of equal ones (as in any pair) the best score."""

@@ -12,6 +12,7 @@ all norms are alike it is one pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -108,16 +109,25 @@ class LazyScores:
         """Score the free features whose reach is in [low, below) (None: all); zero reach is that of constant features."""
         self.floor = low
         if low == 0.0 and below == np.inf:  # one pass in order of storage
-            scores = self.of(None)
+            scores = self._finite(self.of(None))
             scores[~free] = -1.0
             return None, scores
         reach = self.view.reach.values
         features = np.flatnonzero(reach >= (low if low > 0.0 else np.finfo(float).tiny))
         if below < np.inf:
             features = features[reach[features] < below]
-        scores = self.of(features)
+        scores = self._finite(self.of(features))
         scores[~free[features]] = -1.0
         return features, scores
+
+    def _finite(self, scores: np.ndarray) -> np.ndarray:
+        """The scores, unless one is none: a walk over NaN would not end."""
+        if not math.isfinite(float(scores.sum())):
+            raise ValueError(
+                "The scores of the features are not finite: X or its source holds values that are not, or the scales of X, y, "
+                "C and sample_weight are too far apart. Check the data (coterie info --check for a store), or rescale them."
+            )
+        return scores
 
 
 class KnownScores(LazyScores):

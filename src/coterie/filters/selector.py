@@ -104,6 +104,8 @@ class FilterSelector(Selector):
     def _compute(self, data: _ScoredData) -> dict[str, Any]:
         n_wanted = n_features_wanted(self.n_features_to_select, data.source.shape[1])
         scores = np.asarray(SCORES[self.score_func].load()(data.source, data.y, **(self.parameters or {})))
+        if (scores == scores[0]).all():  # so that no pass over the features is needed otherwise
+            data.source.moments().require_variation()
         order = ranked(data.source, scores)
         return {"scores_": scores, "ranking_": ranks(order, len(order)), "support_features_": order[:n_wanted]}
 

@@ -62,7 +62,7 @@ class CriterionSelector(Selector):
         workers = Workers(self.n_jobs, criterion.prefer)
         reading, y = read_features(self, X, y)
         source = reading.source
-        source.moments()  # refuses values that are not finite
+        source.moments().require_variation()
         n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
         evaluate = criterion.bind(source, y, self.cv)
         return Problem(reading.attributes, source, y, criterion, evaluate, workers, n_wanted)

@@ -293,9 +293,8 @@ class GlobalRedundancySelector(Selector):
         if data.matrix is not None and not _is(self.redundancy, "precomputed"):
             usable = usable & varying
         if not usable.any():
-            raise ValueError(
-                "All features of X are constant, so there is nothing to select. Check that X holds the right columns."
-            )
+            data.view.moments.require_variation()
+            raise ValueError("No feature has a redundancy above 0 with itself; the diagonal of redundancy must be positive.")
         return usable
 
     def _matrix(self, X: Any, n_features: int) -> np.ndarray | None:

@@ -73,6 +73,12 @@ def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: fl
     return problem.weights(best), problem.residual(best)
 
 
+def _factorised(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """LU factors; SciPy's own function would warn of a singular matrix, which here shows as a step that is not finite."""
+    factors, pivots, _ = linalg.lapack.dgetrf(matrix)
+    return factors, pivots
+
+
 class _Point:
     """The variables of the primal-dual pair, with the arithmetic of a step."""
 
@@ -197,12 +203,12 @@ class _Problem:
             own[np.arange(p), np.arange(p)] += 1.0
             own[np.arange(p, p + self.n_strata), np.arange(p, p + self.n_strata)] = totals[c]
             spread = self._in_blocks(system.scores[:, c])
-            system.factors.append(linalg.lu_factor(own, check_finite=False))
+            system.factors.append(_factorised(own))
             system.response.append(linalg.lu_solve(system.factors[c], both @ spread, check_finite=False))
             coupled[:-1, :-1] += spread.T @ system.response[c][:p]
         coupled[np.arange(self.n_blocks), np.arange(self.n_blocks)] += system.gap / point.mu
         coupled[-1, :-1] = coupled[:-1, -1] = 1.0
-        system.coupled = linalg.lu_factor(coupled, check_finite=False)
+        system.coupled = _factorised(coupled)
         return system
 
     def solve(

@@ -76,13 +76,23 @@ class Master:
         self._coef = np.vstack([self._coef, np.zeros((n_new, self.loss.n_outputs))])
 
     def solve(self) -> Solution:
-        """Solve to the precision, or as far as floating point allows."""
+        """Solve to the precision, or as far as floating point allows; the certificate tells, no warning on the way."""
+        with np.errstate(all="ignore"):
+            best = self._solve()
+        if not np.isfinite(best.gap):
+            raise ValueError(
+                "The weights of the features cannot be computed: the scales of X, y, C and sample_weight are too far apart "
+                "for floating point. Scale the features (standardize=True), or choose another C."
+            )
+        self._coef, self._state = best.coef, best.state
+        return best
+
+    def _solve(self) -> Solution:
         wide = self._is_wide()
         best = self._solve_wide() if wide else self._solve_narrow()
         if wide and best.gap > _NEAR and self.design.n_features <= _WIDE:
             self._coef = best.coef  # a start for the solver that loses fewer digits where C is large
             best = min(best, self._solve_narrow(), key=lambda solution: solution.gap)
-        self._coef, self._state = best.coef, best.state
         return best
 
     def _is_wide(self) -> bool:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from coterie._numba import read_only, run_evenly, thread_count
+from coterie._numba import read_only
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
-from coterie.kernels.transposition import first_bad_column
+from coterie.data.structure import first_bad, is_partition
 
 PathLike = str | os.PathLike[str]
 
@@ -173,7 +173,7 @@ class Store:
         if f"{name}_offsets" not in self._entries:
             return None
         offsets, letters = self.array(f"{name}_offsets"), self.array(f"{name}_utf8")
-        if letters.dtype != np.uint8 or not _is_partition(offsets, len(letters)):
+        if letters.dtype != np.uint8 or not is_partition(offsets, len(letters)):
             raise damaged(self.path / self._entries[f"{name}_offsets"]["file"], "the offsets do not fit the letters")
         return PackedStrings(letters, offsets)
 
@@ -190,9 +190,9 @@ class Store:
             dense.stored = moments
             return dense
         indptr, indices, values = self.array("indptr"), self.array("indices"), self.array("values")
-        if not _is_partition(indptr, len(indices)):
+        if not is_partition(indptr, len(indices)):
             raise damaged(self.path / self._entries["indptr"]["file"], "the column starts are not in order")
-        bad = _first_bad_column(indptr, indices, self.shape[0])
+        bad = first_bad(indptr, indices, self.shape[0])
         if bad >= 0:
             raise damaged(self.path / self._entries["indices"]["file"], f"the rows of feature {bad} are out of order or range")
         result = StoredSparseSource.from_arrays(indptr, indices, values, self.shape, self.feature_names)
@@ -287,31 +287,6 @@ def check_store(path: PathLike) -> Store:
     for part in (store.source, store.y, store.feature_names, store.sample_names, store.feature_info):
         del part  # each is checked when it is made
     return store
-
-
-def _is_partition(starts: np.ndarray, length: int) -> bool:
-    """Whether the numbers go from 0 to ``length`` without going back."""
-    if len(starts) == 0 or starts[0] != 0 or starts[-1] != length:
-        return False
-    piece = 1 << 22  # the array may be larger than memory likes
-    return all(
-        bool((np.diff(starts[begin : begin + piece + 1]) >= 0).all()) for begin in range(0, max(len(starts) - 1, 1), piece)
-    )
-
-
-def _first_bad_column(indptr: np.ndarray, indices: np.ndarray, n_rows: int) -> int:
-    """The first column whose rows are not sorted and in range, or -1."""
-    starts, rows = read_only(indptr), read_only(indices)
-    found: list[int] = []
-    n_threads = thread_count()
-
-    def task(start: int, stop: int) -> None:
-        bad = first_bad_column(starts, rows, n_rows, start, stop)
-        if bad >= 0:
-            found.append(int(bad))
-
-    run_evenly(task, starts, n_threads)
-    return min(found, default=-1)
 
 
 def is_store(path: PathLike) -> bool:

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from coterie._inputs import Fold, read_folds, read_labels
-from coterie._parameters import Anything, Number, OneOf, Rule, Whole, check_parameters
+from coterie._parameters import PENALTY, Anything, Number, OneOf, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria.base import Criterion, mean_over_folds, own_columns
 
@@ -55,7 +55,7 @@ class LinearSVMCriterion(Criterion):
     """
 
     _allowed: ClassVar[Mapping[str, Rule]] = {
-        "C": Number(),
+        "C": PENALTY,
         "loss": OneOf("squared_hinge", "hinge"),
         "tol": Number(),
         "max_iter": Whole(1),

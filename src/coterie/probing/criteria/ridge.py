@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from coterie._inputs import Fold, read_labels, read_targets
-from coterie._parameters import Number, OneOf, Rule, check_parameters
+from coterie._parameters import PENALTY, OneOf, Rule, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria.base import Criterion, dense_columns
 
@@ -51,7 +51,7 @@ class RidgeCriterion(Criterion):
     """
 
     prefer: ClassVar[str] = "threads"
-    _allowed: ClassVar[Mapping[str, Rule]] = {"alpha": Number(), "scoring": OneOf("accuracy", "r2")}
+    _allowed: ClassVar[Mapping[str, Rule]] = {"alpha": PENALTY, "scoring": OneOf("accuracy", "r2")}
 
     def __init__(self, alpha: float = 1.0, *, scoring: str = "accuracy") -> None:
         self.alpha = alpha
@@ -61,10 +61,7 @@ class RidgeCriterion(Criterion):
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         if self.scoring == "r2":
-            targets = read_targets(y)
-            if (targets == targets[0]).all():
-                raise ValueError("y is constant; there is nothing to predict.")
-            return LeaveOneOut(source, float(self.alpha), targets[:, None], None)
+            return LeaveOneOut(source, float(self.alpha), read_targets(y)[:, None], None)
         classes, codes = read_labels(y, None)
         indicators = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         return LeaveOneOut(source, float(self.alpha), indicators[:, 1:] if len(classes) == 2 else indicators, codes)

@@ -1,0 +1,213 @@
+"""Runs the table of bad inputs in processes of their own, with a limit of time: ``python -m tests.bad_inputs.run``.
+
+Every case ends in a result, in one clear ``ValueError`` ("refused"), or in a fault: another exception, a warning of NumPy's
+that tells the user nothing, a result that is not finite, more than 30 s, a crash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import multiprocessing
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.exceptions import NotFittedError
+
+import coterie
+from coterie import baselines
+from coterie.filters.selector import FilterSelector
+from coterie.methods import SCORES
+from tests.bad_inputs.cases import DATA, Case, Fit, good, of_parameters
+
+SECONDS = 30.0
+# Cases in which scikit-learn's own checks, the same for all estimators, raise a clear TypeError (its check_estimator asks for
+# the first two), and a function of the user's that fails by itself.
+_TYPE_ERRORS = {"X: a dictionary", "X: an object", "X: np.matrix", "later: an object", "y: bytes", "y: sparse"} | {
+    "representative: a type"
+}
+# Every estimator, small, and every mode of it that computes something else.
+ESTIMATORS: dict[str, BaseEstimator] = {
+    "classifier": coterie.GroupDiscoveryClassifier(3),
+    "classifier, groups predict": coterie.GroupDiscoveryClassifier(3, predict_with="groups", standardize=True),
+    "classifier, uncertainty": coterie.GroupDiscoveryClassifier(3, correlation="symmetric_uncertainty"),
+    "classifier, folds": coterie.GroupDiscoveryClassifier(3, cv=3, random_state=0),
+    "classifier, sizes": coterie.GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=2, random_state=0),
+    "regressor": coterie.GroupDiscoveryRegressor(3),
+    "regressor, groups predict": coterie.GroupDiscoveryRegressor(3, predict_with="groups"),
+    "one class": coterie.GroupDiscoveryOneClass(3),
+    "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
+    "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
+    "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
+    "daf, knn": coterie.DependencyAwareSelector("knn", n_features_to_select=3, n_probes=30, random_state=0),
+    "daf, svm": coterie.DependencyAwareSelector("linear_svm", n_features_to_select=3, n_probes=30, random_state=0),
+    **{f"filter, {name}": FilterSelector(name, 3) for name in SCORES},
+    "bif": baselines.BestIndividualSelector("ridge", n_features_to_select=3),
+    "sffs": baselines.FloatingSelector("ridge", n_features_to_select=2, look_ahead=0),
+    "mrmr": baselines.MRMRSelector(3),
+    "fcbf": baselines.FCBFSelector(3),
+    "rcfs": baselines.RCFSSelector(3),
+    "svm-rfe": baselines.SVMRFESelector(3),
+    "l1-svm": baselines.L1SVMSelector(3),
+    "oscar": baselines.OSCARSelector(3),
+    "gflasso": baselines.GraphFusedLassoSelector(3),
+    "ncfgs": baselines.FeatureGroupingSelector(3),
+    "nctfgs": baselines.FeatureGroupingSelector(3, truncated=True),
+}
+
+
+def cases_of(name: str) -> dict[str, Case]:
+    """All cases of an estimator by name."""
+    estimator = ESTIMATORS[name]
+    weighted = "sample_weight" in inspect.signature(estimator.fit).parameters
+    data = [case for case in DATA if weighted or not case.name.startswith("weights:")]
+    return {case.name: case for case in [*data, *of_parameters(estimator)]}
+
+
+def outcome(name: str, case: Case) -> str:
+    """What comes of a case: "result", "refused", or "FAULT" and which."""
+    estimator = clone(ESTIMATORS[name])
+    before = good(regression=is_regressor(estimator))
+    fit = case.change(before)
+    fate = case.fate if not (case.name.startswith("X: negative")) else "either"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            fault = _fit_and_use(estimator, fit)
+        except (ValueError, FileNotFoundError) as error:
+            fault = _unclear(error)
+            if fault is None:
+                return "refused" if fate != "result" else f"FAULT refused: {error}"
+        except Exception as error:
+            if isinstance(error, TypeError) and case.name in _TYPE_ERRORS:
+                return "refused"
+            fault = f"{type(error).__name__}: {error}"
+    noise = next((w for w in caught if issubclass(w.category, (RuntimeWarning, DeprecationWarning, FutureWarning))), None)
+    if fault is None and noise is not None:
+        fault = f"{noise.category.__name__}: {noise.message}"
+    if fault is None and fate == "error":
+        fault = "not refused"
+    return "result" if fault is None else f"FAULT {fault}"
+
+
+def _fit_and_use(estimator: BaseEstimator, fit: Fit) -> str | None:
+    """Fit and use a model; what is wrong with the result, or None."""
+    estimator.set_params(**fit.parameters)
+    weights = {} if fit.sample_weight is None else {"sample_weight": fit.sample_weight}
+    estimator.fit(fit.X, fit.y, **weights)
+    later = fit.X if fit.later is Ellipsis else fit.later
+    n_features = estimator.n_features_in_
+    chosen = np.asarray(estimator.support_features_)
+    if not len(chosen) or len(np.unique(chosen)) != len(chosen) or chosen.min() < 0 or chosen.max() >= n_features:
+        return f"support_features_ = {chosen}"
+    if estimator.transform(later).shape[1] != np.count_nonzero(estimator.get_support()):
+        return "transform keeps another number"
+    for attribute, value in vars(estimator).items():
+        numbers = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if attribute.endswith("_") and numbers and not np.isfinite(value).all():
+            return f"{attribute} is not finite"
+    for method in ("predict", "decision_function"):
+        if hasattr(estimator, method):
+            given = np.asarray(getattr(estimator, method)(later))
+            if given.dtype.kind == "f" and not np.isfinite(given).all():
+                return f"{method} is not finite"
+    return None
+
+
+def _unclear(error: Exception) -> str | None:
+    """Why an error is none that a user could understand; None if it is."""
+    text = str(error)
+    if isinstance(error, (NotFittedError, np.linalg.LinAlgError, UnicodeError)):
+        return f"{type(error).__name__}: {text}"
+    foreign = (
+        "numba",
+        "LAPACK",
+        "converge",
+        "ufunc",
+        "could not be broadcast",
+        "array is too big",
+        "truth value",
+        "math domain",
+    )
+    if not text.strip() or any(word in text for word in foreign):
+        return f"unclear: {text}"
+    return None
+
+
+def _worker(pipe: Any) -> None:
+    while (task := pipe.recv()) is not None:
+        name, case = task
+        pipe.send(outcome(name, cases_of(name)[case]))
+
+
+class _Worker:
+    """A process that can be killed and made anew."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=_worker, args=(other,), daemon=True)
+        self._process.start()
+        other.close()
+        self._pipe.send(("filter, variance", "X: read-only"))  # imports do not count
+        self._pipe.recv()
+
+    def outcome(self, name: str, case: str, seconds: float) -> str:
+        """What comes of a case, within some seconds."""
+        self._pipe.send((name, case))
+        try:
+            if self._pipe.poll(seconds):
+                return str(self._pipe.recv())
+            fault = f"FAULT slow: more than {seconds:g} s"
+        except EOFError:
+            self._process.join()
+            fault = f"FAULT crash: exit code {self._process.exitcode}"
+        self.stop()
+        self._start()
+        return fault
+
+    def stop(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+        self._process.join()
+
+
+def run(names: list[str], seconds: float = SECONDS, part: str = "") -> Iterator[tuple[str, str, str]]:
+    """The outcomes of all cases of some estimators: name, case, outcome."""
+    worker = _Worker()
+    try:
+        for name in names:
+            for case in cases_of(name):
+                if part in case:
+                    yield name, case, worker.outcome(name, case, seconds)
+    finally:
+        worker.stop()
+
+
+def main() -> None:
+    """Print all faults, and counts."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", help=f"estimators (all): {', '.join(ESTIMATORS)}")
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--part", default="", help="only cases whose name has this in it")
+    parser.add_argument("--all", action="store_true", help="print results and refusals, too")
+    options = parser.parse_args()
+    totals: Counter[str] = Counter()
+    for name, case, result in run(options.names or list(ESTIMATORS), options.seconds, options.part):
+        totals[result.split(":")[0]] += 1
+        if options.all or result.startswith("FAULT"):
+            print(f"{name} | {case} | {result[:300]!r}", flush=True)
+    print(f"{sum(totals.values())} cases: {dict(totals)}")
+    sys.exit(any(kind.startswith("FAULT") for kind in totals))
+
+
+if __name__ == "__main__":
+    main()
