@@ -29,13 +29,14 @@ SECONDS = 30.0
 # Cases in which scikit-learn's own checks, the same for all estimators, raise a clear TypeError (its check_estimator asks for
 # the first two), and a function of the user's that fails by itself.
 _TYPE_ERRORS = {"X: a dictionary", "X: an object", "X: np.matrix", "later: an object", "y: bytes", "y: sparse"} | {
-    "representative: a type"
+    "representative: a type",
+    "scoring: a type",
 }
 # Every estimator, small, and every mode of it that computes something else.
 ESTIMATORS: dict[str, BaseEstimator] = {
     "classifier": coterie.GroupDiscoveryClassifier(3),
     "classifier, groups predict": coterie.GroupDiscoveryClassifier(3, predict_with="groups", standardize=True),
-    "classifier, uncertainty": coterie.GroupDiscoveryClassifier(3, correlation="symmetric_uncertainty"),
+    "classifier, uncertainty": coterie.GroupDiscoveryClassifier(3, correlation="su"),
     "classifier, folds": coterie.GroupDiscoveryClassifier(3, cv=3, random_state=0),
     "classifier, sizes": coterie.GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=2, random_state=0),
     "regressor": coterie.GroupDiscoveryRegressor(3),

@@ -63,7 +63,7 @@ def test_all_constant(Xy, make):
 def test_strings(Xy):
     X = np.array([["a", "b"]] * len(Xy[1]))
     for values in (X, X.astype(object)):
-        with pytest.raises(ValueError, match="Features must be numbers.*encode"):
+        with pytest.raises(ValueError, match=r"Features must be numbers.*encode"):
             GroupDiscoveryClassifier(1).fit(values, Xy[1])
 
 
