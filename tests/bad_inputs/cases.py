@@ -129,8 +129,8 @@ def _shapes() -> Iterator[Case]:
     yield _x("one dimension", lambda X: X[:, 0], "error")
     yield _x("three dimensions", lambda X: X[:, :, np.newaxis], "error")
     yield _x("no dimension", lambda X: X[0, 0], "error")
-    yield _x("one sample too few", lambda X: X[:-1], "error")
-    yield _x("one sample too many", lambda X: np.vstack([X, X[:1]]), "error")
+    yield _x("one sample too few", lambda X: X[:-1])  # what has no use for y does not look at it
+    yield _x("one sample too many", lambda X: np.vstack([X, X[:1]]))
     yield _x("ragged rows", lambda X: [[1.0, 2.0], [3.0]], "error")
     yield _x("rows of text", lambda X: ["1 2", "3 4"], "error")
     yield _x("None", lambda X: None, "error")

@@ -46,10 +46,15 @@ class PearsonCorrelation:
         """Weighted, centred and normalised columns: their products with a feature give correlation times norm."""
         columns = self.source.columns(features)
         dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
-        vectors = (dense - self.moments.mean[features]) / self.moments.norm[features]
+        vectors = (dense - self.moments.mean[features]) / self._norm(features)
         if self.sample_weight is not None:
             vectors *= self.sample_weight[:, None]
         return np.asarray(vectors)
+
+    def _norm(self, features: np.ndarray) -> np.ndarray:
+        """Norms to divide by: a feature that is constant in the samples of a fold has no correlation with any other."""
+        norm = self.moments.norm[features]
+        return np.where(norm > 0.0, norm, np.inf)
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Matrix of correlations of some features (not constant) with some others."""
@@ -61,7 +66,7 @@ class PearsonCorrelation:
         for first in range(0, len(others), _BATCH):
             batch = others[first : first + _BATCH]
             products = self.source.products(self.vectors(batch), centre=self.moments.mean, features=features)
-            result[:, first : first + len(batch)] = products / self.moments.norm[features][:, None]
+            result[:, first : first + len(batch)] = products / self._norm(features)[:, None]
         return np.clip(result, -1.0, 1.0)
 
     def within(self, features: np.ndarray) -> np.ndarray:
@@ -71,7 +76,7 @@ class PearsonCorrelation:
         if self.source.is_sparse:
             return self._sparse_matrix(features, features)
         columns = self.source.columns(features)
-        vectors = (np.asarray(columns) - self.moments.mean[features]) / self.moments.norm[features]
+        vectors = (np.asarray(columns) - self.moments.mean[features]) / self._norm(features)
         weighted = vectors if self.sample_weight is None else vectors * self.sample_weight[:, None]
         return np.clip(weighted.T @ vectors, -1.0, 1.0)
 
@@ -119,9 +124,9 @@ class PearsonCorrelation:
     def _sparse_matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
         products = (columns.T @ self._weighted(others)).toarray()
-        mean, norm = self.moments.mean, self.moments.norm
+        mean = self.moments.mean
         centred = products - self.moments.total_weight * np.outer(mean[features], mean[others])
-        return np.clip(centred / np.outer(norm[features], norm[others]), -1.0, 1.0)
+        return np.clip(centred / np.outer(self._norm(features), self._norm(others)), -1.0, 1.0)
 
     def _angle_intervals(self, supports: np.ndarray, threshold: float, exemplar: Exemplar) -> tuple[np.ndarray, np.ndarray]:
         """Correlations with the exemplar between which a feature must lie, for each support feature."""

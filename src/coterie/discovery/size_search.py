@@ -38,6 +38,8 @@ class HeldOutScores:
         if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
             classes = np.arange(len(classes))  # scikit-learn's scores know labels that are numbers or strings
         self._classifier = _DecisionValues(classes)
+        if isinstance(scoring, (list, tuple, set, dict)):
+            raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
         self._scorer = check_scoring(self._classifier, scoring=scoring)
         self._y = classes[codes]
         self._weight = weight

@@ -137,7 +137,7 @@ def _model_value(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, bloc
 def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """A few damped Newton steps with the zero blocks held at zero; never worse than ``coef``."""
     norms = block_norms(coef, blocks)
-    if not norms.any():
+    if not (norms > 0).any():
         return coef
     rows = np.repeat(norms > 0, np.diff(blocks))
     owner = np.repeat(np.cumsum(norms > 0) - 1, np.diff(blocks))[rows]
