@@ -331,10 +331,8 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
         raise ValueError(message) from error
     if whole and shuffle:
         splitter = type(splitter)(int(cv), shuffle=True, random_state=random_state)
-    try:
-        parts = list(splitter.split(np.zeros((len(y), 1)), y))
-    except TypeError as error:
-        raise ValueError(f"cv={cv!r} has folds that are no pairs of training and test samples.") from error
+    given = not (whole or cv is None or hasattr(cv, "split"))  # then scikit-learn has a list of what the iterable gave
+    parts = splitter.cv if given else splitter.split(np.zeros((len(y), 1)), y)
     folds = [_checked_fold(fold, number, len(y)) for number, fold in enumerate(parts)]
     if not folds:
         raise ValueError(f"cv={cv!r} has no folds.")

@@ -1,10 +1,13 @@
 """Every wrong input gets one clear ValueError that says what to do."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from coterie import GroupDiscoveryClassifier
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor
+from coterie.data import DenseSource
+from coterie.data.source import Moments
 from tests.conftest import grouped_matrix
 
 
@@ -41,7 +44,6 @@ def test_bad_values_are_named(Xy, make, bad):
 
 
 def test_bad_values_by_name(Xy):
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(Xy[0], columns=[f"c{j}" for j in range(10)])
     frame.loc[5, "c3"] = np.nan
     with pytest.raises(ValueError, match=r"sample 5 of feature 3 \('c3'\)"):
@@ -142,7 +144,6 @@ def test_wrong_parameters(Xy, parameters, message):
 
 
 def test_fixed_features_by_unknown_name_or_constant(Xy):
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(Xy[0], columns=[f"c{j}" for j in range(10)])
     frame["c9"] = 1.0
     with pytest.raises(ValueError, match="names 'age', which is not a feature of X"):
@@ -189,3 +190,114 @@ def test_what_is_odd_but_right(Xy, make):
     model = GroupDiscoveryClassifier(3, threshold=1.0).fit(make(odd), y)
     assert not set(model.groups_.members) & {10, 11}
     assert all(len(g) == 2 for g in model.groups_)
+
+
+@pytest.mark.parametrize("factor", [1e-310, 1e-25, 1e25, 1e300])
+def test_factors_out_of_range(Xy, factor):
+    """C, and weights, that made the scores 0 or NaN, over which the walk went on for ever."""
+    with pytest.raises(ValueError, match=r"C=.* must be a number of at least 1e-20 and at most 1e\+20"):
+        GroupDiscoveryClassifier(2, C=factor).fit(*Xy)
+    with pytest.raises(ValueError, match=r"sample_weight .* of sample 0 is out of range; weights must be 0 or between 1e-20"):
+        GroupDiscoveryClassifier(2).fit(*Xy, sample_weight=np.full(len(Xy[1]), factor))
+
+
+class Poisoned(DenseSource):
+    """A source whose moments hide a NaN, as those of a damaged store."""
+
+    def moments(self, sample_weight=None, *, n_threads=1):
+        n_samples, n_features = self.shape
+        return Moments(np.zeros(n_features), np.sqrt(n_samples) * 2.0 ** -np.arange(n_features), float(n_samples))
+
+
+@pytest.mark.parametrize("place", [0, 5])
+def test_the_walk_ends_where_a_score_is_none(Xy, place):
+    X = np.asfortranarray(Xy[0])
+    X[3, place] = np.nan
+    for options in ({}, {"cv": 2, "random_state": 0}, {"correlation": None}):
+        with pytest.raises(ValueError, match=r"The scores of the features are not finite.*coterie info --check"):
+            GroupDiscoveryClassifier(8, **options).fit(Poisoned(X), Xy[1])
+
+
+def test_what_varies_too_little_is_constant_and_what_is_too_large_is_refused(Xy):
+    X, y = Xy[0].copy(), Xy[1]
+    X[:, 1] *= 1e-80
+    model = GroupDiscoveryClassifier(X.shape[1] - 2, threshold=1.0, standardize=True).fit(X, y)
+    assert 1 not in model.support_features_
+    assert model.groups_.support.size == X.shape[1] - 2
+    with pytest.raises(ValueError, match="All features of X are constant"):
+        GroupDiscoveryClassifier(2).fit(Xy[0] * 1e-80, y)
+    X[:, 1] = Xy[0][:, 1] * 1e80
+    with pytest.raises(ValueError, match=r"feature 1 are too large to compute with \(over about 1e\+75\)"):
+        GroupDiscoveryClassifier(2).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-70, 1e70])
+def test_scales_that_floating_point_carries(Xy, scale):
+    """Units do not matter where the features are standardised, to the ends of the range."""
+    X, y = Xy
+    plain = GroupDiscoveryClassifier(3, standardize=True).fit(X, y)
+    scaled = GroupDiscoveryClassifier(3, standardize=True).fit(X * scale, y)
+    np.testing.assert_array_equal(scaled.support_features_, plain.support_features_)
+    np.testing.assert_allclose(scaled.objective_, plain.objective_, rtol=1e-10)
+    np.testing.assert_array_equal(scaled.predict(X * scale), plain.predict(X))
+
+
+def test_masked_values(Xy):
+    X, y = Xy
+    masked = np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))
+    plain = GroupDiscoveryClassifier(2).fit(X, y)
+    np.testing.assert_array_equal(GroupDiscoveryClassifier(2).fit(masked, y).support_features_, plain.support_features_)
+    masked.mask[4, 1] = True
+    with pytest.raises(ValueError, match=r"1 masked \(missing\) value\(s\); the first is in sample 4"):
+        GroupDiscoveryClassifier(2).fit(masked, y)
+    with pytest.raises(ValueError, match="masked"):
+        plain.predict(masked)
+    with pytest.raises(ValueError, match=r"y contains 1 masked"):
+        GroupDiscoveryClassifier(2).fit(X, np.ma.masked_array(y, mask=np.arange(len(y)) == 2))
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[s]", "U20", "S20"])
+def test_what_is_no_number(Xy, kind):
+    X, y = Xy
+    with pytest.raises(ValueError, match=r"Features must be numbers, but X has (dates|durations|text)"):
+        GroupDiscoveryClassifier(2).fit(X.astype(kind), y)
+    model = GroupDiscoveryClassifier(2).fit(X, y)
+    for method in (model.predict, model.transform, model.decision_function):
+        with pytest.raises(ValueError, match="Features must be numbers"):
+            method(X.astype(kind))
+
+
+def test_columns_that_are_no_numbers_are_named(Xy):
+    frame = pd.DataFrame(Xy[0]).add_prefix("f").assign(day=pd.Timestamp("2020-01-01"), hours=pd.Timedelta("2h"))
+    with pytest.raises(ValueError, match=r"these columns of X are none: 'day' \(datetime64.*\), 'hours' \(timedelta64"):
+        GroupDiscoveryClassifier(2).fit(frame, Xy[1])
+
+
+@pytest.mark.parametrize("cv", [[1], ["ab"], [([0, 1], [99])], [([0.5], [1])], [([], [1])], [], [([0, 1],)]])
+def test_folds_that_are_none(Xy, cv):
+    with pytest.raises(ValueError, match="cv"):
+        GroupDiscoveryClassifier(2, cv=cv).fit(*Xy)
+
+
+def test_a_feature_constant_in_a_fold(Xy):
+    """It is a support feature on all data; in the fold where it is constant nothing is correlated with it."""
+    X, y = Xy[0].copy(), Xy[1]
+    half = len(y) // 2
+    X[:half, 0] = 0.0
+    X[half:, 0] = 5.0 * y[half:]
+    folds = [(np.arange(half), np.arange(half, len(y))), (np.arange(half, len(y)), np.arange(half))]
+    for values in (X, sparse.csc_array(X)):
+        model = GroupDiscoveryClassifier(4, cv=folds, fixed_features=[0]).fit(values, y)
+        assert len(model.support_features_) == 4
+
+
+def test_targets_of_a_regression(Xy):
+    X, y = Xy
+    for targets, message in ((y * 0.0 + 0.1, "y is constant"), (y * 1e307, "y are too large"), (y * 1e-80, "y is constant")):
+        with pytest.raises(ValueError, match=message):
+            GroupDiscoveryRegressor(2).fit(X, targets)
+
+
+def test_one_score(Xy):
+    with pytest.raises(ValueError, match="must be one score"):
+        GroupDiscoveryClassifierCV(3, scoring={"a": "accuracy"}).fit(*Xy)

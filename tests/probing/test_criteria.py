@@ -172,9 +172,9 @@ def test_what_can_be_a_criterion():
     ("criterion", "message"),
     [
         (KNNCriterion(0), "n_neighbors=0 must be a whole number of at least 1"),
-        (LinearSVMCriterion(C=-1), "C=-1 must be a number above 0"),
+        (LinearSVMCriterion(C=-1), "C=-1 must be a number of at least 1e-20"),
         (LinearSVMCriterion(loss="log"), "loss='log' must be one of"),
-        (RidgeCriterion(alpha=0), "alpha=0 must be a number above 0"),
+        (RidgeCriterion(alpha=0), "alpha=0 must be a number of at least 1e-20"),
         (RidgeCriterion(scoring="f1"), "scoring='f1' must be one of"),
         (EstimatorCriterion(Ridge(), scoring="nonsense"), "nonsense"),
     ],
