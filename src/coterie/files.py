@@ -2,14 +2,15 @@
 
 Everything is made in a folder with a temporary name beside its place, flushed to the disk, and then renamed, which the file
 system does in one step. A writer holds a lock on its temporary folder as long as it lives; the next writer of the same place
-removes what killed ones have left.
+removes what killed ones have left. Long work claims its place first, so that a second writer is told so before it begins.
+Nothing is deleted or replaced that Coterie did not write.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import glob
+import hashlib
 import json
 import os
 import re
@@ -17,8 +18,9 @@ import secrets
 import shutil
 import socket
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -28,29 +30,38 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # then there are no locks
 
-_SUFFIX = ".partial"
+AnyPath = str | os.PathLike[str]
+
 # The host's own name, without the dots that part a temporary name.
 _HOST = re.sub("[^A-Za-z0-9-]", "-", socket.gethostname())[:63] or "host"
 # Bytes of a target's name in its temporary name, which can have 255: the rest is for the dots, host, PID, token and suffix.
-_NAME_BYTES = 160
-# The end of a temporary name; older versions left ".PID.partial" or ".TOKEN.partial".
-_WRITER = re.compile(r"(?:(?P<host>[A-Za-z0-9-]+)\.(?P<pid>[1-9][0-9]{0,8})\.)?[0-9a-f]+\.partial")
+_NAME_BYTES = 150
+# A temporary name. Host, PID and token have no dots, so that the target's name is told for certain, whatever is in it.
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<host>[A-Za-z0-9-]+)\.(?P<pid>[1-9][0-9]{0,9})\.[0-9a-f]{8}\.partial", re.DOTALL)
+# What the file of a claim begins with; one with other words is not ours.
+_CLAIM = "coterie claim"
 # Seconds after which what another host has not touched is given up.
 _DAY = 24 * 60 * 60
 # The temporary names that this process is using.
 _ours: set[str] = set()
+# The claims that this process holds: process (a forked child has none) and thread by target.
+_claims: dict[Path, tuple[int, int]] = {}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+# What a write fails with that the disk has no room for, or that it cannot hold.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 @contextmanager
-def new_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
+def new_file(path: AnyPath, *, overwrite: bool = True) -> Iterator[Path]:
     """A path to write to; the file appears under its own name when the block ends without an error.
+
+    Of several writers at the same time the last one wins. Who works long for a file claims it first (:func:`claimed`).
 
     Parameters
     ----------
     path : path
-        Where the file is to be.
+        Where the file is to be. A link is followed.
     overwrite : bool, default=True
         Whether a file that is there already may be replaced.
 
@@ -65,60 +76,100 @@ def new_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterato
     >>> [file.name for file in folder.iterdir()]
     ['a.txt']
     """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
-    _check(target, overwrite)
-    with temporary_folder(target) as folder:
-        partial = folder / target.name
-        yield partial
-        sync(partial)
-        _check(target, overwrite)  # another may have been faster
+    target = resolved(path)
+    _check_file(target, overwrite)
+    with temporary_folder(target) as place:
+        partial = place / target.name
+        with writing(partial, target):
+            yield partial
+            sync(partial)
+        _check_file(target, overwrite)  # another may have been faster
         os.replace(partial, target)
         sync(target.parent)
 
 
+FilesOf = Callable[[Path], Collection[str]]
+
+
+def _no_files(_: Path) -> Collection[str]:
+    return ()
+
+
 @contextmanager
-def new_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(path: AnyPath, *, overwrite: bool = False, files_of: FilesOf = _no_files) -> Iterator[Path]:
     """An empty folder to write to; it appears under its own name when the block ends without an error.
+
+    The place is claimed as long as the block lasts.
 
     Parameters
     ----------
     path : path
-        Where the folder is to be.
+        Where the folder is to be. A link is followed.
     overwrite : bool, default=False
-        Whether a folder that is there already may be replaced, with all that is in it.
+        Whether a folder that is there already may be replaced, if all that is in it is ours.
+    files_of : callable, optional
+        Called with a folder that is there already: the names of what Coterie has written to it. Other names are other
+        people's work, with which the folder is not replaced. By default only an empty folder is.
     """
-    target = Path(path)
-    _check(target, overwrite)
-    if target.exists() and not target.is_dir():
-        raise FileExistsError(f"{target} is a file; choose another name for the folder.")
-    with temporary_folder(target) as partial:
-        yield partial
-        for file in sorted(partial.rglob("*")):
-            sync(file)
-        sync(partial)
-        _check(target, overwrite)  # another may have been faster
-        try:
-            os.rename(partial, target)
-        except OSError:
-            if not (overwrite and target.is_dir()):
-                raise
-            _exchange(partial, target)
-        sync(target.parent)
+    target = resolved(path)
+    with claimed(target):
+        check_folder(target, overwrite=overwrite, files_of=files_of)
+        with temporary_folder(target) as place:
+            partial = place / target.name
+            partial.mkdir()
+            yield partial
+            for file in sorted(partial.rglob("*")):
+                sync(file)
+            sync(partial)
+            check_folder(target, overwrite=overwrite, files_of=files_of)  # somebody may have put something there
+            try:
+                os.rename(partial, target)
+            except OSError:
+                if not (overwrite and target.is_dir()):
+                    raise
+                _exchange(partial, target, _former(place))
+            sync(target.parent)
 
 
-def _check(target: Path, overwrite: bool) -> None:
+def check_folder(path: AnyPath, *, overwrite: bool, files_of: FilesOf) -> None:
+    """Raise unless :func:`new_folder` may make a folder there; before the work, not after it."""
+    target = resolved(path)
     check_parent(target)
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise FileExistsError(f"{target} is a file; choose another name for the folder.")
+    names = sorted(os.listdir(target))
+    foreign = set(names) - set(files_of(target)) if names else set()
+    if foreign:
+        raise FileExistsError(
+            f"{target} holds something else than a result of Coterie ({min(foreign)}), so it is not replaced; "
+            "choose another name."
+        )
+    if not overwrite:
+        raise FileExistsError(f"{target} exists; choose another name, or replace it (overwrite=True).")
+
+
+def _check_file(target: Path, overwrite: bool) -> None:
+    check_parent(target)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
+    if target.exists() and not target.is_file():
+        raise FileExistsError(f"{target} is a device or a pipe, which cannot be replaced; give the name of a file.")
     if target.exists() and not overwrite:
-        raise FileExistsError(f"{target} exists; choose another name or allow overwriting it.")
+        raise FileExistsError(f"{target} exists; choose another name, or replace it (overwrite=True).")
+
+
+def resolved(path: AnyPath) -> Path:
+    """Where something is to be written: what a link leads to, so that the link stays and its target is replaced."""
+    return Path(os.path.realpath(path))
 
 
 def read_record(path: Path, format: str, version: int | None = None) -> dict[str, Any]:
     """The content of a JSON file of Coterie's that says of itself which format it has, in one version or any (None)."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}.") from error
     if not isinstance(content, dict) or content.get("format") != format:
         raise ValueError(f"{path} is not that of a {format}.")
@@ -133,9 +184,143 @@ def check_parent(path: Path) -> None:
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to; make it first.")
 
 
+# Claims ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def claimed(*paths: AnyPath | None) -> Iterator[None]:
+    """Have places to write to for oneself for a block; a second writer is refused before it has begun.
+
+    A claim is a lock on the file ``.NAME.claim`` beside the place, which says who holds it. The lock ends with its process,
+    so that what a killed one has left is in nobody's way. The thread that has a claim may take it again. Where there are no
+    locks, a claim counts as long as the process that is named in it lives on this host.
+
+    Parameters
+    ----------
+    *paths : path or None
+        The files or folders to be written; None for none.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process or thread has a claim.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from pathlib import Path
+    >>> from coterie.files import claimed
+    >>> path = Path(tempfile.mkdtemp()) / "result"
+    >>> def work():
+    ...     with claimed(path):
+    ...         return "done"
+    >>> with claimed(path), ThreadPoolExecutor(1) as other:
+    ...     other.submit(work).result()
+    Traceback (most recent call last):
+    BlockingIOError: Another writer (PID ... on ...) is at work on /...result; wait for its end, or choose another name.
+    >>> work()
+    'done'
+    """
+    with ExitStack() as stack:
+        for path in paths:
+            if path is not None:
+                stack.enter_context(_claimed(resolved(path)))
+        yield
+
+
+@contextmanager
+def claimed_files(*paths: AnyPath | None) -> Iterator[None]:
+    """Claim files, once it is clear that they can be written: not folders, devices, or in a folder that is not there."""
+    for path in paths:
+        if path is not None:
+            _check_file(resolved(path), overwrite=True)
+    with claimed(*paths):
+        yield
+
+
+@contextmanager
+def _claimed(target: Path) -> Iterator[None]:
+    me = os.getpid(), threading.get_ident()
+    if _claims.get(target) == me:
+        yield
+        return
+    check_parent(target)
+    path = target.parent / f"{_stem(target)}claim"
+    handle = _locked_claim(path, target)
+    try:
+        _claims[target] = me
+        with writing(path, target):
+            os.ftruncate(handle, 0)
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.write(handle, f"{_CLAIM}: PID {me[0]} on {_HOST}\n".encode())
+        _remove_leftovers(target)
+        yield
+    finally:
+        _claims.pop(target, None)
+        if os.name != "nt":  # while it is locked, so that nobody else has it
+            path.unlink(missing_ok=True)
+        _unlock(handle)
+        os.close(handle)
+        if os.name == "nt":
+            path.unlink(missing_ok=True)
+
+
+def _locked_claim(path: Path, target: Path) -> int:
+    """The open and locked file of a claim."""
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise full_disk(error, path, target) from error
+            what = f"the folder cannot be written to ({error.strerror}); choose another one"
+            raise OSError(error.errno, what, str(target.parent)) from error
+        try:
+            taken = lock(handle, wait=False)
+            words = os.read(handle, 200).decode("utf-8", "replace").strip()
+            if words and not words.startswith(_CLAIM):
+                raise FileExistsError(f"{path} is in the way, and not of Coterie's; move it, or choose another name.")
+            if taken is False or (taken is None and _lives(words, path, target)):
+                who = f" ({words.removeprefix(_CLAIM).lstrip(': ')})" if words else ""
+                raise BlockingIOError(f"Another writer{who} is at work on {target}; wait for its end, or choose another name.")
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(path)):
+                    return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # its former owner has removed it in between
+
+
+def _lives(words: str, path: Path, target: Path) -> bool:
+    """Whether the one who has written a claim is at work; for those who have no locks."""
+    if target in _claims and _claims[target][0] == os.getpid():
+        return True
+    found = re.fullmatch(rf"{_CLAIM}: PID (\d+) on {re.escape(_HOST)}", words)
+    return found is not None and _runs(int(found[1]), path.stat().st_mtime)
+
+
+def _runs(pid: int, since: float) -> bool:
+    """Whether another process has been running under a PID since some moment; our own PID was another's then."""
+    if pid == os.getpid():
+        return False
+    import psutil  # for the few who have no locks
+
+    try:
+        return bool(psutil.Process(pid).create_time() <= since + 1.0)
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
+
+
+# Temporary folders -----------------------------------------------------------------------------
+
+
 @contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
-    """A new folder beside a target, with a lock on it, that is removed when the block ends, unless it has been renamed.
+    """A new folder beside a target, for this user alone and with a lock on it, that is removed when the block ends.
 
     Its name is ``.NAME.HOST.PID.TOKEN.partial``. A file is made in such a folder, too: a lock on the file itself would, on
     some network drives, keep all others from writing to it, even this process.
@@ -145,64 +330,78 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     target : Path
         What is to be made. What killed writers of it have left is removed.
     """
+    check_parent(target)
     _remove_leftovers(target)
-    folder = target.parent / f"{_stem(target)}{_HOST}.{os.getpid()}.{secrets.token_hex(4)}{_SUFFIX}"
+    folder = target.parent / f"{_stem(target)}{_HOST}.{os.getpid()}.{secrets.token_hex(4)}.partial"
     with ExitStack() as stack:
         _ours.add(folder.name)  # before it is there, so that no thread takes it for left
         stack.callback(_ours.discard, folder.name)
         _make_locked(folder, stack)
-        stack.callback(_remove, folder)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
         yield folder
 
 
 def _make_locked(folder: Path, stack: ExitStack) -> None:
     """Make a folder and lock it; once more if another writer has removed it before it was locked."""
     while True:
-        folder.mkdir()
+        with writing(folder):
+            folder.mkdir(0o700)
         with suppress(FileNotFoundError):
             stack.enter_context(locked(folder))
             return
 
 
+def _former(place: Path) -> Path:
+    """Where in a temporary folder the old target is while two names are exchanged in two steps."""
+    return place / place.name  # which no target's name is equal to
+
+
 def _remove_leftovers(target: Path) -> None:
-    """Remove what killed writers of a target have left."""
-    for path in target.parent.glob(f"{glob.escape(_stem(target))}*{_SUFFIX}"):
+    """Remove what killed writers of a target have left; an old target that one of them had put aside comes back first."""
+    for path in target.parent.iterdir():
         writer = writer_of(path.name, target)
-        if writer is None or path.name in _ours:
+        if writer is None or path.name in _ours or path.is_symlink():
             continue
         with suppress(OSError), locked(path, wait=False) as taken:  # an error: it is gone, or another user's
             if _is_stale(path, writer, taken):
-                _remove(path)
+                if _former(path).exists() and not target.exists():
+                    os.rename(_former(path), target)
+                shutil.rmtree(path, ignore_errors=True)
 
 
 class Writer(NamedTuple):
-    """Who makes, or has made, something under a temporary name; an older version left no host."""
+    """Who makes, or has made, something under a temporary name."""
 
-    host: str | None
+    host: str
     pid: int
 
 
 def writer_of(name: str, target: Path) -> Writer | None:
     """Whose temporary name for a target this is; None if it is no such name."""
     stem = _stem(target)
-    found = _WRITER.fullmatch(name[len(stem) :]) if name.startswith(stem) else None
-    return None if found is None else Writer(found["host"], int(found["pid"] or 0))
+    found = _TEMPORARY.fullmatch(name) if name.startswith(stem) else None
+    return None if found is None or f".{found['name']}." != stem else Writer(found["host"], int(found["pid"]))
+
+
+def is_trace(name: str, target: Path) -> bool:
+    """Whether a name is what a killed writer of a target may have left: a temporary folder or a claim."""
+    return writer_of(name, target) is not None or name == f"{_stem(target)}claim"
 
 
 def _is_stale(path: Path, writer: Writer, taken: bool | None) -> bool:
-    """Whether the writer of a temporary file or folder is gone: the one rule.
+    """Whether the writer of a temporary folder is gone: the one rule.
 
     - As long as another holds its lock, it is not.
     - A writer of this host is gone when its lock can be taken, because locks are reliable on one host. Where there are no
-      locks, it is gone when no process has its PID. If that is our own PID, it is gone as well, because what this process is
-      writing was left out before: in a container every run has the same PID.
-    - A writer of another host, or of an older version, which left no host, is gone when its lock can be taken (or there are no
-      locks) and besides nothing was modified for a day, because locks may not reach across hosts.
+      locks, it is gone when no process has had its PID since then. If that is our own PID, it is gone as well, because what
+      this process is writing was left out before: in a container every run has the same PID.
+    - A writer of another host is gone when its lock can be taken (or there are no locks) and besides nothing was modified for
+      a day, because locks may not reach across hosts.
 
     Parameters
     ----------
     path : Path
-        The file or folder.
+        The folder.
     writer : Writer
         From its name.
     taken : bool or None
@@ -212,26 +411,21 @@ def _is_stale(path: Path, writer: Writer, taken: bool | None) -> bool:
         return False
     if writer.host != _HOST:
         return time.time() - max(file.lstat().st_mtime for file in [path, *path.rglob("*")]) > _DAY
-    if taken is True or writer.pid == os.getpid():
-        return True
-    import psutil  # for the few who have no locks
-
-    return not psutil.pid_exists(writer.pid)
+    return taken is True or not _runs(writer.pid, path.stat().st_mtime)
 
 
 def _stem(target: Path) -> str:
-    """What all temporary names of a target begin with."""
+    """What all temporary names of a target begin with; a long name is cut, and told by its digest."""
     name = target.name
-    while len(os.fsencode(name)) > _NAME_BYTES:
-        name = name[:-1]
+    if len(os.fsencode(name)) > _NAME_BYTES:
+        digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
+        while len(os.fsencode(name)) > _NAME_BYTES - len(digest) - 1:
+            name = name[:-1]
+        name = f"{name}~{digest}"
     return f".{name}."
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+# Locks and the disk ----------------------------------------------------------------------------
 
 
 def lock(file: int | BinaryIO, *, wait: bool = True) -> bool | None:
@@ -260,6 +454,13 @@ def lock(file: int | BinaryIO, *, wait: bool = True) -> bool | None:
     return True
 
 
+def _unlock(handle: int) -> None:
+    """End a lock by word, because a forked child may have the handle, too."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[bool | None]:
     """A :func:`lock` on a file or folder for a block, which gets what ``lock`` returns.
@@ -277,8 +478,8 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool | None]:
         try:
             yield taken
         finally:
-            if taken:  # by word, because a forked child may have the handle, too
-                fcntl.flock(handle, fcntl.LOCK_UN)
+            if taken:
+                _unlock(handle)
     finally:
         os.close(handle)
 
@@ -300,20 +501,61 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def full_disk(error: OSError, path: Path) -> OSError:
-    """An error of the disk, with the file and the remedy."""
-    what = f"{error.strerror or error}; nothing was kept. Free some space or write to another folder"
-    return OSError(error.errno, what, str(path))
+@contextmanager
+def writing(path: Path, target: Path | None = None) -> Iterator[None]:
+    """Name the file in an error of a full disk, which the system leaves bare.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is written in the block.
+    target : Path, optional
+        What the user knows it by.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL or isinstance(error, WriteError):
+            raise
+        raise full_disk(error, path, target) from error
 
 
-def _exchange(partial: Path, target: Path) -> None:
+class WriteError(OSError):
+    """A write that failed, with the file, how much of it there was, and how much room is left."""
+
+
+def full_disk(error: OSError, path: Path, target: Path | None = None) -> OSError:
+    """An error of the disk, with the file, the amounts and the remedy.
+
+    Parameters
+    ----------
+    error : OSError
+        What the system says.
+    path : Path
+        The file that was written.
+    target : Path, optional
+        What the user knows it by.
+    """
+    facts = []
+    with suppress(OSError):
+        facts.append(f"{_megabytes(path.stat().st_size)} were written")
+    with suppress(OSError):
+        facts.append(f"{_megabytes(shutil.disk_usage(path.parent).free)} are free")
+    amounts = f" ({', '.join(facts)})" if facts else ""
+    what = f"{error.strerror or error}{amounts}; nothing was kept. Free some space or write to another folder"
+    return WriteError(error.errno, what, str(target or path))
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _exchange(partial: Path, target: Path, aside: Path) -> None:
     """Let two folders change names: in one step on Linux, else in two, between which neither has the target's name."""
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):
             rename = ctypes.CDLL(None, use_errno=True).renameat2
             if rename(_AT_FDCWD, os.fsencode(partial), _AT_FDCWD, os.fsencode(target), _RENAME_EXCHANGE) == 0:
                 return
-    aside = partial.with_name(partial.name + ".old")
     os.rename(target, aside)
     os.rename(partial, target)
-    os.rename(aside, partial)

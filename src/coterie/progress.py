@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from coterie.terminal import printable
+
 
 class _Progress:
     """Bars on a terminal, lines that begin with the title elsewhere, nothing unless ``verbose``."""
@@ -23,12 +25,12 @@ class _Progress:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
             self._bars = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 self._amount(),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}"),
+                TextColumn("{task.fields[note]}", markup=False),
                 console=Console(stderr=True),
             )
             self._bars.start()
@@ -46,13 +48,14 @@ class _Progress:
 
     def _draw(self, step: str, done: int, total: int | None, note: str = "") -> None:
         """Move the bar of a step; the first time, it appears."""
+        note = printable(note)
         if step not in self._steps:
-            self._steps[step] = self._bars.add_task(step, total=total, note=note)
+            self._steps[step] = self._bars.add_task(printable(step), total=total, note=note)
         self._bars.update(self._steps[step], completed=done, total=total, note=note)
 
     def _say(self, words: str) -> None:
         if self.verbose:
-            print(f"[{self.title}] {words}", file=sys.stderr, flush=True)
+            print(printable(f"[{self.title}] {words}"), file=sys.stderr, flush=True)
 
 
 class RoundProgress(_Progress):

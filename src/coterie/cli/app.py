@@ -6,6 +6,7 @@ or SIGTERM.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -24,11 +25,12 @@ from coterie.cli.demo import demo
 from coterie.cli.discover import discover
 from coterie.cli.info import info
 from coterie.cli.options import with_single_options
-from coterie.cli.output import one_line
+from coterie.cli.output import one_line, say
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
 from coterie.interruption import Interrupted, Terminated, terminating_cleanly
+from coterie.terminal import printable
 
 # What bad files, bad values, missing extras and full disks raise.
 _USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
@@ -54,9 +56,10 @@ class CommandGroup(TyperGroup):
         try:
             with terminating_cleanly():
                 code = super().main(words, standalone_mode=False, **extra)
+                sys.stdout.flush()
         except (Exception, KeyboardInterrupt, Interrupted, Terminated) as error:
             if "--debug" in words:
-                traceback.print_exc()
+                print(printable(traceback.format_exc()), file=sys.stderr, end="")
             code = report(error)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -64,13 +67,16 @@ class CommandGroup(TyperGroup):
 def report(error: BaseException) -> int:
     """Say what went wrong in one line; returns the exit code."""
     if isinstance(error, BrokenPipeError):  # the reader of our output has gone, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
         return 1
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:  # all files are named
+        _silence_output()
+        error = OSError(error.errno, error.strerror, "standard output")
     if isinstance(error, (KeyboardInterrupt, Interrupted)):
-        print("coterie: interrupted; nothing was written.", file=sys.stderr)
+        say("coterie: interrupted; nothing was written.")
         return 128 + signal.SIGINT
     if isinstance(error, Terminated):
-        print("coterie: terminated; nothing was written.", file=sys.stderr)
+        say("coterie: terminated; nothing was written.")
         return 128 + signal.SIGTERM
     if hasattr(error, "format_message"):  # wrong usage, found by typer
         if type(error).__name__ == "NoArgsIsHelpError":
@@ -78,7 +84,7 @@ def report(error: BaseException) -> int:
             return 2
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "coterie"
-        print(f"coterie: {one_line(error.format_message()).rstrip('.')}. See: {command} --help", file=sys.stderr)
+        say(f"coterie: {error.format_message().rstrip(' .')}. See: {command} --help")
         return 2
     if type(error).__name__ == "Abort":
         return 128 + signal.SIGINT
@@ -86,10 +92,15 @@ def report(error: BaseException) -> int:
         r"\b(label|format|phenotype)=", r"--\1 ", one_line(_words(error)).replace("overwrite=True", "--overwrite")
     )  # what they are called here
     if isinstance(error, _USER_ERRORS):
-        print(f"coterie: {text}", file=sys.stderr)
+        say(f"coterie: {text}")
         return 2
-    print(f"coterie: a fault of Coterie's own ({type(error).__name__}: {text}); --debug shows where.", file=sys.stderr)
+    say(f"coterie: a fault of Coterie's own ({type(error).__name__}: {text}); --debug shows where.")
     return 1
+
+
+def _silence_output() -> None:
+    """Python would try once more, at its end, to write what nobody takes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _words(error: BaseException) -> str:

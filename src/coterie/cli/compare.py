@@ -124,34 +124,36 @@ def compare(
     """
     from coterie._parameters import read_size
     from coterie.comparison import compare as run
+    from coterie.comparison.journal import results_folder
 
     folder = output if output is not None else Path(f"{stem(data)}-comparison")
     chosen = chosen_methods(methods, settings or [])
     limit = None if memory_limit is None else read_size(memory_limit)
     sizes = None if n_features is None else _whole_numbers(n_features)
-    dataset = options.open(data, voice)
-    if dataset.y is None:
-        raise ValueError(f"{data} has no labels, which a comparison needs; say where they are with --label.")
-    if not standardize:
-        _note_scales(dataset, voice)
-    with voice.collecting_warnings(), interrupting() as request:
-        found = run(
-            selectors_of(chosen),
-            dataset,
-            n_features=sizes,
-            cv=cv,
-            classifier=classifier,
-            scoring=scoring,
-            standardize=standardize,
-            time_limit=time_limit,
-            memory_limit=limit,
-            results=folder,
-            overwrite=overwrite,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=voice.verbose,
-        )
-    files = write_tables(folder, found, voice)
+    with results_folder(folder):
+        dataset = options.open(data, voice)
+        if dataset.y is None:
+            raise ValueError(f"{data} has no labels, which a comparison needs; say where they are with --label.")
+        if not standardize:
+            _note_scales(dataset, voice)
+        with voice.collecting_warnings(), interrupting() as request:
+            found = run(
+                selectors_of(chosen),
+                dataset,
+                n_features=sizes,
+                cv=cv,
+                classifier=classifier,
+                scoring=scoring,
+                standardize=standardize,
+                time_limit=time_limit,
+                memory_limit=limit,
+                results=folder,
+                overwrite=overwrite,
+                n_jobs=n_jobs,
+                random_state=random_state,
+                verbose=voice.verbose,
+            )
+        files = write_tables(folder, found, voice)
     show_summary(found, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
     rows = [row._asdict() for row in found.rows]

@@ -32,9 +32,10 @@ def convert(
     from coterie._parameters import read_size
     from coterie.data import convert as convert_file
     from coterie.data import open_features
+    from coterie.files import claimed
 
     arguments = options.arguments()
-    with voice.collecting_warnings(), StepProgress(voice.verbose, "convert") as progress:
+    with claimed(store), voice.collecting_warnings(), StepProgress(voice.verbose, "convert") as progress:
         path = convert_file(
             data,
             store,

@@ -34,19 +34,21 @@ def demo(
     from coterie.cli.discover import fit
     from coterie.data import Dataset, as_source
     from coterie.datasets import make_support_affiliated
+    from coterie.files import claimed
     from coterie.metrics import group_recovery
     from coterie.report.folder import check_output, write_result
 
-    check_output(output, overwrite=True)
-    data = make_support_affiliated(n_features=n_features, random_state=seed)
-    voice.show(
-        f"Synthetic data: {len(data.y):,} samples, {n_features:,} features; {len(data.groups)} groups with "
-        f"{len(data.groups.members)} features decide the class, the rest is noise."
-    )
-    dataset = Dataset(as_source(data.X), data.y, format="synthetic", path=Path(f"make_support_affiliated, seed {seed}"))
-    result, code = fit(dataset, "classification", dict(_PARAMETERS), voice)
-    recovery = group_recovery(data.groups, result.model.groups_)
-    files = write_result(output, result, overwrite=True)
+    with claimed(output):
+        check_output(output, overwrite=True)
+        data = make_support_affiliated(n_features=n_features, random_state=seed)
+        voice.show(
+            f"Synthetic data: {len(data.y):,} samples, {n_features:,} features; {len(data.groups)} groups with "
+            f"{len(data.groups.members)} features decide the class, the rest is noise."
+        )
+        dataset = Dataset(as_source(data.X), data.y, format="synthetic", path=Path(f"make_support_affiliated, seed {seed}"))
+        result, code = fit(dataset, "classification", dict(_PARAMETERS), voice)
+        recovery = group_recovery(data.groups, result.model.groups_)
+        files = write_result(output, result, overwrite=True)
     voice.show(_table(result, data))
     _tell(result, data, recovery, voice)
     voice.show(f"Written to {output}: {', '.join(files)}.")

@@ -65,17 +65,21 @@ def discover(
         coterie discover cells.h5ad --label bulk_labels --task classification
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
+    from coterie.files import claimed, claimed_files
     from coterie.persistence import save
     from coterie.report.folder import check_output, write_result
 
-    check_output(folder, overwrite=overwrite)
-    check_parameters(task, parameters)  # before the data, which may take long to read
-    dataset = options.open(data, voice)
-    result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, voice)
-    with voice.collecting_warnings():
-        files = write_result(folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result))
-    if model is not None:
-        save(result.model, model)
+    with claimed(folder), claimed_files(model):
+        check_output(folder, overwrite=overwrite)
+        check_parameters(task, parameters)  # before the data, which may take long to read
+        dataset = options.open(data, voice)
+        result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, voice)
+        with voice.collecting_warnings():
+            files = write_result(
+                folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)
+            )
+        if model is not None:
+            save(result.model, model)
     show_groups(result, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
     if "report.html" not in files:

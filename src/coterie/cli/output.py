@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from coterie.terminal import printable
 
 _PANEL = "Output"
 
@@ -42,15 +45,22 @@ class Output:
     def note(self, text: str) -> None:
         """Say something by the way."""
         if not self.quiet:
-            print(one_line(text), file=sys.stderr, flush=True)
+            say(text)
 
     def show(self, item: Any) -> None:
         """Print a table or a line for people; names from data must come as ``Text``."""
         if not self.json:
-            console = Console(file=sys.stdout, highlight=False)
+            console = _Console(file=sys.stdout, highlight=False)
             if not console.is_terminal:  # a log has no edge to fold at
                 console.width = 160
             console.print(Text(item) if isinstance(item, str) else item)
+
+    def write(self, text: str) -> None:
+        """Print text that programs may read as it is; only a terminal gets it without what would command it."""
+        if sys.stdout.isatty():
+            text = printable(text.replace("\r\n", "\n"))
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
     def result(self, content: Any) -> None:
         """Print the result for programs, if they asked for it."""
@@ -68,7 +78,7 @@ class Output:
             if text not in self.warnings:
                 self.warnings.append(text)
                 if not self.quiet:
-                    print(f"coterie: warning: {text}", file=sys.stderr, flush=True)
+                    say(f"coterie: warning: {text}")
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")
@@ -76,6 +86,20 @@ class Output:
             warnings.filterwarnings("ignore", category=FutureWarning)
             warnings.showwarning = show  # type: ignore[assignment]  # the other arguments are taken as they come
             yield
+
+
+class _Console(Console):
+    """A console that prints text as :func:`printable` makes it, wherever in a table it stands."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Text) and printable(renderable.plain) != renderable.plain:
+            renderable = Text(printable(renderable.plain), renderable.style, justify=renderable.justify)
+        return super().render(renderable, options)
+
+
+def say(text: str) -> None:
+    """One line on the standard error."""
+    print(printable(one_line(text)), file=sys.stderr, flush=True)
 
 
 def one_line(text: str) -> str:

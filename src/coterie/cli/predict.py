@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +38,7 @@ def predict(
         coterie predict results new.svm -o predictions.csv
         coterie predict model.coterie genes.csv --label diagnosis --json
     """
+    from coterie.files import claimed_files
     from coterie.persistence import load
     from coterie.report.folder import MODEL
     from coterie.report.table import write_csv, write_rows
@@ -45,15 +46,18 @@ def predict(
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
-    dataset = options.open(data, voice)
-    check_names(estimator, dataset, data)
-    columns, rows = _table(estimator, dataset)
-    score = _score(estimator, dataset, voice)
-    if output is not None:
-        write_csv(output, rows, columns)
-        voice.show(f"Written to {output}: {len(rows):,} predictions.")
-    elif not voice.json:
-        write_rows(sys.stdout, rows, columns)
+    with claimed_files(output):
+        dataset = options.open(data, voice)
+        check_names(estimator, dataset, data)
+        columns, rows = _table(estimator, dataset)
+        score = _score(estimator, dataset, voice)
+        if output is not None:
+            write_csv(output, rows, columns)
+            voice.show(f"Written to {output}: {len(rows):,} predictions.")
+    if output is None and not voice.json:
+        table = io.StringIO()
+        write_rows(table, rows, columns)
+        voice.write(table.getvalue())
     words = "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
     if score is not None:
         voice.note(f"{words}: {score:.4f}")

@@ -37,28 +37,26 @@ def profile(
         coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
     """
     from coterie.correlation.profile import correlation_profile
-    from coterie.files import check_parent, new_file
+    from coterie.files import claimed_files, new_file
     from coterie.report.table import write_csv
 
-    for file in (png, csv):
-        if file is not None:
-            check_parent(file)
-    dataset = options.open(data, voice)
-    found = correlation_profile(
-        dataset.source,
-        n_pairs=pairs,
-        bins=parse_value(bins),
-        confidence=confidence,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        verbose=voice.verbose,
-    )
-    if csv is not None:
-        write_csv(csv, found.rows())
-    if png is not None:
-        figure = found.plot(title=data.name).figure
-        with new_file(png) as partial:
-            figure.savefig(partial, format=png.suffix.lstrip(".") or "png", dpi=150)
+    with claimed_files(png, csv):
+        dataset = options.open(data, voice)
+        found = correlation_profile(
+            dataset.source,
+            n_pairs=pairs,
+            bins=parse_value(bins),
+            confidence=confidence,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=voice.verbose,
+        )
+        if csv is not None:
+            write_csv(csv, found.rows())
+        if png is not None:
+            figure = found.plot(title=data.name).figure
+            with new_file(png) as partial:
+                figure.savefig(partial, format=png.suffix.lstrip(".") or "png", dpi=150)
     voice.show(found.text())
     for file in (csv, png):
         if file is not None:

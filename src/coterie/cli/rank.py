@@ -92,16 +92,16 @@ def rank(
         if name not in {p.name for p in parameters_of(known[method])}:
             possible = ", ".join(p.name for p in parameters_of(known[method]))
             raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
-    from coterie.files import check_parent
+    from coterie.files import claimed_files
     from coterie.report.table import write_csv
 
-    if output is not None:
-        check_parent(output)
-    dataset = options.open(data, voice)
-    with voice.collecting_warnings(), interrupting() as request:
-        ranking = rank_features(known[method], chosen, dataset, data, voice)
-    if output is not None:
-        write_csv(output, _rows(ranking, dataset, len(ranking.features)))
+    checkpoint = chosen.get("checkpoint")
+    with claimed_files(output, None if checkpoint is None else str(checkpoint)):
+        dataset = options.open(data, voice)
+        with voice.collecting_warnings(), interrupting() as request:
+            ranking = rank_features(known[method], chosen, dataset, data, voice)
+        if output is not None:
+            write_csv(output, _rows(ranking, dataset, len(ranking.features)))
     rows = _rows(ranking, dataset, top)
     voice.show(f"Features by {known[method].words}")
     table = Table()

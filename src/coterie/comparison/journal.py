@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from coterie.comparison.process import Limits
 from coterie.comparison.result import OUT_OF_MEMORY, TIMED_OUT, Row
-from coterie.files import lock, new_file, read_record, sync, writer_of
+from coterie.files import check_parent, claimed, is_trace, new_file, read_record, resolved, sync, writing
 
 SETTINGS, ROWS = "settings.json", "rows.jsonl"
 _FORMAT, _VERSION = "coterie comparison", 1
@@ -23,6 +23,43 @@ _WORDS = {
     "folds": "folds (cv or random_state)",
     "judging": "classifier, scoring, standardize or share_fits",
 }
+
+
+@contextmanager
+def results_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The folder of a comparison, claimed; one that is not there is made, and goes again if nothing has come into it.
+
+    The claim lies in the folder, because whoever gives it may be allowed to write nowhere else.
+
+    Parameters
+    ----------
+    path : path
+        The folder. A link is followed.
+    """
+    folder = resolved(path)
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file; give the name of a folder for the results.")
+    check_parent(folder)
+    _refuse_foreign(folder)
+    made = not folder.exists()
+    folder.mkdir(exist_ok=True)
+    try:
+        with claimed(folder / ROWS):
+            yield folder
+    finally:
+        if made:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Raise if a folder without settings has anything in it but what a run leaves that was killed before it had any."""
+    if not folder.is_dir() or (folder / SETTINGS).exists():
+        return
+    for name in sorted(os.listdir(folder)):
+        empty = name == ROWS and (folder / ROWS).stat().st_size == 0
+        if not empty and not any(is_trace(name, folder / file) for file in (ROWS, SETTINGS)):
+            raise FileExistsError(f"{folder} holds something else than a comparison ({name}); choose another folder.")
 
 
 class Journal:
@@ -35,7 +72,7 @@ class Journal:
     Parameters
     ----------
     folder : path
-        The folder; made where it is not there.
+        The folder, from :func:`results_folder`.
     common : mapping
         Digests of what all methods share, by the names of ``_WORDS``.
     methods : mapping
@@ -58,17 +95,12 @@ class Journal:
         self.folder = Path(folder)
         self.limits = limits
         self.done: dict[tuple[str, int, int], tuple[Row, np.ndarray]] = {}
-        if self.folder.exists() and not self.folder.is_dir():
-            raise FileExistsError(f"{self.folder} is a file; give the name of a folder for the results.")
-        if not self.folder.parent.is_dir():
-            raise FileNotFoundError(f"There is no folder {self.folder.parent}; make it first.")
         known = {} if overwrite and is_comparison(self.folder) else self._read_settings()
         self._refuse_others(known, common, methods)
-        self.folder.mkdir(exist_ok=True)
-        self._file = self._locked()
+        self._file = (self.folder / ROWS).open("a+b", buffering=0)
         try:
             if not known:
-                self._file.truncate(0)
+                self._file.truncate(0)  # before there are other settings, to which the old rows do not belong
             self._read_rows()
             content = {"format": _FORMAT, "version": _VERSION, **common, "methods": {**known.get("methods", {}), **methods}}
             with new_file(self.folder / SETTINGS) as partial:
@@ -80,12 +112,7 @@ class Journal:
     def _read_settings(self) -> dict[str, Any]:
         path = self.folder / SETTINGS
         if not path.exists():
-            names = sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
-            others = [name for name in names if name != ROWS and writer_of(name, path) is None]
-            if others:
-                raise FileExistsError(
-                    f"{self.folder} holds something else than a comparison ({others[0]}); choose another folder."
-                )
+            _refuse_foreign(self.folder)
             return {}
         try:
             return read_record(path, _FORMAT, _VERSION)
@@ -103,13 +130,6 @@ class Journal:
                 f"{self.folder} holds a comparison with other {' and other '.join(changed)}; choose another folder, "
                 "or start anew with overwrite=True."
             )
-
-    def _locked(self) -> BinaryIO:
-        file = (self.folder / ROWS).open("a+b")
-        if lock(file, wait=False) is False:
-            file.close()
-            raise ValueError(f"Another comparison is writing to {self.folder}; wait for it, or choose another.")
-        return file
 
     def _read_rows(self) -> None:
         self._file.seek(0)
@@ -134,8 +154,10 @@ class Journal:
         """Keep a row."""
         entry = {name: None if _is_nan(value) else value for name, value in row._asdict().items()}
         line = json.dumps({**entry, "features": features.tolist(), "limits": list(self.limits)})
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
+        rest = memoryview(line.encode() + b"\n")
+        with writing(self.folder / ROWS):
+            while rest:
+                rest = rest[self._file.write(rest) :]
         with suppress(OSError):  # the row is in the file; only a failure of the power can still cost it
             sync(self.folder / ROWS)
 

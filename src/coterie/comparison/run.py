@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 from coterie._inputs import class_codes, opened, read_folds, source_of
 from coterie._parameters import Number, Whole, check, read_size
 from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
-from coterie.comparison.journal import Journal
+from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import Limits
 from coterie.comparison.result import Comparison, Row
 from coterie.comparison.schedule import Schedule, Unit
@@ -33,6 +33,7 @@ from coterie.comparison.trial import Setting
 from coterie.data.dataset import Dataset
 from coterie.data.store.reading import Store, is_store, open_store
 from coterie.data.store.writing import write_store
+from coterie.files import temporary_folder
 from coterie.progress import RoundProgress
 
 _SIZES = (5, 10, 20, 50, 100)
@@ -157,8 +158,11 @@ def compare(
     limits = _read_limits(time_limit, memory_limit)
     jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
     contenders = read_contenders(methods, int(check_random_state(random_state).randint(2**31 - 1)))
-    with tempfile.TemporaryDirectory(prefix="coterie-compare-") as scratch:
-        store, labels = _stored(X, y, Path(scratch))
+    with (
+        nullcontext() if results is None else results_folder(results) as kept_in,
+        temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch,
+    ):
+        store, labels = _stored(X, y, scratch)
         n_samples, n_columns = store.shape
         class_codes(labels, n_samples, "compare")  # refuses what is no class
         sizes = _read_sizes(n_features, n_columns)
@@ -174,12 +178,11 @@ def compare(
             bool(share_fits),
         )
         journal = None
-        if results is not None:
+        if kept_in is not None:
             methods_digests = {contender.name: contender.digest for contender in contenders}
-            journal = Journal(results, _digests(store, setting), methods_digests, limits, overwrite=overwrite)
+            journal = Journal(kept_in, _digests(store, setting), methods_digests, limits, overwrite=overwrite)
         with closing(journal) if journal is not None else nullcontext():
-            folder = Path(scratch)
-            schedule = Schedule(setting, folder, limits, jobs)
+            schedule = Schedule(setting, scratch, limits, jobs)
             found, interrupted = _run(schedule, contenders, sizes, journal, verbose)
     place = {contender.name: number for number, contender in enumerate(contenders)}
     rows = tuple(sorted((row for row, _ in found.values()), key=lambda row: (place[row.method], row.n_features, row.fold)))

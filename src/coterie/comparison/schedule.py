@@ -19,6 +19,7 @@ from coterie.comparison.contenders import Contender
 from coterie.comparison.process import Limits, MethodProcess
 from coterie.comparison.result import Row
 from coterie.comparison.trial import Setting
+from coterie.files import writing
 
 try:
     import cloudpickle
@@ -73,7 +74,8 @@ class Schedule:
     def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
         """Run all units; whatever happens, no process is left behind."""
         job = self.folder / "job.pickle"
-        job.write_bytes(_pickled(self.setting, "classifier or scoring"))
+        with writing(job):
+            job.write_bytes(_pickled(self.setting, "classifier or scoring"))
         waiting = deque(units)
         slots = [Slot() for _ in range(min(self.n_jobs, max(len(units), 1)))]
         try:
@@ -102,7 +104,8 @@ class Schedule:
                 slot.process.finish()
                 slot.process = None
             method = self.folder / f"{next(self._numbers)}.method"
-            method.write_bytes(_pickled(unit.contender, f"selector {unit.contender.name!r}"))
+            with writing(method):
+                method.write_bytes(_pickled(unit.contender, f"selector {unit.contender.name!r}"))
             slot.process = MethodProcess(job, method, self.limits, self._environment())
             slot.method = unit.contender.name
         slot.unit = unit

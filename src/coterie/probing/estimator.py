@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from coterie._parameters import Anything, Flag, Number, OneOf, Rule, Whole
+from coterie.files import claimed
 from coterie.order import ranked, ranks
 from coterie.probing.base import CriterionSelector, Problem
 from coterie.probing.checkpoint import Checkpoint, Fingerprint, difference, fingerprint, seed_mark
@@ -212,15 +214,16 @@ class DependencyAwareSelector(CriterionSelector):
 
     def _compute(self, data: Problem) -> dict[str, Any]:
         rule = self._rule(data.source.shape[1])
-        sums, marks, keeper = self._begin(data, rule)
-        with RoundProgress(rule.n_probes, int(self.verbose), type(self).__name__, unit="probes") as bar:
+        with ExitStack() as stack:
+            sums, marks, keeper = self._begin(data, rule, stack)
+            bar = stack.enter_context(RoundProgress(rule.n_probes, int(self.verbose), type(self).__name__, unit="probes"))
 
             def on_wave(sums: ProbeSums, rate: float) -> None:
                 bar.update(sums.n_probes, f"{rate:.0f} probes/s, coverage {sums.coverage}")
                 keeper.wave_done(sums)
 
             sums, reason = run_probes(data.evaluate, sums, rule, data.workers, on_wave)
-        keeper.done(sums)
+            keeper.done(sums)
         summary = summarise(sums)
         scores = daf_scores(sums, summary)
         order = ranked(data.source, scores[self.variant])
@@ -246,8 +249,8 @@ class DependencyAwareSelector(CriterionSelector):
             n_probes = _DEFAULT_PROBES
         return ProbeBudget(n_probes, self.max_seconds, min_coverage)
 
-    def _begin(self, problem: Problem, rule: ProbeBudget) -> tuple[ProbeSums, Fingerprint, _Keeper]:
-        """The sums to go on from: none, those of the last fit (warm start), or those of the checkpoint."""
+    def _begin(self, problem: Problem, rule: ProbeBudget, stack: ExitStack) -> tuple[ProbeSums, Fingerprint, _Keeper]:
+        """The sums to go on from: none, those of the last fit (warm start), or those of the checkpoint, which is claimed."""
         warm = bool(self.warm_start) and hasattr(self, "_sums")
         n_features = problem.source.shape[1]
         key = self._sums.plan.key if warm else read_key(self.random_state)
@@ -268,6 +271,7 @@ class DependencyAwareSelector(CriterionSelector):
         if self.checkpoint is None:
             return sums, marks, _Keeper(None, sums)
         checkpoint = Checkpoint(self.checkpoint, marks if seeded else {**marks, "seed": ""})
+        stack.enter_context(claimed(checkpoint.path))  # another run would replace our probes by its own
         saved = checkpoint.load()
         n_saved = -1 if saved is None else len(saved.values)
         if saved is not None and n_saved > sums.n_probes:
@@ -323,9 +327,7 @@ class _Keeper:
         try:
             self._save(sums)
         except OSError as error:
-            warnings.warn(
-                f"The checkpoint could not be written ({error.strerror or error}); the run goes on without.", stacklevel=4
-            )
+            warnings.warn(f"The checkpoint could not be written ({error}); the run goes on without.", stacklevel=4)
             self._checkpoint = None
 
     def _save(self, sums: ProbeSums) -> None:

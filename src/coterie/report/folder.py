@@ -4,45 +4,40 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from coterie.files import check_parent, new_folder, read_record
+from coterie.files import check_folder, new_folder, read_record, writing
 from coterie.persistence.model import load, save
+from coterie.report.annotated import ANNOTATED
+from coterie.report.clumps import CLUMPS
 from coterie.report.result import FORMAT, VERSION, DiscoveryResult
 from coterie.report.table import write_csv
 
 GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "report.html"
+# What is in a result of an earlier version, which does not list its files.
+_UNLISTED = (GROUPS, RESULT, MODEL, REPORT, CLUMPS, ANNOTATED)
 _COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round"]
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Raise unless a result can be written there; before the work, not after it.
 
-    What is to be replaced must be a result folder (or empty): a slip of the keyboard must not cost a home folder.
+    What is to be replaced must be a result folder (or empty), with nothing else in it: a slip of the keyboard must not cost a
+    home folder.
     """
-    folder = Path(path)
-    check_parent(folder)
-    if not os.access(folder.parent, os.W_OK):
-        raise PermissionError(f"The folder {folder.parent} is read-only; choose another place with --output.")
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; choose another name for the result folder.")
-    if any(folder.iterdir()) and not is_result(folder):
-        raise FileExistsError(f"{folder} holds something else than a result of Coterie; choose another name.")
-    if not overwrite:
-        raise FileExistsError(f"{folder} exists; choose another name, or replace it with --overwrite.")
+    check_folder(path, overwrite=overwrite, files_of=result_files)
 
 
-def is_result(folder: Path) -> bool:
-    """Whether a folder was written by :func:`write_result`."""
+def result_files(folder: Path) -> Collection[str]:
+    """The names of what :func:`write_result` has written to a folder; none if it is no result."""
     try:
-        read_result(folder)
+        content = read_result(folder)
     except (OSError, ValueError):
-        return False
-    return True
+        return ()
+    listed = content.get("files")
+    return [str(name) for name in listed] if isinstance(listed, list) else _UNLISTED
 
 
 def write_result(
@@ -75,19 +70,25 @@ def write_result(
     ``groups.csv`` has one row a feature, ``result.json`` everything as text, ``model.coterie`` is for :func:`coterie.load`,
     ``report.html`` for people (it needs ``pip install coterie[report]``).
     """
-    check_output(path, overwrite=overwrite)
-    with new_folder(path, overwrite=overwrite) as folder:
+    with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:
         write_csv(folder / GROUPS, result.model.groups_.rows(), _COLUMNS, nan="")
         content = result.to_dict()
-        text = json.dumps(content, indent=2, ensure_ascii=True, allow_nan=False)
-        (folder / RESULT).write_text(text + "\n", encoding="utf-8")
         save(result.model, folder / MODEL)
         page = _page(content)
         if page is not None:
-            (folder / REPORT).write_text(page, encoding="utf-8", errors="replace")
+            _write_text(folder / REPORT, page)
         if extras is not None:
-            extras(folder)
-        return sorted(file.name for file in folder.iterdir())
+            with writing(folder):
+                extras(folder)
+        files = sorted({RESULT, *(file.name for file in folder.iterdir())})
+        text = json.dumps({**content, "files": files}, indent=2, ensure_ascii=True, allow_nan=False)
+        _write_text(folder / RESULT, text + "\n")
+        return files
+
+
+def _write_text(path: Path, text: str) -> None:
+    with writing(path):
+        path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:

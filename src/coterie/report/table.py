@@ -1,16 +1,20 @@
-"""Tables as CSV, with all digits of the numbers."""
+"""Tables as CSV, with all digits of the numbers, and no text that a spreadsheet takes for a formula."""
 
 from __future__ import annotations
 
 import csv
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from coterie.files import new_file
 
 Row = Mapping[str, Any]
+# What a spreadsheet runs, or skips to see whether it can run what follows (alone, as a label "+", it is only a sign);
+# apostrophes before it count, so that taking one away gives back every text.
+_FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20].", re.DOTALL)
 
 
 def write_csv(
@@ -28,6 +32,11 @@ def write_csv(
         By default those of the first row.
     nan : str, default="nan"
         What stands for NaN.
+
+    Notes
+    -----
+    Text that a spreadsheet would take for a formula (it begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return)
+    gets an apostrophe before it; text that is a number, and numbers, stay as they are. :func:`unguarded` takes it away.
 
     Examples
     --------
@@ -47,12 +56,46 @@ def write_csv(
 
 def write_rows(file: TextIO, rows: Iterable[Row], columns: Sequence[str], *, nan: str = "nan") -> None:
     """Write a table to an open file; otherwise as :func:`write_csv`."""
-    writer = csv.DictWriter(file, columns)
-    writer.writeheader()
-    writer.writerows({name: _cell(value, nan) for name, value in row.items()} for row in rows)
+    writer = csv.writer(file)
+    writer.writerow([guarded(name) for name in columns])
+    writer.writerows([_cell(row.get(name), nan) for name in columns] for row in rows)
+
+
+def guarded(text: str) -> str:
+    """Text that no spreadsheet takes for a formula.
+
+    Examples
+    --------
+    >>> from coterie.report.table import guarded
+    >>> [guarded(name) for name in ("=cmd()", "-0.5", "gene", "'=x")]
+    ["'=cmd()", '-0.5', 'gene', "''=x"]
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
+
+
+def unguarded(text: str) -> str:
+    """The text that :func:`guarded` made a cell of.
+
+    Examples
+    --------
+    >>> from coterie.report.table import unguarded
+    >>> [unguarded(cell) for cell in ("'=cmd()", "-0.5", "gene", "''=x")]
+    ['=cmd()', '-0.5', 'gene', "'=x"]
+    """
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text == text.strip()  # a tab before it is no part of a number
 
 
 def _cell(value: Any, nan: str) -> Any:
+    if isinstance(value, str):
+        return guarded(value)
     if not isinstance(value, float):
         return value
     return nan if math.isnan(value) else repr(float(value))  # NumPy's own repr names its type

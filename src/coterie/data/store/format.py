@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coterie.data.errors import DataFileError
-from coterie.files import full_disk
+from coterie.files import writing
 
 FORMAT = "coterie-store"
 VERSION = 1
@@ -50,17 +50,16 @@ class ArrayFile:
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.n_bytes = 0
         self._crc = 0
-        self._file = open(path, "xb")  # noqa: SIM115  # closed by finish or close
-        self._file.write(bytes(NPY_HEADER_BYTES))
+        with writing(path):
+            self._file = open(path, "xb")  # noqa: SIM115  # closed by finish or close
+            self._file.write(bytes(NPY_HEADER_BYTES))
 
     def append(self, values: np.ndarray) -> None:
         """Add values: a vector, or whole columns in F order."""
         flat = np.asarray(values, dtype=self.dtype).ravel(order="K")
         view = np.ascontiguousarray(flat).view(np.uint8).data
-        try:
+        with writing(self.path):
             self._file.write(view)
-        except OSError as error:
-            raise full_disk(error, self.path) from error
         self._crc = zlib.crc32(view, self._crc)
         self.n_bytes += view.nbytes
 
@@ -68,14 +67,12 @@ class ArrayFile:
         """Write the header, bring everything to the disk, and return the entry for the store's header."""
         shape = (self.n_bytes // self.dtype.itemsize,) if shape is None else shape
         assert int(np.prod(shape, dtype=object)) * self.dtype.itemsize == self.n_bytes, (self.path.name, shape, self.n_bytes)
-        try:
+        with writing(self.path):
             self._file.seek(0)
             self._file.write(npy_header(self.dtype, shape, fortran))
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise full_disk(error, self.path) from error
-        self._file.close()
+            self._file.close()
         return {
             "file": self.path.name,
             "dtype": self.dtype.str,
@@ -105,13 +102,10 @@ def write_header(folder: Path, content: dict[str, Any]) -> None:
     full = {"format": FORMAT, "version": VERSION, **content}
     full["header_crc32"] = _header_checksum(full)
     path = folder / HEADER
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(_header_text(full))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise full_disk(error, path) from error
+    with writing(path), open(path, "w", encoding="utf-8") as file:
+        file.write(_header_text(full))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _header_text(content: dict[str, Any]) -> str:
