@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from coterie import files
-from coterie.files import lock, locked, new_file, new_folder, sync, writer_of
+from coterie.files import claimed, claimed_files, lock, locked, new_file, new_folder, sync, writer_of, writing
 
 DAY = 24 * 60 * 60
 
@@ -27,7 +27,7 @@ def fail(path):
 
 
 def write_folder(path, text="new"):
-    with new_folder(path, overwrite=True) as partial:
+    with new_folder(path, overwrite=True, files_of=os.listdir) as partial:
         (partial / text).write_text(text)
 
 
@@ -38,7 +38,7 @@ def write_file(path, text="new"):
 
 def left(target, host=None, pid=4711, token="0123abcd", age=0.0):
     """What a killed writer has left; of this host unless another is named."""
-    folder = target.parent / f".{target.name}.{host or files._HOST}.{pid}.{token}.partial"
+    folder = target.parent / f"{files._stem(target)}{host or files._HOST}.{pid}.{token}.partial"
     folder.mkdir()
     (folder / "half").write_text("")
     for path in (folder / "half", folder):
@@ -101,10 +101,10 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
 
 def test_overwriting_must_be_allowed(tmp_path):
     (tmp_path / "a").write_text("old")
-    with pytest.raises(FileExistsError, match="allow overwriting"), new_file(tmp_path / "a", overwrite=False):
+    with pytest.raises(FileExistsError, match="overwrite=True"), new_file(tmp_path / "a", overwrite=False):
         pass
     (tmp_path / "f").mkdir()
-    with pytest.raises(FileExistsError, match="allow overwriting"), new_folder(tmp_path / "f"):
+    with pytest.raises(FileExistsError, match="overwrite=True"), new_folder(tmp_path / "f"):
         pass
     with pytest.raises(IsADirectoryError), new_file(tmp_path / "f"):
         pass
@@ -115,21 +115,52 @@ def test_overwriting_must_be_allowed(tmp_path):
     assert names(tmp_path) == ["a", "f"]
 
 
-def overtaken(new, write, path):
-    """Write with one of the two while the other is faster."""
-    with new(path, overwrite=False) as partial:
-        partial.touch()
-        write(path, "early")
+def overtake(partial, path):
+    partial.touch()
+    write_file(path, "early")
 
 
 def test_what_appears_meanwhile_is_not_overwritten_either(tmp_path):
-    with pytest.raises(FileExistsError, match="allow overwriting"):
-        overtaken(new_folder, write_folder, tmp_path / "f")
-    with pytest.raises(FileExistsError, match="allow overwriting"):
-        overtaken(new_file, write_file, tmp_path / "a")
+    with pytest.raises(FileExistsError, match="overwrite=True"), new_file(tmp_path / "a", overwrite=False) as partial:
+        overtake(partial, tmp_path / "a")
+    (tmp_path / "f").mkdir()
+    with pytest.raises(FileExistsError, match=r"something else .*\(early\)"), new_folder(tmp_path / "f", overwrite=True):
+        (tmp_path / "f" / "early").touch()  # by hand
     assert names(tmp_path) == ["a", "f"]
     assert names(tmp_path / "f") == ["early"]
     assert (tmp_path / "a").read_text() == "early"
+
+
+def test_other_peoples_files_are_not_replaced(tmp_path):
+    write_folder(tmp_path / "f")
+    (tmp_path / "f" / "thesis.tex").touch()
+    with (
+        pytest.raises(FileExistsError, match=r"something else than a result of Coterie \(thesis.tex\)"),
+        new_folder(tmp_path / "f", overwrite=True, files_of=lambda folder: ["new"]),
+    ):
+        pytest.fail("refused before the work")
+    assert names(tmp_path / "f") == ["new", "thesis.tex"]
+
+
+def test_links_stay_and_what_they_lead_to_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    for write, name in ((write_file, "a"), (write_folder, "f")):
+        (tmp_path / name).symlink_to(tmp_path / "there" / name)
+        for _ in range(2):
+            write(tmp_path / name)
+            assert (tmp_path / name).is_symlink()
+    assert (tmp_path / "there" / "a").read_text() == "new"
+    assert names(tmp_path / "there" / "f") == ["new"]
+    assert names(tmp_path / "there") == names(tmp_path)[:2] == ["a", "f"]
+    (tmp_path / "lost").symlink_to(tmp_path / "gone" / "a")
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*gone to write a to"):
+        write_file(tmp_path / "lost")
+
+
+def test_devices_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileExistsError, match="a device or a pipe"):
+        write_file(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("one_step", [True, False])
@@ -137,49 +168,159 @@ def test_a_folder_replaces_another(tmp_path, monkeypatch, one_step):
     if not one_step:
         monkeypatch.setattr(files.sys, "platform", "elsewhere")
     for text in ("old", "new"):
-        with new_folder(tmp_path / "f", overwrite=True) as partial:
+        with new_folder(tmp_path / "f", overwrite=True, files_of=os.listdir) as partial:
             (partial / text).mkdir()
             (partial / text / "file").write_text(text)
     assert names(tmp_path) == ["f"]
     assert names(tmp_path / "f") == ["new"]
-    with pytest.raises(TypeError), new_folder(tmp_path / "f", overwrite=True) as partial:
+    with pytest.raises(TypeError), new_folder(tmp_path / "f", overwrite=True, files_of=os.listdir) as partial:
         fail(partial / "half")
     assert names(tmp_path) == ["f"]
     assert names(tmp_path / "f") == ["new"]
+
+
+def test_a_folder_that_was_put_aside_comes_back(tmp_path, monkeypatch):
+    """Where names are exchanged in two steps, a kill may come between them."""
+    code = f"""if True:
+        import os, signal, sys
+        from coterie import files
+        files.sys.platform = "elsewhere"
+        original = os.rename
+        def rename(*names):
+            if os.path.lexists({str(tmp_path / "f")!r}):
+                return original(*names)
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.rename = rename
+        with files.new_folder({str(tmp_path / "f")!r}, overwrite=True, files_of=os.listdir) as partial:
+            (partial / "new").touch()
+    """
+    write_folder(tmp_path / "f", "old")
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert not (tmp_path / "f").exists()
+    with pytest.raises(FileExistsError, match="exists"), new_folder(tmp_path / "f", files_of=os.listdir):
+        pass
+    assert names(tmp_path) == ["f"]
+    assert names(tmp_path / "f") == ["old"]
 
 
 # Several writers -------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_a_second_writer_of_the_same_path_disturbs_nobody(tmp_path):
-    with new_file(tmp_path / "a") as first, new_folder(tmp_path / "f", overwrite=True) as folder:
+def test_a_second_writer_of_the_same_file_disturbs_nobody(tmp_path):
+    with new_file(tmp_path / "a") as first:
         first.write_text("first")
-        (folder / "first").write_text("")
         write_file(tmp_path / "a", "second")
-        write_folder(tmp_path / "f", "second")
         assert (tmp_path / "a").read_text() == "second"
-        assert names(tmp_path / "f") == ["second"]
     assert (tmp_path / "a").read_text() == "first"
-    assert names(tmp_path / "f") == ["first"]
-    assert names(tmp_path) == ["a", "f"]
+    assert names(tmp_path) == ["a"]
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
-def test_two_threads_write_one_path(tmp_path):
+def test_two_threads_write_one_file(tmp_path):
     barrier = threading.Barrier(2)
 
     def write(text):
         barrier.wait()
         write_file(tmp_path / "a", text)
-        write_folder(tmp_path / "f", text[:1])
 
     with ThreadPoolExecutor(2) as pool:
         for _ in range(100):
             list(pool.map(write, ["x" * 10_000, "y" * 50_000]))
             assert (tmp_path / "a").read_text() in ("x" * 10_000, "y" * 50_000)
-            assert names(tmp_path / "f") in (["x"], ["y"])
-    assert names(tmp_path) == ["a", "f"]
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_of_two_threads_one_makes_a_folder(tmp_path):
+    with new_folder(tmp_path / "f") as partial, ThreadPoolExecutor(1) as pool:
+        with pytest.raises(BlockingIOError, match=rf"Another writer .*PID {os.getpid()} on .* is at work on .*f; wait"):
+            pool.submit(write_folder, tmp_path / "f").result()
+        (partial / "first").touch()
+    assert names(tmp_path) == ["f"]
+    assert names(tmp_path / "f") == ["first"]
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+def test_of_two_processes_one_has_a_claim(tmp_path, other_process):
+    process = other_process("claimed", tmp_path / "f")
+    (tmp_path / "link").symlink_to(tmp_path / "f")
+    for path in (tmp_path / "f", tmp_path / "link"):
+        with pytest.raises(BlockingIOError, match=rf"PID {process.pid} on {files._HOST}"), claimed(path):
+            pass
+    write_file(tmp_path / "f")  # a short write is nobody's business
+    process.kill()
+    process.wait()
+    with claimed(tmp_path / "f"), claimed(tmp_path / "f", tmp_path / "link", None):
+        assert names(tmp_path) == [".f.claim", "f", "link"]
+    assert names(tmp_path) == ["f", "link"]
+    assert files._claims == {}
+
+
+@pytest.mark.usefixtures("with_and_without_locks")
+@pytest.mark.parametrize("words", ["", "coterie", "coterie claim: PID {own} on {host}", "coterie claim: PID 1 on elsewhere"])
+def test_claims_that_killed_ones_have_left_are_in_nobodys_way(tmp_path, words):
+    """In a container every run has PID 1."""
+    (tmp_path / ".f.claim").write_text(words.format(own=os.getpid(), host=files._HOST))
+    with claimed(tmp_path / "f"):
+        pass
+    assert names(tmp_path) == []
+
+
+def test_what_only_looks_like_a_claim_stays(tmp_path):
+    (tmp_path / ".f.claim").write_text("mine")
+    with pytest.raises(FileExistsError, match="in the way"), claimed(tmp_path / "f"):
+        pass
+    assert (tmp_path / ".f.claim").read_text() == "mine"
+
+
+def test_files_are_claimed_only_where_they_can_be_written(tmp_path):
+    for path, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "a", "There is no folder")):
+        with pytest.raises(OSError, match=words), claimed_files(None, path):
+            pass
+    with claimed_files(tmp_path / "a"):
+        write_file(tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="other permissions")
+def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
+    def refuse(path, *_):  # root may write anywhere: ask as somebody else
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(files.os, "open", refuse)
+    with pytest.raises(OSError, match=r"the folder cannot be written to \(Permission denied\)"), claimed(tmp_path / "a"):
+        pass
+
+
+def test_many_processes_claim_and_one_gets_it(tmp_path):
+    code = f"""if True:
+        import sys
+        from coterie.files import claimed
+        print("ready", flush=True)
+        input()
+        try:
+            with claimed({str(tmp_path / "f")!r}):
+                print("mine", flush=True)
+                input()
+        except BlockingIOError:
+            print("refused", flush=True)
+    """
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            for _ in range(10)
+        ]
+        for writer in writers:
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            print(file=writer.stdin, flush=True)
+        assert sorted(writer.stdout.readline() for writer in writers) == ["mine\n"] + 9 * ["refused\n"]
+        for writer in writers:
+            writer.communicate("\n")
+    assert names(tmp_path) == []
 
 
 def test_a_new_folder_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
@@ -209,11 +350,11 @@ def test_a_new_folder_that_is_removed_before_it_is_locked_is_made_again(tmp_path
 def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_not(tmp_path, other_process, kind):
     target = tmp_path / "f[1]*?"  # with characters that have a meaning for glob
     process = other_process(kind, target)
-    (theirs,) = names(tmp_path)
+    (theirs,) = (name for name in names(tmp_path) if name.endswith(".partial"))
     assert writer_of(theirs, target) == (files._HOST, process.pid)
-    for write in (write_file, lambda path: path.unlink(), write_folder):
-        write(target)
-        assert theirs in names(tmp_path)
+    write_file(target)
+    assert theirs in names(tmp_path)
+    target.unlink()
     process.kill()
     process.wait()
     write_folder(target)
@@ -224,7 +365,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_
 def test_what_another_host_writes_is_left_for_a_day(tmp_path):
     """No process here has its PID, and its lock does not reach us: it may be at work all the same."""
     theirs = left(tmp_path / "a", host="elsewhere", age=0.9 * DAY)
-    left(tmp_path / "a", host="elsewhere", token="00", age=1.1 * DAY)
+    left(tmp_path / "a", host="elsewhere", token="00000000", age=1.1 * DAY)
     write_file(tmp_path / "a")
     assert names(tmp_path) == [theirs.name, "a"]
     os.utime(theirs, (time.time() - 1.1 * DAY,) * 2)
@@ -245,22 +386,9 @@ def test_what_another_host_holds_is_never_removed(tmp_path):
     assert not theirs.exists()
 
 
-@pytest.mark.parametrize("owner", [str(2**22 + 1), "0123abcd"])
-def test_older_names_have_no_host_and_are_left_for_a_day(tmp_path, owner):
-    old, new = tmp_path / f".a.{owner}.partial", tmp_path / f".a.{owner}0.partial"
-    new.mkdir()
-    old.write_text("")
-    os.utime(old, (time.time() - 1.1 * DAY,) * 2)
-    write_folder(tmp_path / "a")
-    assert names(tmp_path) == [new.name, "a"]
-
-
 @pytest.mark.usefixtures("with_and_without_locks")
 def test_an_earlier_run_with_our_own_pid_is_gone(tmp_path):
     """In a container every run has PID 1."""
-    for former in (f".f.{os.getpid()}.partial", f".f.{os.getpid()}0.partial"):
-        (tmp_path / former).mkdir()
-        os.utime(tmp_path / former, (time.time() - 1.1 * DAY,) * 2)
     left(tmp_path / "f", pid=os.getpid())
     write_folder(tmp_path / "f")
     assert names(tmp_path) == ["f"]
@@ -273,8 +401,23 @@ def test_a_pid_that_another_process_has_now_deceives_only_where_there_are_no_loc
     assert former.exists() == (request.node.callspec.params["with_and_without_locks"] != "locks")
 
 
-@pytest.mark.parametrize("other", [".a.notes.partial", ".a.b.host.12.0123abcd.partial", ".ab.host.12.00.partial", "a.partial"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        ".a.notes.partial",
+        ".a.12.partial",
+        ".a.0123abcd.partial",
+        ".a.b.{host}.12.0123abcd.partial",
+        ".a.{host}.12.{host}.12.0123abcd.partial",
+        ".ab.{host}.12.0123abcd.partial",
+        ".a.{host}.12.0123abcde.partial",
+        "a.partial",
+        ".b.claim",
+    ],
+)
 def test_what_is_not_ours_is_never_removed(tmp_path, other):
+    """Among it what other targets' writers have left, whose names begin as ours."""
+    other = other.format(host=files._HOST)
     (tmp_path / other).write_text("")
     os.utime(tmp_path / other, (0, 0))
     write_file(tmp_path / "a")
@@ -283,10 +426,10 @@ def test_what_is_not_ours_is_never_removed(tmp_path, other):
 
 @pytest.mark.parametrize("name", ["x" * 240, "é" * 120])
 def test_long_names(tmp_path, name):
-    left_over = tmp_path / f".{name[: 160 // len(name[0].encode())]}.{files._HOST}.4711.00.partial"
-    left_over.mkdir()
-    write_file(tmp_path / name)
-    assert names(tmp_path) == [name]
+    left(tmp_path / name)
+    similar = left(tmp_path / (name + "z"))  # with the same beginning
+    write_folder(tmp_path / name)
+    assert names(tmp_path) == sorted([name, similar.name])
 
 
 # Locks and the disk ----------------------------------------------------------------------------
@@ -335,3 +478,17 @@ def test_what_cannot_be_synced_is_no_error_and_a_full_disk_is_one(tmp_path, monk
     else:
         with pytest.raises(OSError, match=os.strerror(number)):
             sync(tmp_path)
+
+
+def test_a_full_disk_is_named_with_amounts(tmp_path):
+    with (
+        pytest.raises(OSError, match=r"No space left on device \(.*MB are free\); nothing was kept.*a.txt'") as caught,
+        new_file(tmp_path / "a.txt"),
+        open("/dev/full", "wb", buffering=0) as full,
+    ):
+        full.write(b"x")
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(tmp_path / "a.txt")
+    assert names(tmp_path) == []
+    with pytest.raises(FileNotFoundError, match="no-such"), writing(tmp_path / "a"):  # other errors stay as they are
+        (tmp_path / "no-such").read_text()

@@ -77,13 +77,13 @@ def new_file(path: AnyPath, *, overwrite: bool = True) -> Iterator[Path]:
     ['a.txt']
     """
     target = resolved(path)
-    _check_file(target, overwrite)
+    _check_file(path, overwrite)
     with temporary_folder(target) as place:
         partial = place / target.name
         with writing(partial, target):
             yield partial
             sync(partial)
-        _check_file(target, overwrite)  # another may have been faster
+        _check_file(path, overwrite)  # another may have been faster
         os.replace(partial, target)
         sync(target.parent)
 
@@ -112,8 +112,8 @@ def new_folder(path: AnyPath, *, overwrite: bool = False, files_of: FilesOf = _n
         people's work, with which the folder is not replaced. By default only an empty folder is.
     """
     target = resolved(path)
-    with claimed(target):
-        check_folder(target, overwrite=overwrite, files_of=files_of)
+    with claimed(path):
+        check_folder(path, overwrite=overwrite, files_of=files_of)
         with temporary_folder(target) as place:
             partial = place / target.name
             partial.mkdir()
@@ -121,7 +121,7 @@ def new_folder(path: AnyPath, *, overwrite: bool = False, files_of: FilesOf = _n
             for file in sorted(partial.rglob("*")):
                 sync(file)
             sync(partial)
-            check_folder(target, overwrite=overwrite, files_of=files_of)  # somebody may have put something there
+            check_folder(path, overwrite=overwrite, files_of=files_of)  # somebody may have put something there
             try:
                 os.rename(partial, target)
             except OSError:
@@ -134,30 +134,31 @@ def new_folder(path: AnyPath, *, overwrite: bool = False, files_of: FilesOf = _n
 def check_folder(path: AnyPath, *, overwrite: bool, files_of: FilesOf) -> None:
     """Raise unless :func:`new_folder` may make a folder there; before the work, not after it."""
     target = resolved(path)
-    check_parent(target)
+    check_parent(path)
     if not target.exists():
         return
     if not target.is_dir():
-        raise FileExistsError(f"{target} is a file; choose another name for the folder.")
+        raise FileExistsError(f"{path} is a file; choose another name for the folder.")
     names = sorted(os.listdir(target))
     foreign = set(names) - set(files_of(target)) if names else set()
     if foreign:
         raise FileExistsError(
-            f"{target} holds something else than a result of Coterie ({min(foreign)}), so it is not replaced; "
-            "choose another name."
+            f"{path} holds something else than a result of Coterie ({min(foreign)}), so it is not replaced; choose another "
+            "name."
         )
     if not overwrite:
-        raise FileExistsError(f"{target} exists; choose another name, or replace it (overwrite=True).")
+        raise FileExistsError(f"{path} exists; choose another name, or replace it with overwrite=True.")
 
 
-def _check_file(target: Path, overwrite: bool) -> None:
-    check_parent(target)
+def _check_file(path: AnyPath, overwrite: bool) -> None:
+    target = resolved(path)
+    check_parent(path)
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give the name of a file.")
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
     if target.exists() and not target.is_file():
-        raise FileExistsError(f"{target} is a device or a pipe, which cannot be replaced; give the name of a file.")
+        raise FileExistsError(f"{path} is a device or a pipe, which cannot be replaced; give the name of a file.")
     if target.exists() and not overwrite:
-        raise FileExistsError(f"{target} exists; choose another name, or replace it (overwrite=True).")
+        raise FileExistsError(f"{path} exists; choose another name, or replace it with overwrite=True.")
 
 
 def resolved(path: AnyPath) -> Path:
@@ -178,10 +179,11 @@ def read_record(path: Path, format: str, version: int | None = None) -> dict[str
     return content
 
 
-def check_parent(path: Path) -> None:
+def check_parent(path: AnyPath) -> None:
     """Raise unless the folder is there that something is to be written to; before the work, not after it."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to; make it first.")
+    place = resolved(path) if os.path.islink(path) else Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {place.parent} to write {place.name} to; make it first.")
 
 
 # Claims ----------------------------------------------------------------------------------------
@@ -225,7 +227,7 @@ def claimed(*paths: AnyPath | None) -> Iterator[None]:
     with ExitStack() as stack:
         for path in paths:
             if path is not None:
-                stack.enter_context(_claimed(resolved(path)))
+                stack.enter_context(_claimed(path))
         yield
 
 
@@ -234,23 +236,24 @@ def claimed_files(*paths: AnyPath | None) -> Iterator[None]:
     """Claim files, once it is clear that they can be written: not folders, devices, or in a folder that is not there."""
     for path in paths:
         if path is not None:
-            _check_file(resolved(path), overwrite=True)
+            _check_file(path, overwrite=True)
     with claimed(*paths):
         yield
 
 
 @contextmanager
-def _claimed(target: Path) -> Iterator[None]:
+def _claimed(place: AnyPath) -> Iterator[None]:
+    target = resolved(place)
     me = os.getpid(), threading.get_ident()
     if _claims.get(target) == me:
         yield
         return
-    check_parent(target)
+    check_parent(place)
     path = target.parent / f"{_stem(target)}claim"
-    handle = _locked_claim(path, target)
+    handle = _locked_claim(path, target, place)
     try:
         _claims[target] = me
-        with writing(path, target):
+        with suppress(OSError):  # the words are for others to read; the lock counts
             os.ftruncate(handle, 0)
             os.lseek(handle, 0, os.SEEK_SET)
             os.write(handle, f"{_CLAIM}: PID {me[0]} on {_HOST}\n".encode())
@@ -258,19 +261,20 @@ def _claimed(target: Path) -> Iterator[None]:
         yield
     finally:
         _claims.pop(target, None)
-        if os.name != "nt":  # while it is locked, so that nobody else has it
-            path.unlink(missing_ok=True)
-        _unlock(handle)
-        os.close(handle)
-        if os.name == "nt":
-            path.unlink(missing_ok=True)
+        if os.name == "nt":  # which removes no open file
+            os.close(handle)
+        with suppress(OSError):  # another user's, or another has it by now (Windows)
+            path.unlink()  # while it is locked, so that nobody else has it
+        if os.name != "nt":
+            _unlock(handle)
+            os.close(handle)
 
 
-def _locked_claim(path: Path, target: Path) -> int:
+def _locked_claim(path: Path, target: Path, place: AnyPath) -> int:
     """The open and locked file of a claim."""
     while True:
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+            handle = _open_claim(path)
         except OSError as error:
             if error.errno in _FULL:
                 raise full_disk(error, path, target) from error
@@ -279,11 +283,11 @@ def _locked_claim(path: Path, target: Path) -> int:
         try:
             taken = lock(handle, wait=False)
             words = os.read(handle, 200).decode("utf-8", "replace").strip()
-            if words and not words.startswith(_CLAIM):
+            if not (words.startswith(_CLAIM) or _CLAIM.startswith(words)):  # the latter where a full disk has cut it
                 raise FileExistsError(f"{path} is in the way, and not of Coterie's; move it, or choose another name.")
             if taken is False or (taken is None and _lives(words, path, target)):
                 who = f" ({words.removeprefix(_CLAIM).lstrip(': ')})" if words else ""
-                raise BlockingIOError(f"Another writer{who} is at work on {target}; wait for its end, or choose another name.")
+                raise BlockingIOError(f"Another writer{who} is at work on {place}; wait for its end, or choose another name.")
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):
                     return handle
@@ -291,6 +295,16 @@ def _locked_claim(path: Path, target: Path) -> int:
             os.close(handle)
             raise
         os.close(handle)  # its former owner has removed it in between
+
+
+def _open_claim(path: Path) -> int:
+    no_links = getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | no_links, 0o666)
+    except PermissionError:
+        if not path.exists():
+            raise
+        return os.open(path, os.O_RDONLY | no_links)  # another user has left it: it can be locked, if not removed
 
 
 def _lives(words: str, path: Path, target: Path) -> bool:

@@ -142,10 +142,13 @@ def test_the_default_is_the_estimators_for_more_features(shell, rng):
 
 
 def test_read_only_folders(shell, table, monkeypatch):
-    import os
+    from coterie import files
 
-    monkeypatch.setattr(os, "access", lambda _, mode, **__: mode != os.W_OK)  # root may write anywhere: ask as somebody else
-    assert "is read-only" in shell.error("discover", "genes.csv", *OPTIONS)
+    def refuse(path):  # root may write anywhere: ask as somebody else
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(files, "_open_claim", refuse)
+    assert "the folder cannot be written to (Permission denied)" in shell.error("discover", "genes.csv", *OPTIONS)
 
 
 def test_a_full_disk_is_one_line(shell, table, monkeypatch):

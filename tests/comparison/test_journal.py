@@ -3,9 +3,12 @@
 import errno
 import json
 import os
-import re
 import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import coterie
 from coterie.comparison.contenders import selector_named
+from coterie.comparison.journal import Journal, results_folder
+from coterie.comparison.process import Limits
+from coterie.comparison.result import Row
 from tests.conftest import grouped_matrix
 
 X, y = grouped_matrix(np.random.default_rng(3), n_samples=60, n_features=12)
@@ -136,25 +142,76 @@ def test_damaged_rows(inline, tmp_path):
 
 
 def test_two_at_the_same_time_are_refused(inline, tmp_path):
-    fcntl = pytest.importorskip("fcntl")
     run(tmp_path / "out")
-    with (tmp_path / "out" / "rows.jsonl").open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match=re.escape(f"Another comparison is writing to {tmp_path / 'out'}")):
-            run(tmp_path / "out")
+    with results_folder(tmp_path / "out"), ThreadPoolExecutor(1) as pool:
+        other = pool.submit(run, tmp_path / "out", X=None)  # refused before the data are looked at
+        with pytest.raises(BlockingIOError, match=r"Another writer \(PID \d+ on .*\) is at work on"):
+            other.result()
     run(tmp_path / "out")
+
+
+def test_rows_of_another_are_never_lost(inline, tmp_path):
+    """A folder with a rows.jsonl and no settings is not a comparison of ours."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "rows.jsonl").write_text("mine\n")
+    for overwrite in (False, True):
+        with pytest.raises(FileExistsError, match=r"something else than a comparison \(rows.jsonl\)"):
+            run(tmp_path / "out", overwrite=overwrite)
+    assert (tmp_path / "out" / "rows.jsonl").read_text() == "mine\n"
+    assert os.listdir(tmp_path / "out") == ["rows.jsonl"]
+
+
+def test_other_files_in_the_folder_stay(inline, tmp_path):
+    run(tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    run(tmp_path / "out", cv=2, overwrite=True)
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_an_error_leaves_no_folder(inline, tmp_path):
+    with pytest.raises(ValueError, match="n_features"):
+        run(tmp_path / "out", n_features=100)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_copy_of_the_data_that_a_killed_comparison_left_goes_with_the_next(inline, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = f"""if True:
+        import os, signal, tempfile
+        import numpy as np
+        import coterie
+        from coterie.comparison import run
+        tempfile.tempdir = {str(tmp_path)!r}
+        run._run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        coterie.compare(["fisher"], np.eye(20), np.arange(20) % 2, n_features=[2])
+    """
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    (left,) = os.listdir(tmp_path)
+    assert (tmp_path / left / "data" / "header.json").exists()
+    assert (tmp_path / left).stat().st_mode & 0o777 == 0o700  # its pickles are trusted
+    run(None)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_names_the_file(inline, tmp_path):
+    with results_folder(tmp_path / "out") as folder, closing(Journal(folder, {}, {}, Limits())) as journal:
+        journal._file.close()
+        journal._file = Path("/dev/full").open("r+b", buffering=0)  # noqa: SIM115  # closed by close
+        with pytest.raises(OSError, match=r"No space left on device \(.*rows.jsonl'"):
+            journal.add(Row.without_result("gdm", 2, 0, "failed", ""), np.arange(2))
 
 
 def test_a_kill_before_the_first_settings_is_no_obstacle(inline, tmp_path):
     code = f"""if True:
         import os, signal
-        from coterie.comparison.journal import Journal
+        from coterie.comparison.journal import Journal, results_folder
         from coterie.comparison.process import Limits
         os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
-        Journal({str(tmp_path / "out")!r}, {{}}, {{}}, Limits(None, None))
+        with results_folder({str(tmp_path / "out")!r}) as folder:
+            Journal(folder, {{}}, {{}}, Limits(None, None))
     """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
-    assert len(os.listdir(tmp_path / "out")) == 2
+    assert len(os.listdir(tmp_path / "out")) == 3
     assert len(run(tmp_path / "out").rows) == 12
     assert sorted(os.listdir(tmp_path / "out")) == ["rows.jsonl", "settings.json"]
 

@@ -4,12 +4,13 @@ import errno
 import json
 import mmap
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from coterie.data import (
     write_store,
 )
 from coterie.data.readers.reader import RowBlock
+from coterie.data.store.format import read_header, write_header
 from tests.conftest import sparse_counts
 from tests.data.conformance import SourceConformance, example
 from tests.data.files import matrix
@@ -219,11 +221,75 @@ def test_other_things_are_never_overwritten(tmp_path, kind):
     assert target.exists()
 
 
-def test_a_damaged_store_can_be_overwritten(tmp_path):
+def test_a_damaged_store_can_be_overwritten_as_long_as_it_can_be_told_to_be_one(tmp_path):
     path = write_store(tmp_path / "s", np.eye(3))
-    (path / "header.json").write_text("{")
+    (path / "values.npy").write_bytes(b"")
     write_store(path, np.eye(4), overwrite=True)
     assert check_store(path).shape == (4, 4)
+    (path / "header.json").write_text((path / "header.json").read_text().replace("4", "5", 1))
+    with pytest.raises(FileExistsError, match="no Coterie store, or one whose header is damaged"):
+        write_store(path, np.eye(5), overwrite=True)
+
+
+@pytest.mark.parametrize("header", ["{}", "mine", '{"format": "coterie-store", "version": 1, "arrays": {}}'])
+def test_a_folder_with_another_header_is_no_store(tmp_path, header):
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "header.json").write_text(header)
+    (folder / "precious.npy").write_bytes(b"precious")
+    with pytest.raises(FileExistsError, match="no Coterie store"):
+        write_store(folder, np.eye(3), overwrite=True)
+    assert sorted(os.listdir(folder)) == ["header.json", "precious.npy"]
+    assert (folder / "header.json").read_text() == header
+
+
+def test_other_files_in_a_store_stay(tmp_path):
+    path = write_store(tmp_path / "s", np.eye(3))
+    (path / "precious.npy").write_bytes(b"precious")
+    (path / "values-0123abcd.npy").write_bytes(b"looks like ours")
+    for size in (4, 5):
+        write_store(path, np.eye(size), overwrite=True)
+        assert (path / "precious.npy").read_bytes() == b"precious"
+        assert (path / "values-0123abcd.npy").exists()
+        assert len(os.listdir(path)) == 3 + 1 + 2
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_what_a_killed_replacement_left_goes_with_the_next(tmp_path, step):
+    """Killed before each rename of the exchange, and after the last."""
+    path = write_store(tmp_path / "s", np.eye(3))
+    (path / "precious.npy").write_bytes(b"precious")
+    code = f"""
+        import os, signal, numpy as np
+        from coterie.data import write_store
+        renames = [0]
+        def counted(original):
+            def call(*names, **options):
+                if renames[0] == {step}:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                renames[0] += 1
+                return original(*names, **options)
+            return call
+        os.rename, os.replace = counted(os.rename), counted(os.replace)
+        write_store({str(path)!r}, np.eye(4), overwrite=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == -9
+    assert check_store(path).shape == ((3, 3) if step < 5 else (4, 4))  # old header, 3 arrays, new header, clean header
+    write_store(path, np.eye(5), overwrite=True)
+    assert check_store(path).shape == (5, 5)
+    assert len(os.listdir(path)) == 3 + 1 + 1
+    assert (path / "precious.npy").read_bytes() == b"precious"
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_a_header_cannot_have_files_elsewhere_removed(tmp_path):
+    path = write_store(tmp_path / "s", np.eye(3))
+    (tmp_path / "precious.npy").write_bytes(b"precious")
+    header = read_header(path)
+    write_header(path, header | {"leftover": ["../precious.npy", str(tmp_path / "precious.npy"), 5, "gone.npy"]})
+    write_store(path, np.eye(4), overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["precious.npy", "s"]
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path):
@@ -251,18 +317,20 @@ def test_leftovers_of_killed_runs_are_removed_and_those_of_running_ones_are_not(
         write_store({str(tmp_path / "s")!r}, blocks())
     """
     assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == -9
-    assert [name.endswith(".partial") for name in os.listdir(tmp_path)] == [True]
+    assert sorted(name.rpartition(".")[2] for name in os.listdir(tmp_path)) == ["claim", "partial"]
 
     def blocks():
         yield np.eye(3)
-        write_store(tmp_path / "s", np.eye(2))  # another writer, faster
         assert len(list(tmp_path.glob(".s.*.partial"))) == 1  # mine
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(write_store, tmp_path / "s", np.eye(2))
+            with pytest.raises(BlockingIOError, match="Another writer"):
+                other.result()
         yield np.eye(3)
 
-    with pytest.raises(OSError, match="nothing was kept"):
-        write_store(tmp_path / "s", blocks())
+    write_store(tmp_path / "s", blocks())
     assert os.listdir(tmp_path) == ["s"]
-    assert check_store(tmp_path / "s").shape == (2, 2)
+    assert check_store(tmp_path / "s").shape == (6, 3)
 
 
 def test_what_another_host_is_writing_is_not_removed(tmp_path):
@@ -283,25 +351,6 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     for size in (3, 4):
         assert check_store(write_store(tmp_path / "s", np.eye(size), overwrite=True)).shape == (size, size)
     assert os.listdir(tmp_path) == ["s"]
-
-
-def test_one_writer_at_a_time_replaces(tmp_path, monkeypatch):
-    """Another exchanges its header while ours waits with its arrays; without the lock it would remove them as unknown."""
-    path = write_store(tmp_path / "s", np.eye(2))
-    exchange, others = os.replace, []
-
-    def slow(*names):  # the first writer, with its arrays beside the old ones: a second one comes
-        monkeypatch.undo()
-        others.append(threading.Thread(target=write_store, args=(path, np.eye(4)), kwargs={"overwrite": True}))
-        others[0].start()
-        others[0].join(0.5)
-        exchange(*names)
-
-    monkeypatch.setattr(os, "replace", slow)
-    write_store(path, np.eye(3), overwrite=True)
-    others[0].join()
-    assert check_store(path).shape == (4, 4)
-    assert len(list(path.glob("*.npy"))) == 3
 
 
 def test_bad_values_are_counted_and_placed(tmp_path, rng):
@@ -342,7 +391,7 @@ def test_wrong_arguments(tmp_path, arguments, message):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such folder to write to; make it first"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write s to; make it first"):
         write_store(tmp_path / "no" / "s", np.eye(3))
 
 
@@ -372,7 +421,8 @@ def test_a_full_disk(tmp_path, limit):
     lines = in_a_process(code).splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert "nothing was kept. Free some space or write to another folder" in line
+        assert re.search(r"\(\d+\.\d MB were written, [\d,.]+ MB are free\); nothing was kept. Free some space or write", line)
+        assert str(tmp_path) in line
     assert os.listdir(tmp_path) == ["old"]
     assert check_store(old).shape == (3, 3)
 
@@ -394,7 +444,7 @@ def test_a_read_only_folder():
         """
         output = in_a_process(code)
         assert "locked" in output
-        assert "the folder cannot be written to; choose another one" in output
+        assert "the folder cannot be written to (Permission denied); choose another one" in output
         assert os.listdir(Path(folder) / "locked") == []
 
 

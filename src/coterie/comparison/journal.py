@@ -38,14 +38,14 @@ def results_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     folder = resolved(path)
     if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; give the name of a folder for the results.")
-    check_parent(folder)
+        raise FileExistsError(f"{path} is a file; give the name of a folder for the results.")
+    check_parent(path)
     _refuse_foreign(folder)
     made = not folder.exists()
     folder.mkdir(exist_ok=True)
     try:
         with claimed(folder / ROWS):
-            yield folder
+            yield Path(path)
     finally:
         if made:
             with suppress(OSError):  # it is not empty

@@ -56,9 +56,9 @@ def write_csv(
 
 def write_rows(file: TextIO, rows: Iterable[Row], columns: Sequence[str], *, nan: str = "nan") -> None:
     """Write a table to an open file; otherwise as :func:`write_csv`."""
-    writer = csv.writer(file)
-    writer.writerow([guarded(name) for name in columns])
-    writer.writerows([_cell(row.get(name), nan) for name in columns] for row in rows)
+    writer = csv.DictWriter(file, columns)
+    writer.writerow({name: guarded(name) for name in columns})
+    writer.writerows({name: _cell(value, nan) for name, value in row.items()} for row in rows)
 
 
 def guarded(text: str) -> str:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from coterie.data.store.format import HEADER, ArrayFile, check_entry, checksum, damaged, read_header, write_header
-from coterie.files import check_parent, claimed, resolved, sync, temporary_folder
+from coterie.files import claimed, resolved, sync, temporary_folder
 
 # The key of a header that lists files of the store's own that are no part of it (any more, or yet).
 _LEFTOVER = "leftover"
@@ -44,6 +44,7 @@ class StoreFolder:
     scratch: Path
 
     def __init__(self, path: Path, overwrite: bool) -> None:
+        self._given = path
         self.path = resolved(path)
         self.overwrite = overwrite
         self.replaces = False
@@ -52,8 +53,7 @@ class StoreFolder:
 
     def __enter__(self) -> StoreFolder:
         with ExitStack() as stack:
-            check_parent(self.path)
-            stack.enter_context(claimed(self.path))
+            stack.enter_context(claimed(self._given))
             self.replaces = self._may_replace()
             self._suffix = f"-{secrets.token_hex(4)}" if self.replaces else ""
             place = stack.enter_context(temporary_folder(self.path))
@@ -69,7 +69,7 @@ class StoreFolder:
             return False
         if not self.overwrite:
             raise FileExistsError(
-                17, "it exists already; choose another name, or overwrite it (overwrite=True)", str(self.path)
+                17, "it exists already; choose another name, or overwrite it (overwrite=True)", str(self._given)
             )
         try:
             read_header(self.path)
@@ -78,7 +78,7 @@ class StoreFolder:
                 17,
                 "it exists and is no Coterie store, or one whose header is damaged, so it is not overwritten; "
                 "choose another name, or remove it",
-                str(self.path),
+                str(self._given),
             ) from error
         return True
 
