@@ -236,9 +236,10 @@ def kill_many(name: str, times: int, seed: int, random_share: float = 0.5) -> Co
                 child, reader = in_child(case.words, folder)
                 time.sleep(rng.uniform(0.0, 1.1 * whole))
                 os.kill(child, signal.SIGKILL)
-            else:  # all steps in turn, or as many as there are kills
-                place = 1 + (number // 2) * steps[replaces] // max(1, (n_aimed + 1 - replaces) // 2)
-                child, reader = in_child(case.words, folder, min(place, steps[replaces]))
+            else:  # through all steps, as evenly as there are kills for them
+                share = steps[replaces] / ((n_aimed + 1 - replaces) // 2)
+                place = 1 + int((number // 2 + rng.random()) * share)
+                child, reader = in_child(case.words, folder, place)
             code, _ = ended(child, reader)
             new = case.progress(target)
             if new < old:
@@ -296,7 +297,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--command", choices=["convert", "discover", "compare", "rank"], help="all by default")
     parser.add_argument("--random-share", type=float, default=0.5, help="of the kills that come at random moments")
+    parser.add_argument("--inline", action="store_true", help="compare without processes of its own, which is faster")
     options = parser.parse_args()
+    if options.inline:
+        sys.path.insert(0, str(Path(__file__).parents[2]))
+        from coterie.comparison import run as comparison
+        from tests.comparison.conftest import Inline
+
+        comparison.Schedule = Inline  # type: ignore[misc]  # for the children, too
     for name in [options.command] if options.command else ["convert", "discover", "compare", "rank"]:
         counts = kill_many(name, options.times, options.seed, options.random_share)
         print(f"{options.times} kills of {name}: {dict(sorted(counts.items()))}", flush=True)

@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -54,7 +55,8 @@ class CommandGroup(TyperGroup):
         if not standalone_mode:
             return super().main(words, standalone_mode=False, **extra)
         try:
-            with terminating_cleanly():
+            with warnings.catch_warnings(), terminating_cleanly():
+                warnings.showwarning = _show_warning
                 code = super().main(words, standalone_mode=False, **extra)
                 sys.stdout.flush()
         except (Exception, KeyboardInterrupt, Interrupted, Terminated) as error:
@@ -62,6 +64,11 @@ class CommandGroup(TyperGroup):
                 print(printable(traceback.format_exc()), file=sys.stderr, end="")
             code = report(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning that no command has collected, in one line without what would command the terminal."""
+    say(f"coterie: warning: {message}")
 
 
 def report(error: BaseException) -> int:

@@ -96,6 +96,9 @@ class _Console(Console):
             renderable = Text(printable(renderable.plain), renderable.style, justify=renderable.justify)
         return super().render(renderable, options)
 
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
 
 def say(text: str) -> None:
     """One line on the standard error."""
