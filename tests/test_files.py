@@ -11,6 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
+import coterie
 from coterie import files
 from coterie.files import claimed, claimed_files, lock, locked, new_file, new_folder, sync, writer_of, writing
 
@@ -231,6 +232,15 @@ def test_two_threads_write_one_file(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
+def test_two_threads_save_models_to_one_path(tmp_path):
+    models = [coterie.GroupDiscoveryClassifier(size) for size in (3, 4)]
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(30):
+            list(pool.map(coterie.save, models, [tmp_path / "m"] * 2))
+            assert coterie.load(tmp_path / "m").n_features_to_select in (3, 4)
+    assert names(tmp_path) == ["m"]
+
+
 @pytest.mark.usefixtures("with_and_without_locks")
 def test_of_two_threads_one_makes_a_folder(tmp_path):
     with new_folder(tmp_path / "f") as partial, ThreadPoolExecutor(1) as pool:
@@ -422,6 +432,21 @@ def test_what_is_not_ours_is_never_removed(tmp_path, other):
     os.utime(tmp_path / other, (0, 0))
     write_file(tmp_path / "a")
     assert sorted([other, "a"]) == names(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_what_another_user_made_is_never_removed(tmp_path, monkeypatch):
+    """In a folder for all, such as /tmp, anybody can make names like ours."""
+    theirs = left(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    link = tmp_path / theirs.name.replace("0123abcd", "0123abce")
+    link.symlink_to(tmp_path / "b")
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    write_file(tmp_path / "a")
+    assert theirs.exists()
+    monkeypatch.undo()
+    write_file(tmp_path / "a")
+    assert names(tmp_path) == [link.name, "a", "b"]
 
 
 @pytest.mark.parametrize("name", ["x" * 240, "é" * 120])

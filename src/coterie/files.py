@@ -17,6 +17,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import sys
 import threading
 import time
@@ -374,13 +375,19 @@ def _remove_leftovers(target: Path) -> None:
     """Remove what killed writers of a target have left; an old target that one of them had put aside comes back first."""
     for path in target.parent.iterdir():
         writer = writer_of(path.name, target)
-        if writer is None or path.name in _ours or path.is_symlink():
+        if writer is None or path.name in _ours:
             continue
         with suppress(OSError), locked(path, wait=False) as taken:  # an error: it is gone, or another user's
-            if _is_stale(path, writer, taken):
+            if _is_own_folder(path) and _is_stale(path, writer, taken):
                 if _former(path).exists() and not target.exists():
                     os.rename(_former(path), target)
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_own_folder(path: Path) -> bool:
+    """Whether this is a folder, not a link to one, and this user's: in a folder for all, anybody can make names like ours."""
+    facts = path.lstat()
+    return stat.S_ISDIR(facts.st_mode) and (not hasattr(os, "geteuid") or facts.st_uid == os.geteuid())
 
 
 class Writer(NamedTuple):
@@ -516,7 +523,7 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def writing(path: Path, target: Path | None = None) -> Iterator[None]:
+def writing(path: Path, target: Path | None = None, *, kept: str = "nothing was kept") -> Iterator[None]:
     """Name the file in an error of a full disk, which the system leaves bare.
 
     Parameters
@@ -525,38 +532,30 @@ def writing(path: Path, target: Path | None = None) -> Iterator[None]:
         The file that is written in the block.
     target : Path, optional
         What the user knows it by.
+    kept : str
+        What becomes of the data.
     """
     try:
         yield
     except OSError as error:
         if error.errno not in _FULL or isinstance(error, WriteError):
             raise
-        raise full_disk(error, path, target) from error
+        raise full_disk(error, path, target, kept) from error
 
 
 class WriteError(OSError):
     """A write that failed, with the file, how much of it there was, and how much room is left."""
 
 
-def full_disk(error: OSError, path: Path, target: Path | None = None) -> OSError:
-    """An error of the disk, with the file, the amounts and the remedy.
-
-    Parameters
-    ----------
-    error : OSError
-        What the system says.
-    path : Path
-        The file that was written.
-    target : Path, optional
-        What the user knows it by.
-    """
+def full_disk(error: OSError, path: Path, target: Path | None = None, kept: str = "nothing was kept") -> OSError:
+    """An error of the disk, with the file, the amounts and the remedy; otherwise as :func:`writing`."""
     facts = []
     with suppress(OSError):
         facts.append(f"{_megabytes(path.stat().st_size)} were written")
     with suppress(OSError):
         facts.append(f"{_megabytes(shutil.disk_usage(path.parent).free)} are free")
     amounts = f" ({', '.join(facts)})" if facts else ""
-    what = f"{error.strerror or error}{amounts}; nothing was kept. Free some space or write to another folder"
+    what = f"{error.strerror or error}{amounts}; {kept}. Free some space or write to another folder"
     return WriteError(error.errno, what, str(target or path))
 
 

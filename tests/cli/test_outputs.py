@@ -15,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from coterie import DependencyAwareSelector
 from coterie.cli.app import app
 from coterie.comparison import run
+from coterie.data import open_features
 from coterie.files import claimed
 from coterie.progress import RoundProgress
 from coterie.report.table import guarded, unguarded, write_rows
@@ -86,6 +88,16 @@ def test_a_place_that_another_writes_to_is_refused_before_the_work(shell, svm, m
     with ThreadPoolExecutor(1) as other, claimed(target):
         message = other.submit(shell.error, *words).result()
     assert re.search(r"Another writer \(PID \d+ on .*\) is at work on .*place.*; wait for its end", message)
+
+
+def test_a_checkpoint_has_one_run_at_a_time(shell, svm):
+    data = open_features(svm)
+    selector = DependencyAwareSelector(checkpoint=shell.folder / "probes", n_probes=10)
+    with claimed(shell.folder / "probes"), ThreadPoolExecutor(1) as other:
+        with pytest.raises(BlockingIOError, match="Another writer"):
+            other.submit(selector.fit, data.source, data.y).result()
+        selector.fit(data.source, data.y)
+    assert names(shell.folder) == ["data.svm", "probes"]
 
 
 def test_a_result_with_other_files_in_it_is_not_replaced(shell, svm, model):

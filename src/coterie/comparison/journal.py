@@ -155,7 +155,7 @@ class Journal:
         entry = {name: None if _is_nan(value) else value for name, value in row._asdict().items()}
         line = json.dumps({**entry, "features": features.tolist(), "limits": list(self.limits)})
         rest = memoryview(line.encode() + b"\n")
-        with writing(self.folder / ROWS):
+        with writing(self.folder / ROWS, kept="the rows before it are kept"):
             while rest:
                 rest = rest[self._file.write(rest) :]
         with suppress(OSError):  # the row is in the file; only a failure of the power can still cost it
