@@ -286,7 +286,7 @@ def _locked_claim(path: Path, target: Path, place: AnyPath) -> int:
             words = os.read(handle, 200).decode("utf-8", "replace").strip()
             if not (words.startswith(_CLAIM) or _CLAIM.startswith(words)):  # the latter where a full disk has cut it
                 raise FileExistsError(f"{path} is in the way, and not of Coterie's; move it, or choose another name.")
-            if taken is False or (taken is None and _lives(words, path, target)):
+            if taken is False or (taken is None and _lives(words, os.fstat(handle).st_mtime, target)):
                 who = f" ({words.removeprefix(_CLAIM).lstrip(': ')})" if words else ""
                 raise BlockingIOError(f"Another writer{who} is at work on {place}; wait for its end, or choose another name.")
             with suppress(FileNotFoundError):
@@ -308,12 +308,12 @@ def _open_claim(path: Path) -> int:
         return os.open(path, os.O_RDONLY | no_links)  # another user has left it: it can be locked, if not removed
 
 
-def _lives(words: str, path: Path, target: Path) -> bool:
+def _lives(words: str, since: float, target: Path) -> bool:
     """Whether the one who has written a claim is at work; for those who have no locks."""
     if target in _claims and _claims[target][0] == os.getpid():
         return True
     found = re.fullmatch(rf"{_CLAIM}: PID (\d+) on {re.escape(_HOST)}", words)
-    return found is not None and _runs(int(found[1]), path.stat().st_mtime)
+    return found is not None and _runs(int(found[1]), since)
 
 
 def _runs(pid: int, since: float) -> bool:
