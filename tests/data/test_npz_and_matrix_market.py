@@ -183,7 +183,7 @@ def test_matrix_market_with_labels_beside(tmp_path):
         ("coordinate real general\n2 999999999999 1\n1 1 1\n", "the size 999999999999 cannot be right"),
         ("array real general\n1000000 1000000\n1\n", "truncated: it has 1 entries instead of the 1000000000000"),
         ("coordinate real general\n% c\n2 2 2\n1 1 1\n", "truncated: it has 1 entries instead of the 2 that line 3"),
-        ("coordinate real general\n2 2 1\n1 1 1\n2 2 1\n", "too long: it has 2 entries instead of the 1"),
+        ("coordinate real general\n2 2 1\n1 1 1\n2 2 1\n", "too long: it has at least 2 entries instead of the 1"),
         ("coordinate real general\n2 2 1\n3 1 1\n", "x.mtx:3:1: row 3 is not one of the 2 rows"),
         ("coordinate real general\n2 2 1\n1 0 1\n", "x.mtx:3:3: column 0 is not one of the 2 columns"),
         ("coordinate real general\n2 2 1\n1 1 nan\n", "x.mtx:3:5: the value 'nan' is not finite"),

@@ -17,7 +17,9 @@ def convert(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the new store.", show_default=False)],
     *,
     options: DataOptions,
-    memory: Annotated[str, typer.Option(help="Memory to use at most, such as 500M or 4G.", rich_help_panel="Output")] = "1G",
+    memory: Annotated[
+        str | None, typer.Option(help="Memory to use at most, such as 500M or 4G.", rich_help_panel="Output")
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a store that is there already.", rich_help_panel="Output")
     ] = False,
@@ -40,7 +42,7 @@ def convert(
             data,
             store,
             overwrite=overwrite,
-            memory_limit=read_size(memory),
+            memory_limit=None if memory is None else read_size(memory),
             progress=progress.update,
             **arguments,
         )

@@ -9,6 +9,18 @@ from typing import Any, overload
 import numpy as np
 
 
+def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None) -> None:
+    """Refuse feature names of a table that come twice: results and fixed features go by them.
+
+    ``columns`` are the places of the names in the table, where those are not 0, 1, 2, …
+    """
+    places: dict[str, int] = {}
+    for j, name in zip(range(len(names)) if columns is None else columns, names, strict=True):
+        if name in places:
+            raise ValueError(f"columns {places[name]} and {j} are both called {name!r}. Rename one of them, or drop it.")
+        places[name] = j
+
+
 class PackedStrings(Sequence[str]):
     """Strings held as UTF-8 bytes and offsets; each becomes a Python string when it is asked for.
 
@@ -40,6 +52,13 @@ class PackedStrings(Sequence[str]):
         offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(one) for one in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+    @classmethod
+    def join(cls, parts: Sequence[PackedStrings]) -> PackedStrings:
+        """The strings of all parts, one after the other."""
+        letters = np.concatenate([np.empty(0, dtype=np.uint8), *(part.letters for part in parts)])
+        lengths = np.concatenate([np.zeros(1, dtype=np.int64), *(np.diff(part.offsets) for part in parts)])
+        return cls(letters, np.cumsum(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

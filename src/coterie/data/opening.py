@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from coterie.bounds import check_regular
+from coterie.bounds import memory_limit as limited
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
@@ -83,7 +85,7 @@ def convert(
     label: Any = None,
     format: str | None = None,
     overwrite: bool = False,
-    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    memory_limit: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Path:
@@ -99,9 +101,10 @@ def convert(
         As for :func:`open_features`.
     overwrite : bool, default=False
         Whether a store of that name may be replaced; it stays whole until the new one is.
-    memory_limit : int, default=1 GiB
-        Bytes to use at most, besides 40 for each feature. A file whose format does not allow to read it in blocks is read
-        whole; docs/store.md says which do not.
+    memory_limit : int, optional
+        Bytes to use at most, besides 40 for each feature and some 100 MB; a file that needs more is refused. By default 1 GiB
+        for what is read in blocks, and the memory that is free for a file whose format must be read whole (docs/store.md
+        says which) and for a single line or feature.
     progress : callable, optional
         Called with (done, total, what): bytes, samples or features done, all of them (or None), and what is going on.
 
@@ -124,11 +127,13 @@ def convert(
     path, format = _settled(src, format)
     if format == "store":
         raise DataFileError("it is a store already.", path)
-    reader = _reader(path, format, label, options)
-    try:
-        return write_reader(reader, store, overwrite=overwrite, memory_limit=memory_limit, progress=progress)
-    finally:
-        reader.close()
+    blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
+    with limited(memory_limit):
+        reader = _reader(path, format, label, options)
+        try:
+            return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress)
+        finally:
+            reader.close()
 
 
 def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
@@ -138,6 +143,8 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
     settled = resolve(Path(path))
     if not settled.exists():
         raise FileNotFoundError(2, "there is no such file", os.fspath(path))
+    if format != "store" and not settled.is_dir():
+        check_regular(settled)
     if format is not None:
         return settled, format
     if not settled.is_dir():

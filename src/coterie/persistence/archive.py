@@ -15,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from coterie.bounds import DataFileError, claim, open_regular, read_regular
+
 TEXT = "model.json"
+# Bytes that a byte of JSON can take as Python objects: empty lists are the worst.
+_JSON_BYTES = 30
 _PLAIN_KINDS = "biufcSU"
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)  # the same model makes the same bytes
 
@@ -40,19 +44,24 @@ def write_archive(path: Path, content: Mapping[str, Any], arrays: Mapping[str, n
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The JSON text and the arrays, after all checksums; memory stays bounded by the size of the file."""
-    data = path.read_bytes()  # in memory, an error of the disk cannot be taken for one of the archive
+    data = read_regular(path)  # in memory, an error of the disk cannot be taken for one of the archive
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = {member.filename: member for member in archive.infolist()}
-            if any(m.compress_type != zipfile.ZIP_STORED or m.file_size > len(data) for m in members.values()):
-                raise DamagedModelError("it has compressed parts or parts larger than the file")
-            if TEXT not in members:
-                raise DamagedModelError(f"it has no part {TEXT}")
-            text = archive.read(TEXT)
-            if hashlib.sha256(text).hexdigest().encode() != archive.comment:
-                raise DamagedModelError("the checksum of its text is wrong")
-            content = json.loads(text.decode("utf-8", "surrogatepass"))
-            arrays = {name: _read_array(archive.read(f"{name}.npy"), digest) for name, digest in content["sha256"].items()}
+        parts, comment = read_parts(data)
+        if TEXT not in parts:
+            raise DamagedModelError(f"it has no part {TEXT}")
+        text = parts[TEXT]
+        if hashlib.sha256(text).hexdigest().encode() != comment:
+            raise DamagedModelError("the checksum of its text is wrong")
+        claim(_JSON_BYTES * len(text), path, "its text")
+        content = json.loads(text.decode("utf-8", "surrogatepass"))
+        arrays = {}
+        for name, digest in content["sha256"].items():
+            part = parts[f"{name}.npy"]
+            if hashlib.sha256(part).hexdigest() != digest:
+                raise DamagedModelError("the checksum of an array is wrong")
+            arrays[name] = plain_array(part)
+    except DataFileError:  # which has the path
+        raise
     except DamagedModelError as error:
         raise DamagedModelError(f"{path} is not an intact Coterie model: {error}.") from error
     # Whatever a damaged archive makes the readers stumble over, the user needs to know one thing.
@@ -62,10 +71,19 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return content, arrays
 
 
-def _read_array(data: bytes, digest: str) -> np.ndarray:
-    """An array from the bytes of an ``.npy`` file, which must be just as long as its header says."""
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise DamagedModelError("the checksum of an array is wrong")
+def read_parts(data: bytes) -> tuple[dict[str, bytes], bytes]:
+    """The parts of an archive that is not compressed, and its comment; all parts together are no larger than the archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        names = {member.filename for member in members}
+        stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+        if not stored or len(names) < len(members) or sum(member.file_size for member in members) > len(data):
+            raise DamagedModelError("it has compressed parts, parts larger than the file, or a part twice")
+        return {member.filename: archive.read(member) for member in members}, archive.comment
+
+
+def plain_array(data: bytes) -> np.ndarray:
+    """A vector from the bytes of an ``.npy`` file, which must be just as long as its header says; not copied."""
     buffer = io.BytesIO(data)
     version = np.lib.format.read_magic(buffer)
     if version != (1, 0):
@@ -79,7 +97,7 @@ def _read_array(data: bytes, digest: str) -> np.ndarray:
 def is_model(path: Path) -> bool:
     """Whether a file looks like a model: an archive with the text of one, intact or not."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return TEXT in archive.namelist()
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+    except Exception:  # zipfile has many ways to say that this is no archive
         return False

@@ -7,7 +7,8 @@ small arrays has a handful of parts.
 Reading builds only what is listed here: NumPy's arrays and scalars, containers, paths, Coterie's records (data classes and
 named tuples) and other objects (without a call of their constructors), estimators of Coterie and scikit-learn by their
 parameters, splitters, and public functions of Coterie by name. What is Coterie's goes by the names of
-:mod:`coterie.persistence.names`, wherever it lives.
+:mod:`coterie.persistence.names`, wherever it lives. Nothing that is read grows larger than the file: every number of a pool
+is used once at most, names tile their text, and objects are as many as their shape says.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import itertools
 import math
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -27,12 +29,13 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
 from sklearn.utils import Bunch
 
+from coterie.persistence.fitted import check_fitted, is_fitted_name, refuse_shadows
 from coterie.persistence.names import name_of, named
 
 KIND = "$"
-# What an estimator holds that is not part of the model: callbacks of scikit-learn and routing requests.
-_LEFT_OUT = {"_skl_callbacks", "_parent_callback_ctx", "_metadata_request"}
 _DEEPEST = 50
+# The state of NumPy's Mersenne twister: its words, and where in them it stands.
+_TWISTER = ("MT19937", 624)
 
 
 class Encoder:
@@ -138,7 +141,8 @@ class Encoder:
     def encode_estimator(self, estimator: BaseEstimator) -> dict[str, Any]:
         """Class, parameters and fitted attributes of an estimator; one of scikit-learn's must not be fitted."""
         parameters = estimator.get_params(deep=False)
-        others = {k: v for k, v in vars(estimator).items() if k not in parameters and k not in _LEFT_OUT}
+        # Callbacks of scikit-learn, routing requests and what people hang on an estimator are not part of the model.
+        others = {k: v for k, v in vars(estimator).items() if k not in parameters and is_fitted_name(k)}
         if not _is_ours(type(estimator)) and others:
             raise self._refusal(f"a fitted {type(estimator).__name__} of scikit-learn's")
         return {
@@ -176,7 +180,9 @@ class Decoder:
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.arrays = arrays
+        self._unused = {name: len(array) for name, array in arrays.items()}
         self._depth = 0
+        self._in_parameters = False
         self._kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
             "float": lambda v: float(v["value"]),
             "scalar": lambda v: self.decode(v["value"])[()],
@@ -219,21 +225,32 @@ class Decoder:
         return [self.decode(item) for item in value["items"]]
 
     def _array(self, value: dict[str, Any]) -> np.ndarray:
-        size = math.prod(value["shape"])
-        flat = self.arrays[value["pool"]][value["start"] : value["start"] + size]
-        return np.array(flat.reshape(value["shape"], order=value["order"]), order=value["order"])
+        pool, start, shape, order = value["pool"], value["start"], _shape(value["shape"]), value["order"]
+        size = math.prod(shape)
+        self._unused[pool] -= size
+        flat = self.arrays[pool][start : start + size] if type(start) is int and start >= 0 else ()
+        if self._unused[pool] < 0 or len(flat) != size or order not in ("C", "F"):
+            raise ValueError("an array is not a piece of its own of what the file holds")
+        return np.array(flat.reshape(shape, order=order), order=order)
 
     def _names(self, value: dict[str, Any]) -> np.ndarray:
-        text, ends = self._array(value["text"]).tobytes(), self._array(value["ends"]).tolist()
+        text, ends = self._array(value["text"]), self._array(value["ends"])
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        if text.dtype != np.uint8 or ends.dtype != np.int64 or (np.diff(starts) < 0).any() or starts[-1] != len(text):
+            raise ValueError("the ends of its names do not fit their text")
+        letters, places = text.tobytes(), starts.tolist()
         names = np.empty(len(ends), dtype=object)
-        names[:] = [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+        names[:] = [letters[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(places)]
         return names
 
     def _objects(self, value: dict[str, Any]) -> np.ndarray:
-        array = np.empty(math.prod(value["shape"]), dtype=object)
-        for i, item in enumerate(self._items(value)):
+        shape, items = _shape(value["shape"]), self._items(value)
+        if math.prod(shape) != len(items):
+            raise ValueError("an array of objects has another shape than it has objects")
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
             array[i] = item
-        return array.reshape(value["shape"])
+        return array.reshape(shape)
 
     def _groups(self, value: dict[str, Any]) -> Any:
         return named("FeatureGroups")(self._items(value))
@@ -248,44 +265,62 @@ class Decoder:
 
     def _object(self, value: dict[str, Any]) -> Any:
         """Any other object of Coterie's: its attributes, without a call of its constructor."""
-        kind = _class_at(value["type"], _is_plain)
+        kind = _class_at(value["type"], lambda k: _is_plain(k) and not issubclass(k, BaseEstimator))
+        refuse_shadows(kind, value["fields"])
         made = object.__new__(kind)
-        vars(made).update({_attribute(name): self.decode(item) for name, item in value["fields"].items()})
+        vars(made).update({name: self.decode(item) for name, item in value["fields"].items()})
         return made
 
     def _random_state(self, value: dict[str, Any]) -> np.random.RandomState:
+        """NumPy believes any state, and reads beyond the words of a wrong one."""
+        name, words, place, has_gauss, gauss = self.decode(value["state"])
+        kind, n_words = _TWISTER
+        fits = isinstance(words, np.ndarray) and words.dtype == np.uint32 and words.shape == (n_words,)
+        numbers = type(place) is int and 0 <= place <= n_words and has_gauss in (0, 1) and isinstance(gauss, float)
+        if name != kind or not fits or not numbers:
+            raise ValueError("it holds a state of random numbers that is none")
         state = np.random.RandomState()
-        state.set_state(self.decode(value["state"]))
+        state.set_state((name, words, place, int(has_gauss), gauss))
         return state
 
     def _function(self, value: dict[str, Any]) -> Any:
         function = named(value["type"])
         if not isinstance(function, types.FunctionType):
             raise ValueError(f"it names {value['type']!r}, which is no public function of Coterie")
+        if not self._in_parameters:
+            raise ValueError("it has a function where a fit leaves data")
         return function
 
     def estimator(self, value: dict[str, Any]) -> Any:
         """An estimator of Coterie, or an unfitted one of scikit-learn."""
         kind = _class_at(value["type"], lambda k: issubclass(k, BaseEstimator) and (_is_ours(k) or _is_sklearn(k)))
-        parameters = {name: self.decode(item) for name, item in value["parameters"].items()}
-        unknown = sorted(set(parameters) - set(kind._get_param_names()))
+        unknown = sorted(set(value["parameters"]) - set(kind._get_param_names()))
         if unknown:
             raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r} in this version of Coterie")
-        estimator = kind(**parameters)
+        estimator = kind(**self._decode_all(value["parameters"], in_parameters=True))
         if value["attributes"] and not _is_ours(kind):
             raise ValueError("it holds a fitted estimator of another package")
-        attributes = {_attribute(name): self.decode(item) for name, item in value["attributes"].items()}
+        attributes = self._decode_all(value["attributes"], in_parameters=False)
         if hasattr(kind, "_from_older_file"):  # how a class makes the attributes that it did not have earlier
             attributes = kind._from_older_file(attributes)
-        for name, item in attributes.items():
-            setattr(estimator, name, item)
+        refuse_shadows(kind, attributes)
+        fitted = {name: item for name, item in attributes.items() if is_fitted_name(name)}
+        check_fitted(fitted)
+        vars(estimator).update(fitted)
         return estimator
 
+    def _decode_all(self, values: dict[str, Any], *, in_parameters: bool) -> dict[str, Any]:
+        outside, self._in_parameters = self._in_parameters, in_parameters
+        try:
+            return {name: self.decode(item) for name, item in values.items()}
+        finally:
+            self._in_parameters = outside
 
-def _attribute(name: str) -> str:
-    if name.startswith("__"):
-        raise ValueError(f"it sets the attribute {name!r}")
-    return name
+
+def _shape(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(n) is int and 0 <= n < 2**48 for n in value):
+        raise ValueError(f"an array has the shape {value!r}"[:100])
+    return tuple(value)
 
 
 def _is_ours(value: Any) -> bool:
@@ -312,7 +347,7 @@ def _path_of(kind: type) -> str | None:
 def _public(module: str, name: str) -> Any:
     """A public name of a public module of scikit-learn's, or None; nothing else is ever imported."""
     parts = [*module.split("."), name]
-    if parts[0] != "sklearn" or any(p.startswith("_") or p in ("tests", "conftest") for p in parts):
+    if parts[0] != "sklearn" or any(p.startswith("_") or p in ("tests", "conftest", "externals") for p in parts):
         return None
     try:
         return getattr(importlib.import_module(module), name, None)

@@ -118,9 +118,14 @@ def load(path: str | os.PathLike[str]) -> Any:
             "It was written by a later Coterie; update this one."
         )
     try:
-        return Decoder(arrays).estimator(content["model"])
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+        model = Decoder(arrays).estimator(content["model"])
+        if type(model).__module__.split(".")[0] != "coterie":
+            raise ValueError(f"it holds a {type(model).__name__} of another package")
+        return model
+    # Whatever a text that nobody has checked makes constructors stumble over, the user needs to know one thing.
+    except Exception as error:
         writer = content.get("written_by", {}).get("coterie", "?") if isinstance(content.get("written_by"), dict) else "?"
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise ValueError(
-            f"{file} (written by Coterie {writer}) cannot be read by Coterie {__version__}: {str(error).rstrip('.')}."
+            f"{file} (written by Coterie {writer}) cannot be read by Coterie {__version__}: {reason.rstrip('.')}."
         ) from error

@@ -12,11 +12,17 @@ from typing import IO, Any
 
 import numpy as np
 
+from coterie.bounds import claim, in_bytes, open_regular
 from coterie.data.errors import DataFileError
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+# Bytes that a byte of a line can take while it is read: the text and its copy while a buffer grows, the numbers in it, and
+# the copy of those that is kept.
+_BYTES_A_BYTE = 9
+# The same for a text that becomes Python strings, one a line: short ones are the worst.
+_LINES_BYTES = 12
 
 
 def compression_of(start: bytes) -> str | None:
@@ -35,7 +41,7 @@ class ByteStream:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._raw = open(path, "rb")  # noqa: SIM115  # closed by close
+        self._raw = open_regular(path)
         start = self._raw.read(6)
         self._raw.seek(0)
         self.compression = compression_of(start)
@@ -74,11 +80,11 @@ class ByteStream:
     def line_blocks(self, n_bytes: int) -> Iterator[np.ndarray]:
         """The bytes in blocks of whole lines, of about ``n_bytes``.
 
-        A block is valid until the next one is asked for. A longer line makes a longer block. A last line without an end
-        gets one.
+        A block is valid until the next one is asked for. A longer line makes a longer block, if there is memory for it. A
+        last line without an end gets one.
         """
         buffer = bytearray(n_bytes)
-        kept = 0
+        kept = done = 0
         while True:
             count = kept + self.read_into(memoryview(buffer)[kept:])
             if count < len(buffer):  # the end
@@ -90,8 +96,11 @@ class ByteStream:
                 return
             end = buffer.rfind(b"\n") + 1
             if end == 0:  # not one whole line
+                what, start = f"a line of more than {in_bytes(count)}", done
+                claim(2 * _BYTES_A_BYTE * count, self.path, what, line=lambda: _line_at(self.path, start))  # noqa: B023
                 buffer, kept = buffer + bytearray(len(buffer)), count
                 continue
+            done += end
             yield np.frombuffer(buffer, dtype=np.uint8)[:end]
             rest = buffer[end:]
             buffer[: len(rest)] = rest
@@ -105,21 +114,39 @@ class ByteStream:
 
 def open_binary(path: Path) -> IO[bytes]:
     """A file opened for reading its bytes, decompressed if need be."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         kind = compression_of(file.read(6))
-    return open(path, "rb") if kind is None else _OPENERS[kind](path)
+    return open_regular(path) if kind is None else _OPENERS[kind](path)
+
+
+def skip(file: IO[bytes], n_bytes: int) -> None:
+    """Read past the first bytes of a file, which may be compressed."""
+    while n_bytes > 0 and (piece := file.read(min(n_bytes, 1 << 20))):
+        n_bytes -= len(piece)
+
+
+def _line_at(path: Path, place: int) -> int:
+    """Number of the line that a byte of the text stands in."""
+    stream = ByteStream(path)
+    try:
+        line = 1
+        while place > 0 and (piece := stream.read(min(place, 1 << 20))):
+            line, place = line + piece.count(b"\n"), place - len(piece)
+    finally:
+        stream.close()
+    return line
 
 
 def read_lines(path: Path) -> list[str]:
     """Lines of a small text file (names, labels), compressed or not, without their ends."""
     stream = ByteStream(path)
+    content = bytearray()
     try:
-        parts = []
         while piece := stream.read(1 << 22):
-            parts.append(piece)
+            content += piece
+            claim(_LINES_BYTES * len(content), path, "its text")
     finally:
         stream.close()
-    content = b"".join(parts)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -78,6 +78,16 @@ class SparseRows:
         """Number of entries so far."""
         return int(self._counts.sum())
 
+    @property
+    def whole_bytes(self) -> int:
+        """Bytes that all features take once they are turned, besides the rows that are there by now."""
+        return 12 * self._n_pending
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes that the longest feature takes while it is merged from the runs."""
+        return 24 * int(self._counts.max(initial=0))
+
     def starts(self, first: int, n_features: int) -> np.ndarray:
         """Where each feature begins (CSC ``indptr``) when column ``first`` is the first feature."""
         counts = self._counts[first : first + n_features]
@@ -193,6 +203,16 @@ class DenseRows:
         self.n_rows += len(block)
         if self.folder is not None and sum(part.nbytes for part in self._pending) > self.memory_limit // 4:
             self._spill(self.folder)
+
+    @property
+    def whole_bytes(self) -> int:
+        """As of :class:`SparseRows`; the smallest type that will do is not known before the end."""
+        return self.n_rows * self.n_columns * self.kind.dtype.itemsize
+
+    @property
+    def column_bytes(self) -> int:
+        """As of :class:`SparseRows`."""
+        return 2 * 8 * self.n_rows
 
     def _spill(self, folder: Path) -> None:
         """Append the rows to one file; all blocks of a reader have one type."""

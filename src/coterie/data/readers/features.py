@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.bounds import claim, memory_limit
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.readers.collect import DenseRows, SparseRows
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock
+
+# A label as it is read and once more while all are joined; counts, starts and moments of a feature.
+_LABEL_BYTES = 16
+_FEATURE_BYTES = 40
 
 
 def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseSource | SparseSource:
@@ -24,6 +29,7 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
         else:
             rows = rows or _rows_for(block)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+            claim(rows.whole_bytes + _vectors(rows), reader.path, f"a matrix of more than {rows.n_rows} samples")
     source: DenseSource | SparseSource | None = None
     if rows is not None:
         (source,) = _pieces_of_rows(rows, reader, _n_features(reader, rows))  # one piece: nothing went to the disk
@@ -37,21 +43,25 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
 
 
 def pieces(
-    reader: Reader, folder: Path, memory_limit: int, progress: Progress | None = None
+    reader: Reader, folder: Path, limit: int, progress: Progress | None = None
 ) -> Iterator[DenseSource | SparseSource]:
     """All that a reader reads, in order of the features, in pieces that fit into memory.
 
     Blocks of samples are collected first, through files in ``folder`` if need be; blocks of features pass through.
     """
     rows: SparseRows | DenseRows | None = None
-    for block in reader.blocks(memory_limit // 64, progress):
+    for block in reader.blocks(limit // 64, progress):
         if reader.by == "features":
-            yield from _pieces_of_block(block, reader.dtype, memory_limit)
+            yield from _pieces_of_block(block, reader.dtype, limit)
         else:
-            rows = rows or _rows_for(block, folder, memory_limit)
+            rows = rows or _rows_for(block, folder, limit)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+            claim(_LABEL_BYTES * rows.n_rows, reader.path, f"labels of more than {rows.n_rows} samples")
+            with memory_limit(None):  # what the features need comes on top of the limit
+                claim(_FEATURE_BYTES * rows.n_columns, reader.path, f"{rows.n_columns} features")
     if rows is None:
         return
+    claim(rows.column_bytes, reader.path, f"a feature of {rows.n_rows} samples")
     n_features, done = _n_features(reader, rows), 0
     for piece in _pieces_of_rows(rows, reader, n_features):
         yield piece
@@ -65,8 +75,13 @@ def no_data(reader: Reader) -> ValueError:
     return ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
 
 
-def _rows_for(block: Block, folder: Path | None = None, memory_limit: int = 1 << 62) -> SparseRows | DenseRows:
-    return SparseRows(folder, memory_limit) if isinstance(block, RowBlock) else DenseRows(folder, memory_limit)
+def _rows_for(block: Block, folder: Path | None = None, limit: int = 1 << 62) -> SparseRows | DenseRows:
+    return SparseRows(folder, limit) if isinstance(block, RowBlock) else DenseRows(folder, limit)
+
+
+def _vectors(rows: SparseRows | DenseRows) -> int:
+    """Bytes of what there is once a sample and once a feature."""
+    return _LABEL_BYTES * rows.n_rows + _FEATURE_BYTES * rows.n_columns
 
 
 def _n_features(reader: Reader, rows: SparseRows | DenseRows) -> int:
@@ -88,14 +103,14 @@ def _pieces_of_rows(rows: SparseRows | DenseRows, reader: Reader, n_features: in
         yield SparseSource.from_arrays(local, indices, values, (rows.n_rows, end - begin))
 
 
-def _pieces_of_block(block: Any, dtype: np.dtype | None, memory_limit: int) -> Iterator[DenseSource | SparseSource]:
+def _pieces_of_block(block: Any, dtype: np.dtype | None, limit: int) -> Iterator[DenseSource | SparseSource]:
     """A block of features in pieces that fit into memory beside it."""
     if sparse.issparse(block):
         if dtype is not None:
             block = block.astype(dtype, copy=False)
         yield SparseSource(block)
         return
-    width = max(1, memory_limit // (4 * max(1, block.shape[0]) * 8))
+    width = max(1, limit // (4 * max(1, block.shape[0]) * 8))
     for start in range(0, block.shape[1], width):
         yield DenseSource(np.asfortranarray(block[:, start : start + width], dtype=dtype))
 

@@ -20,7 +20,7 @@ def parse_labels(texts: Sequence[str]) -> np.ndarray:
     """Labels as integers or floats where all of them are finite numbers, else as strings."""
     for kind in (np.int64, np.float64):
         try:
-            labels = np.array([kind(text) for text in texts])
+            labels = np.fromiter(map(kind, texts), dtype=kind, count=len(texts))
         except (ValueError, OverflowError):
             continue
         if np.isfinite(labels).all():

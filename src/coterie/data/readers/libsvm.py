@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import run_chunks, thread_count
+from coterie.bounds import FREE_LENGTH
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
-from coterie.data.readers.reader import FREE_FEATURES, Block, Progress, Reader, RowBlock, whole_numbers
+from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, whole_numbers
 from coterie.kernels import text as kernels
 
 # Bytes that one call of the kernel parses: large enough to keep threads busy, small enough for the cache of their results.
@@ -97,7 +98,7 @@ class LibsvmReader(Reader):
         stated = self.shape[1]
         if stated is not None:
             return stated - (self._zero_based is True)
-        return max(FREE_FEATURES, n_bytes)
+        return max(FREE_LENGTH, n_bytes)
 
     def _settle_indices(self) -> None:
         """Decide whether the first feature has index 0 or 1, once all indices are known."""

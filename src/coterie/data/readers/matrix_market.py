@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from coterie.bounds import BEST_RATIO, check_length, claim
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
 from coterie.data.readers.libsvm import number_at, shown_token
-from coterie.data.readers.reader import Block, Progress, Reader, ValueKind, check_claim, usable_values
+from coterie.data.readers.reader import Block, Progress, Reader, ValueKind, usable_values
 from coterie.kernels import coordinates as kernels
 
 _BLOCK = 1 << 22
-# The best that the decompressors can do.
-_BEST_RATIO = 1040
+# Bytes that an entry takes while all of them are joined, searched for repetitions and sorted.
+_ENTRY_BYTES = 64
 _FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
@@ -107,7 +108,7 @@ class MatrixMarketReader(Reader):
             raise DataFileError(f"the line of sizes must have {expected} whole numbers.", self.path, line=number + 1)
         shape = (int(sizes[0]), int(sizes[1]))
         for n in shape:
-            check_claim(n, stream.n_bytes * (_BEST_RATIO if stream.compression else 1), self.path, f"the size {n}")
+            check_length(n, stream.n_bytes * (BEST_RATIO if stream.compression else 1), self.path, f"the size {n}")
         if symmetry != "general" and shape[0] != shape[1]:
             raise DataFileError(f"a {symmetry} matrix of shape {shape} is not square.", self.path, line=number + 1)
         n_entries = int(sizes[2]) if layout == "coordinate" else _array_entries(shape[0], shape[1], symmetry)
@@ -138,18 +139,24 @@ class MatrixMarketReader(Reader):
                 count = int(state[kernels.N_ENTRIES])
                 n_lines += int(state[kernels.N_LINES])
                 n_entries += count
+                if n_entries > header.n_entries:
+                    raise self._wrong_count(n_entries, header)
+                claim(_ENTRY_BYTES * n_entries, self.path, f"a matrix of more than {n_entries} entries")
                 yield rows[:count].copy(), columns[:count].copy(), values[:count].copy()
                 if progress is not None:
                     progress(stream.done, stream.n_bytes, "reading")
         finally:
             stream.close()
         if n_entries != header.n_entries:
-            what = "truncated" if n_entries < header.n_entries else "too long"
-            raise DataFileError(
-                f"the file is {what}: it has {n_entries} entries instead of the {header.n_entries} that line "
-                f"{header.n_lines} announces.",
-                self.path,
-            )
+            raise self._wrong_count(n_entries, header)
+
+    def _wrong_count(self, n_entries: int, header: _Header) -> DataFileError:
+        what, least = ("truncated", "") if n_entries < header.n_entries else ("too long", "at least ")
+        return DataFileError(
+            f"the file is {what}: it has {least}{n_entries} entries instead of the {header.n_entries} that line "
+            f"{header.n_lines} announces.",
+            self.path,
+        )
 
     def _error(self, text: np.ndarray, state: np.ndarray, n_lines: int, header: _Header) -> DataFileError:
         content, place = text.tobytes(), int(state[kernels.PLACE])

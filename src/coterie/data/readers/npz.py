@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.data.errors import DataFileError
+from coterie.bounds import BEST_RATIO, check_length, claim, open_regular
+from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
 from coterie.data.readers.labels import labels_in_file
-from coterie.data.readers.reader import Block, Progress, Reader, check_claim, usable_values
+from coterie.data.readers.reader import Block, Progress, Reader, usable_values
 
-# Deflate cannot pack better than this.
-_BEST_RATIO = 1040
+# How often the arrays are in memory at a time: as they come, and by feature.
+_COPIES = 2
 
 
 class NpzReader(Reader):
@@ -50,13 +51,12 @@ class NpzReader(Reader):
 
     def _arrays(self) -> dict[str, np.ndarray]:
         try:
-            with zipfile.ZipFile(self.path) as archive:
-                for member in archive.infolist():
-                    if member.file_size > _BEST_RATIO * member.compress_size + 4096:
-                        raise DataFileError(f"the size of {member.filename!r} cannot be true.", self.path)
-            with np.load(self.path, allow_pickle=False) as file:
-                self._check_sizes(file.zip)
-                return {key: file[key] for key in file.files}
+            with open_regular(self.path) as file:
+                with zipfile.ZipFile(file) as archive:
+                    self._check_sizes(archive)
+                file.seek(0)
+                with np.load(file, allow_pickle=False) as arrays:
+                    return {key: arrays[key] for key in arrays.files}
         except DataFileError:
             raise
         except OSError as error:
@@ -67,14 +67,17 @@ class NpzReader(Reader):
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> DataFileError:
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = in_one_line(error)
         if "allow_pickle" in reason:
             return DataFileError("it holds Python objects, which are not loaded for safety. Save plain arrays.", self.path)
         return DataFileError(f"it is damaged or no .npz file ({reason}).", self.path)
 
-    def _check_sizes(self, archive: Any) -> None:
-        """No array may claim to be larger than its part of the file, which would be allocated first."""
+    def _check_sizes(self, archive: zipfile.ZipFile) -> None:
+        """No array may claim to be larger than its part of the file, nor all of them to be larger than memory."""
+        claim(_COPIES * sum(member.file_size for member in archive.infolist()), self.path, "what it unpacks to")
         for member in archive.infolist():
+            if member.file_size > BEST_RATIO * member.compress_size + 4096:
+                raise DataFileError(f"the size of {member.filename!r} cannot be true.", self.path)
             if not member.filename.endswith(".npy"):
                 continue
             with archive.open(member) as part:
@@ -101,19 +104,20 @@ class NpzReader(Reader):
         try:
             shape = tuple(int(n) for n in arrays["shape"])
             for n in shape:
-                check_claim(n, self.path.stat().st_size * _BEST_RATIO, self.path, f"the shape {shape}")
+                check_length(n, self.path.stat().st_size * BEST_RATIO, self.path, f"the shape {shape}")
             if kind == "coo":
                 matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
             elif kind in needs:
                 maker = sparse.csr_array if kind == "csr" else sparse.csc_array
                 matrix = maker(tuple(arrays[key] for key in needs[kind]), shape=shape)
-                matrix.check_format(full_check=True)
             else:
                 matrix = sparse.load_npz(self.path)
+            if hasattr(matrix, "check_format"):
+                matrix.check_format(full_check=True)
         except DataFileError:
             raise
         except Exception as error:  # SciPy's many ways to say that arrays do not fit together
-            raise DataFileError(f"its arrays are no sparse matrix: {error}.".replace("\n", " "), self.path) from error
+            raise DataFileError(f"its arrays are no sparse matrix: {in_one_line(error)}.", self.path) from error
         return matrix
 
     def _take_labels(self, arrays: dict[str, np.ndarray]) -> None:

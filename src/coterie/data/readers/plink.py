@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import thread_count
-from coterie.data.errors import DataFileError, missing_extra
+from coterie.bounds import claim, open_regular
+from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.labels import MISSING_WORDS, missing_labels, parse_labels
@@ -76,7 +77,7 @@ class PlinkReader(Reader):
     def _check_bed(self) -> None:
         """The size must be that of the .fam and .bim files: a short file would be read as other genotypes."""
         n_samples, n_snps = self._size
-        with open(self.path, "rb") as file:
+        with open_regular(self.path) as file:
             start = file.read(3)
         if start[:2] != _MAGIC:
             raise DataFileError("it does not begin like a PLINK .bed file.", self.path)
@@ -144,7 +145,7 @@ class PlinkReader(Reader):
                 try:
                     block = bed.read(index=(rows, slice(start, stop)), dtype="int8", order="F")
                 except Exception as error:  # of bed-reader's own kinds
-                    raise DataFileError(f"bed-reader cannot read it ({error}).", self.path) from error
+                    raise DataFileError(f"bed-reader cannot read it ({in_one_line(error)}).", self.path) from error
                 columns = np.flatnonzero((block == _MISSING).any(axis=0))
                 block = block.astype(self.dtype, copy=False)
                 for column in columns:

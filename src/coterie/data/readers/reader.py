@@ -17,11 +17,6 @@ from coterie.kernels.transposition import value_range
 Progress: TypeAlias = Callable[[int, int | None, str], object]
 
 
-# Without a word of the user's, a file may have this many features, or as many as it has bytes: arrays by feature must
-# not outgrow the input because of one wrong number.
-FREE_FEATURES = 1 << 25
-
-
 class RowBlock(NamedTuple):
     """Some samples of a sparse matrix.
 
@@ -132,12 +127,6 @@ def row_block(rows: sparse.csr_array) -> RowBlock:
         rows = rows.copy()
         rows.sum_duplicates()
     return RowBlock(rows.indptr[1:].astype(np.int64), rows.indices, rows.data)
-
-
-def check_claim(n: int, n_bytes: int, path: Path, what: str) -> None:
-    """Refuse a number of samples or features that would take far more memory than the input did."""
-    if not 0 <= n <= max(FREE_FEATURES, n_bytes):
-        raise DataFileError(f"{what} cannot be right for a file of {path.stat().st_size} bytes.", path)
 
 
 def usable_values(matrix: Any, path: Path) -> Any:

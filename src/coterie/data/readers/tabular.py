@@ -7,7 +7,6 @@ itself reads Parquet with pyarrow, so most users have it.
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,17 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from coterie.data.errors import DataFileError, missing_extra
-from coterie.data.names import PackedStrings
-from coterie.data.readers.byte_stream import ByteStream, open_binary
+from coterie.bounds import claim
+from coterie.data.errors import DataFileError, in_one_line, missing_extra
+from coterie.data.names import PackedStrings, refuse_repeated
+from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
 from coterie.data.readers.labels import MISSING_WORDS, is_missing, missing_labels, parse_labels
 from coterie.data.readers.reader import Block, Progress, Reader, whole_numbers
 
 # What the labels' column is called when nobody says.
 _LABEL_NAMES = ("label", "y", "target", "class")
 _NULLS = sorted({form for word in MISSING_WORDS for form in (word, word.upper(), word.capitalize(), "NaN")} | {"#N/A", "?"})
-# Bytes of the first line that are looked at; 100,000 columns with names of 100 letters.
-_LONGEST_HEADER = 1 << 27
+# Bytes that a column takes besides its values: its name in Python and in pyarrow, its type, its builder.
+_COLUMN_BYTES = 2000
+# Bytes that a text takes as a Python string.
+_STRING_BYTES = 60
 
 
 class TabularReader(Reader):
@@ -47,7 +49,12 @@ class TabularReader(Reader):
             raise DataFileError("no column is left for features.", self.path, line=1)
         self.shape = (None, len(self._features))
         if names is not None:
-            self.feature_names = PackedStrings.pack(names[j] for j in self._features)
+            mine = [names[j] for j in self._features]
+            try:
+                refuse_repeated(mine, self._features)
+            except ValueError as error:
+                raise DataFileError(str(error), self.path) from error
+            self.feature_names = PackedStrings.pack(mine)
 
     def _label_place(self, names: Sequence[str] | None, n_columns: int) -> int | None:
         if self._label is False:
@@ -85,36 +92,42 @@ class TabularReader(Reader):
 
     def _collect(self, batches: Iterator[Any], dtype: np.dtype) -> Iterator[np.ndarray]:
         """Features of each batch; labels and sample names are put aside."""
-        labels: list[Any] = []
-        names: list[str] = []
-        n_seen = n_dropped = 0
+        labels: list[np.ndarray | PackedStrings] = []
+        names: list[PackedStrings] = []
+        n_seen = n_kept = 0
         for batch in batches:
             keep = np.arange(batch.num_rows)
             if self._label_column is not None:
-                mine = batch.column(self._label_column).to_pylist()
-                absent = np.array([is_missing(one) for one in mine], dtype=bool)
+                mine, absent = _labels_in(batch.column(self._label_column))
                 if absent.any() and self._policy != "drop":
                     self._refuse_labels(n_seen + int(np.argmax(absent)))
                 keep = np.flatnonzero(~absent)
-                n_dropped += int(absent.sum())
-                labels += [mine[i] for i in keep]
+                labels.append(mine[keep] if isinstance(mine, np.ndarray) else PackedStrings.pack(mine[i] for i in keep))
             if self._name_column is not None:
-                mine = batch.column(self._name_column).to_pylist()
-                names += ["" if mine[i] is None else str(mine[i]) for i in keep]
+                called = batch.column(self._name_column).to_pylist()
+                names.append(PackedStrings.pack("" if called[i] is None else called[i] for i in keep))
             block = np.empty((batch.num_rows, len(self._features)), dtype=dtype)
             for k, j in enumerate(self._features):
                 block[:, k] = self._numbers(batch.column(j), k, n_seen, dtype)
-            n_seen += batch.num_rows
+            n_seen, n_kept = n_seen + batch.num_rows, n_kept + len(keep)
+            self._claim_strings(labels, "labels")
+            self._claim_strings(names, "sample names")
             if len(keep):
                 yield block if len(keep) == batch.num_rows else block[keep]
         if self._label_column is not None:
-            if n_seen and not labels:
+            if n_seen and not n_kept:
                 missing_labels(np.ones(n_seen, dtype=bool), "drop", self.path, "the label column")
-            self.labels = _label_array(labels)
-            if n_dropped:
-                self.notes["samples_without_label_dropped"] = n_dropped
+            self.labels = _joined_labels(labels)
+            if n_kept < n_seen:
+                self.notes["samples_without_label_dropped"] = n_seen - n_kept
         if self._name_column is not None:
-            self.sample_names = PackedStrings.pack(names)
+            self.sample_names = PackedStrings.join(names)
+
+    def _claim_strings(self, parts: Sequence[np.ndarray | PackedStrings], what: str) -> None:
+        """Claim what strings, one a sample, take by now; numbers are counted with the rows."""
+        strings = [part for part in parts if isinstance(part, PackedStrings)]
+        n_bytes = sum(2 * len(part.letters) + (_STRING_BYTES + 16) * len(part) for part in strings)
+        claim(n_bytes, self.path, f"{sum(map(len, strings))} {what}")
 
     def _refuse_labels(self, sample: int) -> None:
         missing_labels(np.array([False]), self._policy, self.path, "")  # the policy itself may be wrong
@@ -133,7 +146,7 @@ class TabularReader(Reader):
         return column.to_numpy(zero_copy_only=False)
 
     def _failed(self, error: Exception) -> DataFileError:
-        return DataFileError(f"{str(error).splitlines()[0] if str(error) else type(error).__name__}", self.path)
+        return DataFileError(f"{in_one_line(error)}.", self.path)
 
 
 class CsvReader(TabularReader):
@@ -171,32 +184,40 @@ class CsvReader(TabularReader):
         except ImportError as error:
             raise missing_extra("Reading CSV files", "pyarrow", "tabular") from error
         self._csv = pyarrow.csv
-        first, self._n_header_lines = self._first_row()
+        first, self._n_header_lines, self._n_header_bytes = self._first_row()
         if header not in (True, False, "auto"):
             raise ValueError(f"header={header!r} must be True, False or 'auto'.")
         if header == "auto":
             header = not all(_is_number(cell) for cell in first)
         self._n_columns = len(first)
-        self._n_header_lines = self._n_header_lines if header else 0
+        if not header:
+            self._n_header_lines = self._n_header_bytes = 0
         self._choose_columns(first if header else None, len(first))
 
-    def _first_row(self) -> tuple[list[str], int]:
-        """Cells of the first row, and the lines that it takes."""
+    def _first_row(self) -> tuple[list[str], int, int]:
+        """Cells of the first row, which may go over several lines, and the lines and bytes that it takes."""
         stream = ByteStream(self.path)
+        n_bytes = 0
+
+        def lines() -> Iterator[str]:
+            nonlocal n_bytes
+            for block in stream.line_blocks(1 << 16):
+                for line in block.tobytes().split(b"\n")[:-1]:
+                    encoding = "utf-8" if n_bytes else "utf-8-sig"
+                    n_bytes += len(line) + 1
+                    yield line.decode(encoding, "surrogateescape") + "\n"
+
         try:
-            head, size = stream.read(1 << 16), 1 << 16
-            while b"\n" not in head and len(head) == size and size < _LONGEST_HEADER:
-                head, size = head + stream.read(size), 2 * size
+            cells = csv.reader(lines(), delimiter=self.delimiter, strict=True)
+            row = next(cells)
+        except (StopIteration, csv.Error) as error:
+            raise DataFileError(f"the first line cannot be read ({in_one_line(error)}).", self.path, line=1) from error
         finally:
             stream.close()
-        try:
-            lines = csv.reader(io.StringIO(head.decode("utf-8-sig", "surrogateescape")), delimiter=self.delimiter)
-            row = next(lines)
-        except (StopIteration, csv.Error) as error:
-            raise DataFileError(f"the first line cannot be read ({error}).", self.path, line=1) from error
         if not row:
             raise DataFileError("the first line is empty.", self.path, line=1)
-        return row, lines.line_num
+        claim(_COLUMN_BYTES * len(row), self.path, f"a table of {len(row)} columns", line=lambda: 1)
+        return row, cells.line_num, n_bytes
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Some samples at a time."""
@@ -208,12 +229,14 @@ class CsvReader(TabularReader):
         types = {str(j): pa.string() if j in words else pa.float64() for j in range(self._n_columns)}
         try:
             with open_binary(self.path) as file:
+                skip(file, self._n_header_bytes)
+                if not file.peek(1):  # type: ignore[attr-defined]  # all four kinds of files have it
+                    return
                 batches = arrow.open_csv(
                     file,
                     read_options=arrow.ReadOptions(
                         column_names=columns,
-                        skip_rows=self._n_header_lines,
-                        block_size=int(min(max(8 * n_values, 1 << 20, 64 * self._n_columns), 1 << 28)),
+                        block_size=int(min(max(2 * n_values, 1 << 20, 64 * self._n_columns), 1 << 28)),
                         use_threads=False,
                     ),
                     parse_options=arrow.ParseOptions(delimiter=self.delimiter),
@@ -239,7 +262,7 @@ class CsvReader(TabularReader):
 
     def _failed(self, error: Exception) -> DataFileError:
         """pyarrow's message with the column's name instead of our number."""
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        text = in_one_line(error)
         for j, name in zip(self._features, self.feature_names or (), strict=False):
             text = text.replace(f"In CSV column #{j}: ", f"in column {name!r}: ")
         row = re.search(r"Row #(\d+): ", text)
@@ -247,7 +270,7 @@ class CsvReader(TabularReader):
         advice = (
             " Features must be numbers: encode or drop the column, or name it as label=." if "conversion error" in text else ""
         )
-        return DataFileError(f"{text}.{advice}", self.path, line=int(row.group(1)) if row else None)
+        return DataFileError(f"{text}.{advice}", self.path, line=int(row.group(1)) + self._n_header_lines if row else None)
 
 
 class TsvReader(CsvReader):
@@ -294,8 +317,7 @@ class ParquetReader(TabularReader):
         self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
 
     def _damaged(self, error: Exception) -> DataFileError:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return DataFileError(f"it is damaged or no Parquet file ({reason}).", self.path)
+        return DataFileError(f"it is damaged or no Parquet file ({in_one_line(error)}).", self.path)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Some samples at a time."""
@@ -339,9 +361,25 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown}, …" if len(names) > 10 else shown
 
 
-def _label_array(labels: list[Any]) -> np.ndarray:
-    """Labels from text or from typed columns."""
-    if all(isinstance(label, str) for label in labels):
-        return parse_labels([label.strip() for label in labels])
-    array = np.array(labels)
-    return whole_numbers(array) if array.dtype.kind in "biuf" else np.array([str(label) for label in labels], dtype=object)
+def _labels_in(column: Any) -> tuple[np.ndarray | PackedStrings, np.ndarray]:
+    """The labels of a batch, as numbers where the column has numbers, and which of them are missing."""
+    if _is_real(column.type) and not str(column.type).startswith("decimal"):
+        absent = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        kind = np.dtype(np.float64 if str(column.type) in ("float", "double", "halffloat") else column.type.to_pandas_dtype())
+        return column.fill_null(0).to_numpy(zero_copy_only=False).astype(kind, copy=False), absent
+    if str(column.type) == "bool":
+        return column.fill_null(False).to_numpy(zero_copy_only=False), column.is_null().to_numpy(zero_copy_only=False)
+    values = column.to_pylist()
+    absent = np.array([is_missing(value) for value in values], dtype=bool)
+    return PackedStrings.pack(value.strip() if isinstance(value, str) else str(value) for value in values), absent
+
+
+def _joined_labels(parts: list[np.ndarray | PackedStrings]) -> np.ndarray:
+    """Labels of all batches: numbers where all of them are, whole ones as int64 if they fit."""
+    strings = [part for part in parts if isinstance(part, PackedStrings)]
+    if strings or not parts:
+        return parse_labels(PackedStrings.join(strings))
+    labels = np.concatenate(parts)  # type: ignore[arg-type]  # one column has one type
+    if labels.dtype.kind in "iu" and labels.max(initial=0) <= np.iinfo(np.int64).max:
+        return labels.astype(np.int64, copy=False)
+    return whole_numbers(labels)

@@ -1,0 +1,119 @@
+"""What fitted attributes may be: their names, and what ``predict``, ``transform`` and the groups trust without a look.
+
+A file may say anything. So an attribute never takes the place of something that the class has (a method above all), and the
+attributes that others are indexed by must fit together, as they do after every fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+# Attributes with another name than scikit-learn's rule: its own for set_output, and what DAF keeps to go on with.
+_PRIVATE = frozenset(["_sklearn_output_config", "_marks", "_sums"])
+
+
+def is_fitted_name(name: str) -> bool:
+    """Whether an attribute belongs to the model: one that a fit sets, or that ``set_output`` does."""
+    return (name.endswith("_") and not name.startswith("_")) or name in _PRIVATE
+
+
+def refuse_shadows(kind: type, names: Any) -> None:
+    """Refuse names that the class has already, or that Python itself looks at."""
+    for name in names:
+        if name.startswith("__") or any(name in vars(base) for base in kind.__mro__):
+            raise ValueError(f"it sets the attribute {name!r}, which belongs to {kind.__name__} itself")
+
+
+def check_fitted(attributes: Mapping[str, Any]) -> None:
+    """Refuse fitted attributes that do not fit together."""
+    for name, rule in _RULES.items():
+        if name in attributes and not rule(attributes[name], attributes):
+            raise ValueError(f"its attribute {name!r} does not fit the others")
+
+
+def _is_count(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**48
+
+
+def _is_number(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _is_vector(value: Any, kinds: str) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in kinds
+
+
+def _are_features(value: Any, attributes: Mapping[str, Any]) -> bool:
+    """Whether these are indices of features."""
+    if not _is_vector(value, "iu") or "n_features_in_" not in attributes:
+        return False
+    return not len(value) or bool(0 <= value.min() and value.max() < attributes["n_features_in_"])
+
+
+def _are_names(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = _is_vector(value, "O") and len(value) == attributes.get("n_features_in_")
+    return fits and all(isinstance(name, str) for name in value)
+
+
+def _are_groups(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return type(value).__name__ == "FeatureGroups" and all(_is_group(group, attributes) for group in value)
+
+
+def _is_group(group: Any, attributes: Mapping[str, Any]) -> bool:
+    if type(group).__name__ != "FeatureGroup" or group.affiliated.ndim != 1:
+        return False
+    scores, names, n_affiliated = group.affiliated_scores, group.names, len(group.affiliated)
+    return (
+        _are_features(group.members, attributes)
+        and group.correlation.shape == (n_affiliated,)
+        and (scores is None or (_is_vector(scores, "f") and len(scores) == n_affiliated))
+        and (names is None or (isinstance(names, tuple) and len(names) == len(group) and all(type(n) is str for n in names)))
+        and _is_number(group.score, attributes)
+        and (group.weight is None or _is_number(group.weight, attributes))
+        and _is_count(group.round, attributes)
+        and (group.purity is None or type(group.purity).__name__ == "Purity")
+    )
+
+
+def _n_outputs(attributes: Mapping[str, Any]) -> int:
+    coef = attributes.get("prediction_coef_")
+    return len(coef) if isinstance(coef, np.ndarray) and coef.ndim == 2 else -1
+
+
+def _are_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
+    features = attributes.get("prediction_features_")
+    fits = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f" and len(value) > 0
+    return fits and isinstance(features, np.ndarray) and value.shape[1:] == features.shape
+
+
+def _are_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:
+    if _is_number(value, attributes):
+        return True
+    return _is_vector(value, "f") and len(value) == _n_outputs(attributes)
+
+
+def _are_classes(value: Any, attributes: Mapping[str, Any]) -> bool:
+    n_outputs = _n_outputs(attributes)
+    return isinstance(value, np.ndarray) and value.shape == (2 if n_outputs == 1 else n_outputs,)
+
+
+def _is_output_config(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return isinstance(value, dict) and all(k == "transform" and v in ("default", "pandas", "polars") for k, v in value.items())
+
+
+# In the order in which they build on each other.
+_RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
+    "n_features_in_": _is_count,
+    "feature_names_in_": _are_names,
+    "support_features_": _are_features,
+    "prediction_features_": _are_features,
+    "prediction_coef_": _are_weights,
+    "intercept_": _are_offsets,
+    "offset_": _is_number,
+    "classes_": _are_classes,
+    "groups_": _are_groups,
+    "_sklearn_output_config": _is_output_config,
+}
