@@ -26,6 +26,7 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
     for block in reader.blocks(1 << 24, progress):
         if reader.by == "features":
             parts.append(block)
+            claim(sum(map(_bytes_of, parts)), reader.path, f"a matrix of {block.shape[0]} samples")
         else:
             rows = rows or _rows_for(block)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
@@ -77,6 +78,11 @@ def no_data(reader: Reader) -> ValueError:
 
 def _rows_for(block: Block, folder: Path | None = None, limit: int = 1 << 62) -> SparseRows | DenseRows:
     return SparseRows(folder, limit) if isinstance(block, RowBlock) else DenseRows(folder, limit)
+
+
+def _bytes_of(block: Any) -> int:
+    """Bytes of a block of features, which are needed a second time when blocks are joined."""
+    return int(block.data.nbytes + block.indices.nbytes) if sparse.issparse(block) else int(block.nbytes)
 
 
 def _vectors(rows: SparseRows | DenseRows) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +13,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.data.errors import DataFileError, missing_extra
+from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
+from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.labels import is_missing, missing_labels
-from coterie.data.readers.reader import Block, Progress, Reader, check_claim, row_block, usable_values
+from coterie.data.readers.reader import Block, Progress, Reader, row_block, usable_values
 
-# HDF5's own compression is deflate.
-_BEST_RATIO = 1040
+# The first look at a file ends by itself after some processor time; this is for one that sleeps, or a machine that does.
+_LONGEST_LOOK = 1800
+# What one chunk of the matrix takes: packed, unpacked, and as part of a block.
+_CHUNK_COPIES = 3
 
 
 class H5adReader(Reader):
@@ -38,10 +44,14 @@ class H5adReader(Reader):
 
     def __init__(self, path: Path, *, label: Any = None, layer: str | None = None, missing_labels: str = "error") -> None:
         super().__init__(path)
+        check_regular(path)
+        look = _FirstLook(path)  # while anndata is being imported
         try:
             import anndata
         except ImportError as error:
+            look.give_up()
             raise missing_extra("Reading .h5ad files", "anndata", "bio") from error
+        look.wait()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about files of old versions
@@ -53,7 +63,7 @@ class H5adReader(Reader):
             raise self._damaged(error) from error
         n_samples, n_features = self._data.n_obs, len(self._names)
         for n in (n_samples, n_features):
-            check_claim(n, path.stat().st_size * _BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
+            check_length(n, path.stat().st_size * BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
         if tuple(self._values.shape) != (n_samples, n_features):
             raise DataFileError(f"X has the shape {tuple(self._values.shape)} instead of {(n_samples, n_features)}.", path)
         self.shape = (n_samples, n_features)
@@ -65,8 +75,7 @@ class H5adReader(Reader):
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
 
     def _damaged(self, error: Exception) -> DataFileError:
-        lines = [line for line in str(error).split("\n") if line.strip()] or [type(error).__name__]
-        return DataFileError(f"it is damaged or no .h5ad file ({lines[0]}).", self.path)
+        return _damaged(self.path, in_one_line(error))
 
     def _find_values(self, layer: str | None) -> tuple[Any, Any]:
         data = self._data
@@ -136,3 +145,43 @@ class H5adReader(Reader):
         file = getattr(self._data, "file", None)
         if file is not None:
             file.close()
+
+
+class _FirstLook:
+    """The look of another process at a file that HDF5 may hang on; see ``h5ad_check.py``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        script = Path(__file__).with_name("h5ad_check.py")
+        places = json.dumps([place for place in sys.path if place])
+        command = [sys.executable, "-I", str(script), places, str(path), str(free_memory())]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def give_up(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def wait(self) -> None:
+        """Refuse the file if the look found it damaged, did not come to an end, or needs more memory than there is."""
+        try:
+            text, _ = self._process.communicate(timeout=_LONGEST_LOOK)
+        except subprocess.TimeoutExpired:
+            text = ""
+        except BaseException:
+            self.give_up()
+            raise
+        if not text:  # it was ended by its limit of time, by our clock, or by a crash
+            self.give_up()
+            raise _damaged(self.path, "the HDF5 library hangs or crashes on it")
+        found = json.loads(text)
+        if "problem" in found:
+            raise _damaged(self.path, found["problem"])
+        claim(found.get("needs", 0), self.path, "what it has besides X")
+        claim(_CHUNK_COPIES * found.get("largest", 0), self.path, "a chunk of it")
+
+
+def _damaged(path: Path, reason: str) -> DataFileError:
+    return DataFileError(f"it is damaged or no .h5ad file ({reason}).", path)

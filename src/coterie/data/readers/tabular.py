@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.bounds import claim
+from coterie.bounds import FREE_BYTES, claim
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
@@ -26,8 +26,10 @@ _LABEL_NAMES = ("label", "y", "target", "class")
 _NULLS = sorted({form for word in MISSING_WORDS for form in (word, word.upper(), word.capitalize(), "NaN")} | {"#N/A", "?"})
 # Bytes that a column takes besides its values: its name in Python and in pyarrow, its type, its builder.
 _COLUMN_BYTES = 2000
-# Bytes that a text takes as a Python string.
-_STRING_BYTES = 60
+# Bytes that a sample takes at least while one column and the labels are whole in memory.
+_ROW_BYTES = 32
+# Bytes that a label in words takes: as a Python string, and as another while the classes are found.
+_STRING_BYTES = 150
 
 
 class TabularReader(Reader):
@@ -102,10 +104,10 @@ class TabularReader(Reader):
                 if absent.any() and self._policy != "drop":
                     self._refuse_labels(n_seen + int(np.argmax(absent)))
                 keep = np.flatnonzero(~absent)
-                labels.append(mine[keep] if isinstance(mine, np.ndarray) else PackedStrings.pack(mine[i] for i in keep))
+                labels.append(mine[keep] if isinstance(mine, np.ndarray) else PackedStrings.pack(mine[i] for i in keep.tolist()))
             if self._name_column is not None:
                 called = batch.column(self._name_column).to_pylist()
-                names.append(PackedStrings.pack("" if called[i] is None else called[i] for i in keep))
+                names.append(PackedStrings.pack("" if called[i] is None else called[i] for i in keep.tolist()))
             block = np.empty((batch.num_rows, len(self._features)), dtype=dtype)
             for k, j in enumerate(self._features):
                 block[:, k] = self._numbers(batch.column(j), k, n_seen, dtype)
@@ -118,15 +120,17 @@ class TabularReader(Reader):
             if n_seen and not n_kept:
                 missing_labels(np.ones(n_seen, dtype=bool), "drop", self.path, "the label column")
             self.labels = _joined_labels(labels)
+            if self.labels.dtype == object:
+                claim(_STRING_BYTES * len(self.labels), self.path, f"{len(self.labels)} labels in words")
             if n_kept < n_seen:
                 self.notes["samples_without_label_dropped"] = n_seen - n_kept
         if self._name_column is not None:
             self.sample_names = PackedStrings.join(names)
 
     def _claim_strings(self, parts: Sequence[np.ndarray | PackedStrings], what: str) -> None:
-        """Claim what strings, one a sample, take by now; numbers are counted with the rows."""
+        """Claim what strings, one a sample, take by now and once more when they are joined; numbers count with the rows."""
         strings = [part for part in parts if isinstance(part, PackedStrings)]
-        n_bytes = sum(2 * len(part.letters) + (_STRING_BYTES + 16) * len(part) for part in strings)
+        n_bytes = sum(2 * (part.letters.nbytes + part.offsets.nbytes) for part in strings)
         claim(n_bytes, self.path, f"{sum(map(len, strings))} {what}")
 
     def _refuse_labels(self, sample: int) -> None:
@@ -301,9 +305,17 @@ class ParquetReader(TabularReader):
             raise missing_extra("Reading Parquet files", "pyarrow", "tabular") from error
         try:
             self._file = pyarrow.parquet.ParquetFile(path)
+            content = self._file.metadata
+            groups = [content.row_group(k).total_byte_size for k in range(content.num_row_groups)]
+            if max(groups, default=0) > FREE_BYTES:  # page by page, not a whole group of rows at a time
+                piece = max(1 << 12, min(1 << 20, FREE_BYTES // content.num_columns))
+                self._file.close()
+                self._file = pyarrow.parquet.ParquetFile(path, metadata=content, pre_buffer=False, buffer_size=piece)
             schema = self._file.schema_arrow
         except Exception as error:
             raise self._damaged(error) from error
+        claim(_COLUMN_BYTES * len(schema), path, f"a table of {len(schema)} columns")
+        claim(_ROW_BYTES * content.num_rows, path, f"a column of {content.num_rows} samples")
         names, types = schema.names, schema.types  # each is a new list at every call
         self._choose_columns(names, len(names))
         kinds = []
@@ -361,7 +373,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown}, …" if len(names) > 10 else shown
 
 
-def _labels_in(column: Any) -> tuple[np.ndarray | PackedStrings, np.ndarray]:
+def _labels_in(column: Any) -> tuple[np.ndarray | list[str], np.ndarray]:
     """The labels of a batch, as numbers where the column has numbers, and which of them are missing."""
     if _is_real(column.type) and not str(column.type).startswith("decimal"):
         absent = column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
@@ -371,7 +383,7 @@ def _labels_in(column: Any) -> tuple[np.ndarray | PackedStrings, np.ndarray]:
         return column.fill_null(False).to_numpy(zero_copy_only=False), column.is_null().to_numpy(zero_copy_only=False)
     values = column.to_pylist()
     absent = np.array([is_missing(value) for value in values], dtype=bool)
-    return PackedStrings.pack(value.strip() if isinstance(value, str) else str(value) for value in values), absent
+    return [str(value).strip() for value in values], absent
 
 
 def _joined_labels(parts: list[np.ndarray | PackedStrings]) -> np.ndarray:
