@@ -6,15 +6,16 @@ import hashlib
 import io
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from coterie._inputs import Fold
+from coterie.bounds import DataFileError, read_regular
 from coterie.data.source import FeatureSource
 from coterie.files import new_file
+from coterie.persistence.archive import plain_array, read_parts
 from coterie.persistence.names import digested_name
 from coterie.probing.criteria.base import Criterion
 from coterie.probing.probes import Key, ProbePlan
@@ -130,18 +131,22 @@ class Checkpoint:
     def load(self) -> Saved | None:
         """What was saved; None if there is no file. Raises ``ValueError`` if it belongs to another run, or is damaged."""
         try:
-            content = self.path.read_bytes()
+            content = read_regular(self.path)
         except FileNotFoundError:
             return None
+        except DataFileError as error:
+            raise ValueError(f"{self._name} cannot be read: {str(error).removeprefix(f'{self.path}: ')}") from error
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                header = json.loads(archive["header"].tobytes().decode())
-                values = archive["values"]
-            if header["format"] != _FORMAT or values.dtype != np.float64 or values.ndim != 1 or not np.isfinite(values).all():
-                raise ValueError("not ours")
-            key = int(header["key"][0]), int(header["key"][1])
+            parts, _ = read_parts(content)
+            header = json.loads(plain_array(parts["header.npy"]).tobytes().decode())
+            values = plain_array(parts["values.npy"])
+            first, second = header["key"]
+            key = int(first), int(second)
             version, theirs = int(header["version"]), dict(header["fingerprint"])
-        except (ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            numbers = values.dtype == np.float64 and bool(np.isfinite(values).all())
+            if header["format"] != _FORMAT or not numbers or not all(0 <= part < 2**64 for part in key):
+                raise ValueError("not ours")
+        except Exception as error:  # zip files and JSON have many ways to be damaged
             raise ValueError(f"{self._name} is damaged, or no checkpoint of Coterie. Remove it to start afresh.") from error
         if version != _VERSION:
             raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.data.errors import DataFileError
+from coterie.bounds import DataFileError, open_regular, read_regular
 from coterie.files import writing
 
 FORMAT = "coterie-store"
@@ -23,6 +23,8 @@ NPY_HEADER_BYTES = 128
 TYPES = frozenset(
     ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"]
 )  # fmt: skip
+# The header names arrays and has some notes.
+_LONGEST_HEADER = 1 << 24
 # Bytes that a checksum reads at a time.
 _PIECE = 1 << 24
 
@@ -90,7 +92,7 @@ class ArrayFile:
 def checksum(path: Path) -> str:
     """CRC-32 of the values of an array file."""
     crc = 0
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         file.seek(NPY_HEADER_BYTES)
         while piece := file.read(_PIECE):
             crc = zlib.crc32(piece, crc)
@@ -130,8 +132,10 @@ def read_header(folder: Path) -> dict[str, Any]:
     """The checked header of a store."""
     path = folder / HEADER
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+        content = json.loads(read_regular(path, _LONGEST_HEADER).decode("utf-8"))
+    except DataFileError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
         what = "there is no such folder" if not folder.is_dir() else f"it has no {HEADER}, so it is not a Coterie store"
         raise FileNotFoundError(
             error.errno, f"{what}; make one with coterie.data.convert or `coterie convert`", str(folder)
@@ -175,7 +179,7 @@ def check_entry(folder: Path, name: str, entry: Any) -> Path:
     dtype = np.dtype(entry["dtype"])
     expected = NPY_HEADER_BYTES + int(np.prod(shape, dtype=object)) * dtype.itemsize
     try:
-        with open(path, "rb") as opened:
+        with open_regular(path) as opened:
             start, size = opened.read(NPY_HEADER_BYTES), os.fstat(opened.fileno()).st_size
     except FileNotFoundError as error:
         raise damaged(path, "the file is missing") from error

@@ -13,31 +13,56 @@ import numpy as np
 from coterie._numba import read_only
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.source import FeatureSource, Moments
+from coterie.data.errors import DataFileError
+from coterie.data.source import Columns, FeatureSource, Moments
 from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
 from coterie.data.structure import first_bad, is_partition
 
 PathLike = str | os.PathLike[str]
 
 
-class StoredSparseSource(SparseSource):
+class _Stored:
+    """What sources over a store have in common: the moments that came with it, and a look at what is computed from it.
+
+    Writing refuses NaN, so one in the values is damage. Nobody reads all values before they are used; but one NaN or
+    infinite value makes every product of its feature NaN, and those are few enough to be looked at.
+    """
+
+    stored: Moments
+    path: Path
+
+    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        """As those of a source in memory; without weights nothing is read but the stored ones."""
+        if sample_weight is None:
+            return self.stored
+        return super().moments(sample_weight, n_threads=n_threads)  # type: ignore[misc]  # of the source it is mixed with
+
+    def products(self, vectors: np.ndarray, *, features: np.ndarray | None = None, **options: Any) -> np.ndarray:
+        """As those of a source in memory."""
+        found = super().products(vectors, features=features, **options)  # type: ignore[misc]
+        if not np.isfinite(found).all() and np.isfinite(vectors).all():
+            place = int(np.argmin(np.isfinite(found).all(axis=1)))
+            raise self._bad_value(place if features is None else int(features[place]))
+        return found
+
+    def columns(self, features: np.ndarray) -> Columns:
+        """As those of a source in memory."""
+        found: Columns = super().columns(features)  # type: ignore[misc]
+        values = found if isinstance(found, np.ndarray) else found.data
+        if not np.isfinite(values).all():
+            raise self._bad_value(None)
+        return found
+
+    def _bad_value(self, feature: int | None) -> DataFileError:
+        return damaged(self.path, f"{'a feature' if feature is None else f'feature {feature}'} has a NaN or infinite value")
+
+
+class StoredSparseSource(_Stored, SparseSource):
     """CSC arrays of a store, with the moments that came with them."""
 
-    stored: Moments
 
-    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        """As those of a sparse source; without weights nothing is read but the stored ones."""
-        return self.stored if sample_weight is None else super().moments(sample_weight, n_threads=n_threads)
-
-
-class StoredDenseSource(DenseSource):
+class StoredDenseSource(_Stored, DenseSource):
     """A dense array of a store, with the moments that came with it."""
-
-    stored: Moments
-
-    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        """As those of a dense source; without weights nothing is read but the stored ones."""
-        return self.stored if sample_weight is None else super().moments(sample_weight, n_threads=n_threads)
 
 
 class Store:
@@ -187,7 +212,7 @@ class Store:
         moments = self._moments()
         if not self.is_sparse:
             dense = StoredDenseSource(self.array("values"), self.feature_names)
-            dense.stored = moments
+            dense.stored, dense.path = moments, self.path / self._entries["values"]["file"]
             return dense
         indptr, indices, values = self.array("indptr"), self.array("indices"), self.array("values")
         if not is_partition(indptr, len(indices)):
@@ -196,12 +221,16 @@ class Store:
         if bad >= 0:
             raise damaged(self.path / self._entries["indices"]["file"], f"the rows of feature {bad} are out of order or range")
         result = StoredSparseSource.from_arrays(indptr, indices, values, self.shape, self.feature_names)
-        result.stored = moments
+        result.stored, result.path = moments, self.path / self._entries["values"]["file"]
         return result
 
     def _moments(self) -> Moments:
         nonnegative = self.header.get("nonnegative")
         mean, norm = read_only(self.array("feature_mean")), read_only(self.array("feature_norm"))
+        for name, bad in (("feature_mean", ~np.isfinite(mean)), ("feature_norm", ~(np.isfinite(norm) & (norm >= 0)))):
+            if bad.any():
+                file, place = self.path / self._entries[name]["file"], int(np.argmax(bad))
+                raise damaged(file, f"the number of feature {place} is NaN, infinite or negative")
         return Moments(mean, norm, float(self.shape[0]), nonnegative=nonnegative is True)
 
     def __repr__(self) -> str:
