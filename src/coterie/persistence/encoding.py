@@ -305,7 +305,7 @@ class Decoder:
             attributes = kind._from_older_file(attributes)
         refuse_shadows(kind, attributes)
         fitted = {name: item for name, item in attributes.items() if is_fitted_name(name)}
-        check_fitted(fitted)
+        check_fitted(kind, fitted)
         vars(estimator).update(fitted)
         return estimator
 

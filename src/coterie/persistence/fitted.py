@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin, OutlierMixin
 
 # Attributes with another name than scikit-learn's rule: its own for set_output, and what DAF keeps to go on with.
 _PRIVATE = frozenset(["_sklearn_output_config", "_marks", "_sums"])
@@ -27,11 +28,23 @@ def refuse_shadows(kind: type, names: Any) -> None:
             raise ValueError(f"it sets the attribute {name!r}, which belongs to {kind.__name__} itself")
 
 
-def check_fitted(attributes: Mapping[str, Any]) -> None:
-    """Refuse fitted attributes that do not fit together."""
+def check_fitted(kind: type, attributes: Mapping[str, Any]) -> None:
+    """Refuse fitted attributes that do not fit together, or of which one is missing."""
+    missing = [name for name in _needed(kind) if name not in attributes] if set(attributes) - _PRIVATE else []
+    if missing:
+        raise ValueError(f"its attribute {missing[0]!r} is missing")
     for name, rule in _RULES.items():
         if name in attributes and not rule(attributes[name], attributes):
             raise ValueError(f"its attribute {name!r} does not fit the others")
+
+
+def _needed(kind: type) -> list[str]:
+    """What ``predict`` and ``transform`` of a fitted estimator ask for."""
+    names = ["n_features_in_", "support_features_"] if hasattr(kind, "transform") else []
+    if hasattr(kind, "predict"):
+        names += ["groups_", "prediction_features_", "prediction_coef_", "intercept_"]
+    names += ["classes_"] if issubclass(kind, ClassifierMixin) else []
+    return names + (["offset_"] if issubclass(kind, OutlierMixin) else [])
 
 
 def _is_count(value: Any, attributes: Mapping[str, Any]) -> bool:

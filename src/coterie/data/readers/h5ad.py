@@ -17,7 +17,7 @@ from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.labels import is_missing, missing_labels
-from coterie.data.readers.reader import Block, Progress, Reader, row_block, usable_values
+from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, row_block, usable_values
 
 # The first look at a file ends by itself after some processor time; this is for one that sleeps, or a machine that does.
 _LONGEST_LOOK = 1800
@@ -130,7 +130,7 @@ class H5adReader(Reader):
             self.dtype = block.dtype
             return block
         try:
-            block.check_format(full_check=True)  # kernels trust the indices
+            check_compressed(block)
         except Exception as error:
             raise self._damaged(error) from error
         if by_features:

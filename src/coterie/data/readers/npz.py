@@ -14,7 +14,7 @@ from coterie.bounds import BEST_RATIO, check_length, claim, open_regular
 from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
 from coterie.data.readers.labels import labels_in_file
-from coterie.data.readers.reader import Block, Progress, Reader, usable_values
+from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, usable_values
 
 # How often the arrays are in memory at a time: as they come, and by feature.
 _COPIES = 2
@@ -112,8 +112,8 @@ class NpzReader(Reader):
                 matrix = maker(tuple(arrays[key] for key in needs[kind]), shape=shape)
             else:
                 matrix = sparse.load_npz(self.path)
-            if hasattr(matrix, "check_format"):
-                matrix.check_format(full_check=True)
+            if hasattr(matrix, "indptr"):
+                check_compressed(matrix)
         except DataFileError:
             raise
         except Exception as error:  # SciPy's many ways to say that arrays do not fit together

@@ -129,6 +129,16 @@ def row_block(rows: sparse.csr_array) -> RowBlock:
     return RowBlock(rows.indptr[1:].astype(np.int64), rows.indices, rows.data)
 
 
+def check_compressed(matrix: Any) -> None:
+    """Raise if a CSR, CSC or BSR matrix is none: kernels trust its indices, and so does SciPy.
+
+    SciPy's own check leaves all of them out where the last start is 0.
+    """
+    if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+        raise ValueError("index pointers go backwards")
+    matrix.check_format(full_check=True)
+
+
 def usable_values(matrix: Any, path: Path) -> Any:
     """Check the type of a whole matrix and bring sparse ones to canonical CSC."""
     kind = matrix.dtype.kind

@@ -134,6 +134,8 @@ class Store:
 
     def array(self, name: str) -> np.ndarray:
         """One array of the store as a read-only memory map."""
+        if name not in self._entries:
+            raise damaged(self.path / HEADER, f"array {name!r} is missing")
         return map_array(self.path, name, self._entries[name])
 
     def _check_shapes(self) -> None:
@@ -186,7 +188,10 @@ class Store:
     def feature_info(self) -> dict[str, np.ndarray | PackedStrings]:
         """More about each feature, such as the chromosome and position of a SNP."""
         result: dict[str, np.ndarray | PackedStrings] = {}
-        for key in self.header.get("feature_info", []):
+        keys = self.header.get("feature_info", [])
+        if not isinstance(keys, list):
+            raise damaged(self.path / HEADER, f"feature_info is {keys!r}")
+        for key in keys:
             packed = self._strings(f"info_{key}")
             column: np.ndarray | PackedStrings = self.array(f"info_{key}") if packed is None else packed
             if len(column) != self.shape[1]:
@@ -198,7 +203,8 @@ class Store:
         if f"{name}_offsets" not in self._entries:
             return None
         offsets, letters = self.array(f"{name}_offsets"), self.array(f"{name}_utf8")
-        if letters.dtype != np.uint8 or not is_partition(offsets, len(letters)):
+        vectors = letters.ndim == offsets.ndim == 1 and letters.dtype == np.uint8 and offsets.dtype.kind in "iu"
+        if not vectors or not is_partition(offsets, len(letters)):
             raise damaged(self.path / self._entries[f"{name}_offsets"]["file"], "the offsets do not fit the letters")
         return PackedStrings(letters, offsets)
 
