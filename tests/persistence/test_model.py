@@ -262,6 +262,42 @@ FORGERIES = {
         "cannot be read",
     ),
     "deep": (lambda c: nested(c, json.loads("[" * 300 + "]" * 300)), "cannot be read"),
+    "many objects": (lambda c: nested(c, {"$": "objects", "shape": [10**9], "items": []}), "another shape than it has objects"),
+    "same array twice": (
+        lambda c: nested(c, [{"$": "array", "pool": "float64", "start": 0, "shape": [9], "order": "C"}] * 20_000),
+        "not a piece of its own",
+    ),
+    "array before the pool": (
+        lambda c: nested(c, {"$": "array", "pool": "float64", "start": -3, "shape": [2], "order": "C"}),
+        "not a piece of its own",
+    ),
+    "method as attribute": (
+        lambda c: c["model"]["attributes"].update(predict={"$": "function", "type": "fisher_score"}),
+        "function where a fit leaves data",
+    ),
+    "data as method": (lambda c: c["model"]["attributes"].update(predict=3), "'predict', which belongs to"),
+    "data as property": (lambda c: c["model"]["attributes"].update(coef_=3), "'coef_', which belongs to"),
+    "object with a method": (
+        lambda c: nested(c, {"$": "object", "type": "ProbeSums", "fields": {"add": 1}}),
+        "'add', which belongs to ProbeSums",
+    ),
+    "estimator without its constructor": (
+        lambda c: nested(c, {"$": "object", "type": "KNNCriterion", "fields": {}}),
+        "cannot build",
+    ),
+    "another package behind scikit-learn": (
+        lambda c: nested(c, {"$": "record", "type": "sklearn.externals.array_api_compat.torch.Tensor", "fields": {}}),
+        "cannot build",
+    ),
+    "a model of scikit-learn": (
+        lambda c: c["model"].update(type="sklearn.svm.SVC", parameters={}, attributes={}),
+        "a SVC of another package",
+    ),
+    "missing attribute": (lambda c: c["model"]["attributes"].pop("prediction_coef_"), "'prediction_coef_' is missing"),
+    "features that are none": (lambda c: c["model"]["attributes"].update(n_features_in_=2), "does not fit the others"),
+    "wrong count": (lambda c: c["model"]["attributes"].update(n_features_in_=True), "'n_features_in_' does not fit"),
+    "groups of nothing": (lambda c: c["model"]["attributes"].update(groups_=[]), "'groups_' does not fit"),
+    "classes of nothing": (lambda c: c["model"]["attributes"].update(classes_="ab"), "'classes_' does not fit"),
     "huge array": (
         lambda c: nested(c, {"$": "array", "pool": "float64", "start": 0, "shape": [10**12], "order": "C"}),
         "cannot be read",
@@ -274,6 +310,74 @@ def test_forged_files_build_nothing_foreign(tmp_path, name):
     change, message = FORGERIES[name]
     path = rewritten(tmp_path / "model.coterie", change)
     with pytest.raises(ValueError, match=message):
+        load(path)
+
+
+def test_names_with_ends_that_go_back_are_refused(tmp_path):
+    """A megabyte of text, of which every second name would be all."""
+    ends = np.tile(np.array([1_000_000, 0]), 50_000)
+    arrays = {"uint8": np.zeros(1_000_000, dtype=np.uint8), "int64": ends}
+    value = {
+        "$": "names",
+        "text": {"$": "array", "pool": "uint8", "start": 0, "shape": [1_000_000], "order": "C"},
+        "ends": {"$": "array", "pool": "int64", "start": 0, "shape": [100_000], "order": "C"},
+    }
+    content = {"parameters": {"cv": value}, "type": "GroupDiscoveryRegressor", "attributes": {}, "$": "estimator"}
+    path = rewritten(tmp_path / "m", lambda c: c.update(model=content), arrays)
+    with pytest.raises(ValueError, match="ends of its names"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {2: 10**7},
+        {2: -1},
+        {2: True},
+        {0: "PCG64"},
+        {1: np.zeros(3, dtype=np.uint32)},
+        {1: np.zeros(624)},
+        {3: 2},
+        {4: "x"},
+    ],
+)
+def test_random_states_that_numpy_would_crash_on_are_refused(tmp_path, change, monkeypatch):
+    state = list(np.random.RandomState(0).get_state())
+    for place, value in change.items():
+        state[place] = value
+
+    class Forged:
+        def get_state(self):
+            return tuple(state)
+
+    monkeypatch.setattr(np.random, "RandomState", Forged)
+    save(GroupDiscoveryRegressor(random_state=Forged()), tmp_path / "m")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="state of random numbers"):
+        load(tmp_path / "m")
+
+
+def test_what_hangs_on_an_estimator_is_not_part_of_the_model(tmp_path):
+    model = GroupDiscoveryRegressor()
+    model.note = "mine"
+    assert not hasattr(round_trip(model, tmp_path), "note")
+    path = rewritten(tmp_path / "older", lambda c: c["model"]["attributes"].update(note="mine"))
+    assert not hasattr(load(path), "note")
+
+
+def test_parts_that_overlap_are_refused(tmp_path):
+    """A thousand entries for one part of a megabyte."""
+    path = tmp_path / "m"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model.json", bytes(1_000_000))
+        first = archive.infolist()[0]
+        for number in range(1000):
+            other = zipfile.ZipInfo(f"{number}.npy")
+            other.header_offset, other.CRC = first.header_offset, first.CRC
+            other.file_size = other.compress_size = first.file_size
+            archive.filelist.append(other)
+            archive.NameToInfo[other.filename] = other
+    with pytest.raises(DamagedModelError, match="larger than the file"):
         load(path)
 
 

@@ -20,9 +20,7 @@ HEADER = "header.json"
 # Every array file begins with a .npy header of this length, which leaves the values aligned.
 NPY_HEADER_BYTES = 128
 # The types an array of a store can have: nothing that needs pickle.
-TYPES = frozenset(
-    ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"]
-)  # fmt: skip
+TYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
 # The header names arrays and has some notes.
 _LONGEST_HEADER = 1 << 24
 # Bytes that a checksum reads at a time.
