@@ -64,7 +64,10 @@ def test_claims_are_compared_with_the_limit_and_with_what_is_free(monkeypatch):
     claim(10**9, "f", "everything")
     with pytest.raises(DataFileError, match=r"^f: a line would take 2 GB of memory, and 1 GB are free\. If .* more memory\.$"):
         claim(2 * 10**9, "f", "a line")
-    with memory_limit(10**8), pytest.raises(DataFileError, match=r"^f:7: .* memory_limit is 100 MB\. If .* raise memory_limit\.$"):
+    with (
+        memory_limit(10**8),
+        pytest.raises(DataFileError, match=r"^f:7: .* memory_limit is 100 MB\. If .* raise memory_limit\.$"),
+    ):
         claim(5 * 10**8, "f", "a line", line=lambda: 7)
 
 

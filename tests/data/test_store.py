@@ -579,3 +579,56 @@ def test_row_blocks_are_taken_as_they_are(tmp_path):
     np.testing.assert_array_equal(
         matrix(open_features(write_store(tmp_path / "s", iter([block])))).toarray(), [[0, 0, 1], [2, 3, 0]]
     )
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("name", ["feature_mean", "feature_norm", "values"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_writing_refuses_are_found_in_use(tmp_path, kind, name, value):
+    X = np.arange(1.0, 13.0).reshape(4, 3)
+    path = write_store(tmp_path / "s", X if kind == "dense" else sparse.csc_array(X), [0, 0, 1, 1])
+    with open(path / f"{name}.npy", "r+b") as file:
+        file.seek(128 + 8)
+        file.write(np.float64(value).tobytes())
+    store = open_store(path)
+    with pytest.raises(DataFileError, match=rf"{name}\.npy: the store is damaged: .*feature [01].* NaN"):
+        store.source.products(np.zeros((4, 1)))
+    if name == "values":
+        with pytest.raises(DataFileError, match="the store is damaged: feature 0 has a NaN"):
+            store.source.products(np.ones((4, 1)), features=np.array([2, 0]))
+        with pytest.raises(DataFileError, match="the store is damaged: a feature has a NaN"):
+            store.source.columns(np.array([0]))
+        with pytest.raises(ValueError, match="NaN"):
+            GroupDiscoveryClassifier(1).fit(store)
+
+
+def test_a_negative_norm_is_found(tmp_path):
+    path = write_store(tmp_path / "s", np.eye(3))
+    file = path / "feature_norm.npy"
+    file.write_bytes(file.read_bytes()[:-8] + np.float64(-1).tobytes())
+    with pytest.raises(DataFileError, match="the number of feature 2 is NaN, infinite or negative"):
+        _ = open_store(path).source
+
+
+def test_a_header_of_any_size_or_content(tmp_path):
+    path = write_store(tmp_path / "s", np.eye(3), feature_info={"gene": list("abc")})
+
+    def rewrite(**changes):
+        read_header, write_header = store_format.read_header, store_format.write_header
+        content = {key: value for key, value in read_header(path).items() if key not in ("format", "version", "header_crc32")}
+        write_header(path, {**content, **changes})
+
+    read_header = store_format.read_header
+    original = (path / "header.json").read_bytes()
+    for changes, words in (
+        ({"feature_info": ["other"]}, "array 'info_other' is missing"),
+        ({"feature_info": 3}, "feature_info is 3"),
+        ({"arrays": {"values": {**read_header(path)["arrays"]["values"], "dtype": {}}}}, "has the type {}"),
+    ):
+        rewrite(**changes)
+        with pytest.raises(DataFileError, match=words):
+            _ = open_store(path).feature_info
+        (path / "header.json").write_bytes(original)
+    (path / "header.json").write_bytes(original + b" " * (1 << 24))
+    with pytest.raises(DataFileError, match="never has more than"):
+        open_store(path)

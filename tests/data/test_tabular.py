@@ -171,3 +171,61 @@ def test_a_damaged_parquet_file_gives_data_or_an_error(tmp_path_factory, place, 
     content[place % len(content)] = byte
     path.write_bytes(bytes(content))
     data_or_error(path, format="parquet")
+
+
+def test_a_header_over_several_lines(tmp_path):
+    path = tmp_path / "x.csv"
+    for inside in ("\n", "\r\n", "\r", '""'):
+        path.write_bytes(f'"a{inside}b",y,c\n1,u,2\n3,v,4\n'.encode())
+        data = open_features(path)
+        assert data.shape == (2, 2)
+        assert data.feature_names[0] == f"a{inside}b".replace('""', '"')
+        assert data.y.tolist() == ["u", "v"]
+    long = "x" * 50_000
+    path.write_text(f'"{long}\n{long}",b\n1,2\n3,4\n')
+    assert open_features(path).feature_names[0] == f"{long}\n{long}"
+    path.write_text('"a\nb",c\n1,2\n3\n')
+    with pytest.raises(DataFileError, match=r"x\.csv:4: .*Expected 2 columns"):
+        open_features(path)
+    path.write_text('"a\n1,2\n3,4\n')
+    with pytest.raises(DataFileError, match=r"x\.csv:1: the first line cannot be read \(unexpected end of data\)"):
+        open_features(path)
+
+
+def test_names_that_come_twice_are_refused(tmp_path):
+    """As those of a data frame; where a file names its samples and labels does not matter."""
+    (tmp_path / "x.csv").write_text("label,a,b,a\n0,1,2,3\n1,2,3,4\n")
+    with pytest.raises(DataFileError, match=r"x\.csv: columns 1 and 3 are both called 'a'\. Rename one of them, or drop it\."):
+        open_features(tmp_path / "x.csv")
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    pa.parquet.write_table(pa.table([[1.0, 2.0]] * 2, names=["a", "a"]), tmp_path / "x.parquet")
+    with pytest.raises(DataFileError, match="columns 0 and 1 are both called 'a'"):
+        open_features(tmp_path / "x.parquet")
+    (tmp_path / "x.csv").write_text("a,a,b\n0,1,2\n1,2,3\n")  # one of them is the label
+    assert open_features(tmp_path / "x.csv", label=0).feature_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pd.array([1, 2, None], dtype="Int8"), np.int64),
+        (pd.array([True, False, None], dtype="boolean"), np.bool_),
+        (np.array([1.5, 2.0, np.nan], dtype=np.float32), np.float64),
+        (np.array([1.0, 2.0, np.nan]), np.int64),
+        (pd.array(["u", "v", None]), np.object_),
+    ],
+)
+def test_labels_of_every_type_in_parquet(tmp_path, values, kind):
+    pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": values}).to_parquet(tmp_path / "x.parquet")
+    data = open_features(tmp_path / "x.parquet", missing_labels="drop")
+    assert data.shape == (2, 1)
+    assert data.y.dtype == kind
+    assert data.y.tolist() == [values[0], values[1]]
+    assert data.notes == {"samples_without_label_dropped": 1}
+
+
+def test_unsigned_labels_beyond_int64(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0], "y": np.array([1, 2**64 - 1], dtype=np.uint64)}).to_parquet(tmp_path / "x.parquet")
+    assert open_features(tmp_path / "x.parquet").y.tolist() == [1, 2**64 - 1]

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 CASES = 3000
+CHILD_SECONDS = 60
 SECONDS = 30
 MEGABYTES = 700
 ARCHIVE = Path(__file__).parents[1] / "persistence" / "archive"
@@ -330,7 +331,9 @@ def forge_h5ad(path: Path, rng: random.Random) -> None:
                     made.attrs[key] = value
             elif item.attrs:
                 key = rng.choice(sorted(item.attrs))
-                item.attrs[key] = rng.choice(["", "csr_matrix", "array", "dataframe", 5, np.array([3, 10**9]), np.array([-1, 2])])
+                item.attrs[key] = rng.choice(
+                    ["", "csr_matrix", "array", "dataframe", 5, np.array([3, 10**9]), np.array([-1, 2])]
+                )
 
 
 def run_case(seed: int, seeds: dict[str, list[Path]], work: Path) -> tuple[str, str]:
@@ -454,7 +457,10 @@ def child(first: int, count: int, folder: Path, kinds: list[str]) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEGABYTES * 2**20,) * 2)
     outcomes: Counter[tuple[str, str]] = Counter()
-    for seed in range(first, first + count):
+    end = time.monotonic() + CHILD_SECONDS
+    seed = first - 1
+    while seed + 1 < first + count and time.monotonic() < end:
+        seed += 1
         (folder / "running").write_text(str(seed))
         signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time: other work on the machine does not count
         try:
@@ -467,6 +473,7 @@ def child(first: int, count: int, folder: Path, kinds: list[str]) -> None:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     print("counts", dict(outcomes), flush=True)
+    print("next", seed + 1, flush=True)
 
 
 def main() -> None:
@@ -498,11 +505,11 @@ def main() -> None:
                 total["FINDING", "crash"] += 1
                 # Go on after the case that ended it.
                 first = int(case) + 1
-            else:
-                first += CASES
             for line in run.stdout.splitlines():
                 if line.startswith("counts "):
                     total.update(ast.literal_eval(line.removeprefix("counts ")))
+                elif line.startswith("next "):
+                    first = int(line.removeprefix("next "))
                 else:
                     print(line, flush=True)
         print(f"{sum(total.values())} cases, up to case {first}", file=sys.stderr, flush=True)

@@ -262,7 +262,10 @@ FORGERIES = {
         "cannot be read",
     ),
     "deep": (lambda c: nested(c, json.loads("[" * 300 + "]" * 300)), "cannot be read"),
-    "many objects": (lambda c: nested(c, {"$": "objects", "shape": [10**9], "items": []}), "another shape than it has objects"),
+    "many objects": (
+        lambda c: nested(c, {"$": "objects", "shape": [10**9], "items": []}),
+        "another shape than it has objects",
+    ),
     "same array twice": (
         lambda c: nested(c, [{"$": "array", "pool": "float64", "start": 0, "shape": [9], "order": "C"}] * 20_000),
         "not a piece of its own",

@@ -1,6 +1,8 @@
 """Runs that are killed and go on."""
 
+import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -170,6 +172,38 @@ def test_damaged_files_are_refused(data, tmp_path, damage):
     if damage == "other":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("x.npy", b"1")
+    with pytest.raises(ValueError, match=r"is damaged, or no checkpoint of Coterie\. Remove it"):
+        selector(path).fit(*data)
+
+
+@pytest.mark.parametrize("damage", ["method", "encrypted", "bomb", "key", "keys", "values", "text"])
+def test_archives_that_zipfile_and_numpy_stumble_over(data, tmp_path, damage):
+    path = tmp_path / "run"
+    selector(path).fit(*data)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    changes = {
+        "key": lambda text: text.replace(b'"key": [', b'"key": [-1, '),
+        "keys": lambda text: re.sub(rb'"key": \[[0-9]+', b'"key": [' + b"9" * 30, text),
+        "text": lambda text: b"[" * len(text),
+    }
+    if damage in changes:
+        header = np.load(io.BytesIO(parts["header.npy"])).tobytes()
+        buffer = io.BytesIO()
+        np.save(buffer, np.frombuffer(changes[damage](header), dtype=np.uint8))
+        parts["header.npy"] = buffer.getvalue()
+    if damage == "values":
+        parts["values.npy"] = parts["values.npy"][:-8] + np.float64(np.nan).tobytes()
+    if damage == "bomb":
+        parts["values.npy"] += bytes(10_000_000)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if damage == "bomb" else zipfile.ZIP_STORED) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    content = bytearray(path.read_bytes())
+    if damage in ("method", "encrypted"):
+        for start, at in ((b"PK\x03\x04", (8, 6)), (b"PK\x01\x02", (10, 8))):
+            content[content.index(start) + at[damage == "encrypted"]] = 99 if damage == "method" else 1
+    path.write_bytes(content)
     with pytest.raises(ValueError, match=r"is damaged, or no checkpoint of Coterie\. Remove it"):
         selector(path).fit(*data)
 

@@ -228,8 +228,8 @@ class Decoder:
         pool, start, shape, order = value["pool"], value["start"], _shape(value["shape"]), value["order"]
         size = math.prod(shape)
         self._unused[pool] -= size
-        flat = self.arrays[pool][start : start + size] if type(start) is int and start >= 0 else ()
-        if self._unused[pool] < 0 or len(flat) != size or order not in ("C", "F"):
+        flat = self.arrays[pool][start : start + size]
+        if self._unused[pool] < 0 or start < 0 or len(flat) != size or order not in ("C", "F"):
             raise ValueError("an array is not a piece of its own of what the file holds")
         return np.array(flat.reshape(shape, order=order), order=order)
 

@@ -48,7 +48,7 @@ def _needed(kind: type) -> list[str]:
 
 
 def _is_count(value: Any, attributes: Mapping[str, Any]) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**48
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**48
 
 
 def _is_number(value: Any, attributes: Mapping[str, Any]) -> bool:
@@ -63,7 +63,7 @@ def _are_features(value: Any, attributes: Mapping[str, Any]) -> bool:
     """Whether these are indices of features."""
     if not _is_vector(value, "iu") or "n_features_in_" not in attributes:
         return False
-    return not len(value) or bool(0 <= value.min() and value.max() < attributes["n_features_in_"])
+    return not len(value) or bool(value.min() >= 0 and value.max() < attributes["n_features_in_"])
 
 
 def _are_names(value: Any, attributes: Mapping[str, Any]) -> bool:

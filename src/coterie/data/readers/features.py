@@ -26,7 +26,7 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
     for block in reader.blocks(1 << 24, progress):
         if reader.by == "features":
             parts.append(block)
-            claim(sum(map(_bytes_of, parts)), reader.path, f"a matrix of {block.shape[0]} samples")
+            claim(sum(map(_bytes_of, parts)), reader.path, f"a matrix of {parts[0].shape[0]} samples")
         else:
             rows = rows or _rows_for(block)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
@@ -43,9 +43,7 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
     return source
 
 
-def pieces(
-    reader: Reader, folder: Path, limit: int, progress: Progress | None = None
-) -> Iterator[DenseSource | SparseSource]:
+def pieces(reader: Reader, folder: Path, limit: int, progress: Progress | None = None) -> Iterator[DenseSource | SparseSource]:
     """All that a reader reads, in order of the features, in pieces that fit into memory.
 
     Blocks of samples are collected first, through files in ``folder`` if need be; blocks of features pass through.

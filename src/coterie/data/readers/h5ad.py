@@ -19,6 +19,7 @@ from coterie.data.names import PackedStrings
 from coterie.data.readers.labels import is_missing, missing_labels
 from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, row_block, usable_values
 
+_SCRIPT = Path(__file__).with_name("h5ad_check.py")
 # The first look at a file ends by itself after some processor time; this is for one that sleeps, or a machine that does.
 _LONGEST_LOOK = 1800
 # What one chunk of the matrix takes: packed, unpacked, and as part of a block.
@@ -152,9 +153,8 @@ class _FirstLook:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        script = Path(__file__).with_name("h5ad_check.py")
         places = json.dumps([place for place in sys.path if place])
-        command = [sys.executable, "-I", str(script), places, str(path), str(free_memory())]
+        command = [sys.executable, "-I", str(_SCRIPT), places, str(path), str(free_memory())]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

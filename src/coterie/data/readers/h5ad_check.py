@@ -18,7 +18,7 @@ _PIECE = 1 << 16
 # Strings that HDF5 makes up where a file holds none; more than a fill value has reason to stand for.
 _FREE_STRINGS = 1 << 16
 # Processor time: some seconds, and more for many strings; a good file takes a hundredth of it.
-_SECONDS, _STRINGS_A_SECOND = 20, 50_000
+_SECONDS, _STRINGS_A_SECOND = 10, 50_000
 
 
 def look(path: str, most: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import thread_count
-from coterie.bounds import claim, open_regular
+from coterie.bounds import open_regular
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines

@@ -104,7 +104,9 @@ class TabularReader(Reader):
                 if absent.any() and self._policy != "drop":
                     self._refuse_labels(n_seen + int(np.argmax(absent)))
                 keep = np.flatnonzero(~absent)
-                labels.append(mine[keep] if isinstance(mine, np.ndarray) else PackedStrings.pack(mine[i] for i in keep.tolist()))
+                labels.append(
+                    mine[keep] if isinstance(mine, np.ndarray) else PackedStrings.pack(mine[i] for i in keep.tolist())
+                )
             if self._name_column is not None:
                 called = batch.column(self._name_column).to_pylist()
                 names.append(PackedStrings.pack("" if called[i] is None else called[i] for i in keep.tolist()))
@@ -391,7 +393,7 @@ def _joined_labels(parts: list[np.ndarray | PackedStrings]) -> np.ndarray:
     strings = [part for part in parts if isinstance(part, PackedStrings)]
     if strings or not parts:
         return parse_labels(PackedStrings.join(strings))
-    labels = np.concatenate(parts)  # type: ignore[arg-type]  # one column has one type
+    labels = np.concatenate(parts)
     if labels.dtype.kind in "iu" and labels.max(initial=0) <= np.iinfo(np.int64).max:
         return labels.astype(np.int64, copy=False)
     return whole_numbers(labels)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import read_only
+from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.errors import DataFileError
 from coterie.data.source import Columns, FeatureSource, Moments
 from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
 from coterie.data.structure import first_bad, is_partition
