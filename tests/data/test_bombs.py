@@ -37,7 +37,7 @@ def test_a_line_is_as_long_as_memory_allows(tmp_path, monkeypatch):
     path.write_bytes(b"1 1:1\n-1 2:1" + b" " * 40_000_000 + b"3:1\n1 1:2\n")
     assert open_features(path).shape == (3, 3)
     monkeypatch.setattr(bounds, "free_memory", lambda: 10**8)
-    with pytest.raises(DataFileError, match="100 MB are free. If the file is not damaged, use a machine with more memory"):
+    with pytest.raises(DataFileError, match=r"100 MB are free\. If the file is not damaged, use a machine with more memory"):
         open_features(path)
 
 
@@ -60,22 +60,18 @@ def test_rows_without_end(tmp_path, monkeypatch):
 
 
 def test_rows_of_parquet(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     zeros = pa.array(np.zeros(4_000_000, dtype=np.int8))
-    pa.parquet.write_table(pa.table({"a": zeros, "y": zeros}), tmp_path / "x.parquet")
+    parquet.write_table(pa.table({"a": zeros, "y": zeros}), tmp_path / "x.parquet")
     refused(tmp_path / "x.parquet", f"a column of 4000000 samples would take 128 MB of memory, and {REMEDY}")
 
 
 def test_large_groups_of_rows_are_read_by_pages(tmp_path, monkeypatch):
-    pa = pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     from coterie.data.readers import tabular
 
     values = np.arange(100_000) * 1.5
-    pa.parquet.write_table(pa.table({"a": values, "y": values > 9}), tmp_path / "x.parquet")
+    parquet.write_table(pa.table({"a": values, "y": values > 9}), tmp_path / "x.parquet")
     monkeypatch.setattr(tabular, "FREE_BYTES", 1000)
     data = open_features(tmp_path / "x.parquet")
     np.testing.assert_array_equal(data.source.array[:, 0], values)
@@ -162,7 +158,8 @@ class TestH5ad:
             open_features(path)
 
     def test_a_library_that_loops_is_ended(self):
-        code = f"import sys; sys.path.insert(0, {str(h5ad._SCRIPT.parent)!r}); import h5ad_check; h5ad_check._allow(1)\nwhile 1: pass"
+        begin = f"import sys; sys.path.insert(0, {str(h5ad._SCRIPT.parent)!r})"
+        code = f"{begin}; import h5ad_check; h5ad_check._allow(1)\nwhile 1: pass"
         assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode < 0
 
     def test_what_the_look_finds(self, path, monkeypatch):
@@ -195,10 +192,9 @@ def test_zip_files_packed_in_other_ways(tmp_path, method):
 def test_index_pointers_that_scipy_believes(tmp_path):
     """Its check is skipped where the last one is 0, and its conversion then writes anywhere."""
     pointers = np.array([0, 2, 1 << 30, 0], dtype=np.int32)
+    indices = np.array([0, 1], dtype=np.int32)
     for kind, data in (("csr", np.ones(2)), ("csc", np.ones(2)), ("bsr", np.ones((2, 1, 1)))):
         path = tmp_path / f"{kind}.npz"
-        np.savez(
-            path, format=kind.encode(), shape=(3, 3), data=data, indices=np.array([0, 1], dtype=np.int32), indptr=pointers
-        )
+        np.savez(path, format=kind.encode(), shape=(3, 3), data=data, indices=indices, indptr=pointers)
         with pytest.raises(DataFileError, match="no sparse matrix: index pointers go backwards"):
             open_features(path)
