@@ -58,6 +58,7 @@ class H5adReader(Reader):
                 warnings.simplefilter("ignore")  # about files of old versions
                 self._data = anndata.read_h5ad(path, backed="r")
                 self._values, self._names = self._find_values(layer)
+                shape = tuple(self._values.shape)
         except DataFileError:
             raise
         except Exception as error:  # anndata and h5py have many ways to fail
@@ -65,8 +66,8 @@ class H5adReader(Reader):
         n_samples, n_features = self._data.n_obs, len(self._names)
         for n in (n_samples, n_features):
             check_length(n, path.stat().st_size * BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
-        if tuple(self._values.shape) != (n_samples, n_features):
-            raise DataFileError(f"X has the shape {tuple(self._values.shape)} instead of {(n_samples, n_features)}.", path)
+        if shape != (n_samples, n_features):
+            raise DataFileError(f"X has the shape {shape} instead of {(n_samples, n_features)}.", path)
         self.shape = (n_samples, n_features)
         self.feature_names = PackedStrings.pack(self._names)
         self._keep = np.arange(n_samples)
