@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numba
@@ -63,19 +64,25 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
     return decorate
 
 
+# Each thread costs memory and a few chunks; no machine has use for more.
+_MOST_THREADS = 1024
+
+
 def thread_count(n_jobs: int | None = None) -> int:
     """Turn ``n_jobs`` into a number of threads.
 
     ``None`` means all cores the process may use, but one inside a worker thread or a child
     process, where the caller already runs in parallel; the environment variables
     ``COTERIE_NUM_THREADS``, ``NUMBA_NUM_THREADS`` and ``OMP_NUM_THREADS`` (which joblib sets for
-    its workers) are upper limits. A number is taken as it is; negative ones count from the number
+    its workers) are upper limits. A number is taken as it is, up to 1024; negative ones count from the number
     of cores as in joblib (-1: all).
     """
     if n_jobs is not None:
+        if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool):
+            raise ValueError(f"n_jobs={n_jobs!r} must be a whole number other than 0 (-1: all cores) or None.")
         if n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all cores.")
-        return n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+        return min(int(n_jobs), _MOST_THREADS) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
     if threading.current_thread() is not threading.main_thread():
         return 1
     if multiprocessing.parent_process() is not None:

@@ -9,8 +9,10 @@ and :func:`check_parameters` compares. A new parameter is a line there.
 
 from __future__ import annotations
 
+import inspect
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -144,6 +146,26 @@ class NotText(Rule):
         return self.kind
 
 
+class Path(Rule):
+    """Where a file is, as text or as a path object."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str)
+
+    def words(self, value: Any = None) -> str:
+        return "a path"
+
+
+class Options(Rule):
+    """A dictionary of names and values; which names there are is checked by :func:`check_options`."""
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+    def words(self, value: Any = None) -> str:
+        return "a dictionary of names and values"
+
+
 class _Either(Rule):
     """One of several rules."""
 
@@ -167,16 +189,19 @@ class _Jobs(Whole):
         return super().allows(value) and value != 0
 
     def words(self, value: Any = None) -> str:
-        return "a whole number other than 0 (-1: all cores)"
+        most = "" if self.maximum is None or value == 0 else f", and at most {self.maximum}"
+        return f"a whole number other than 0 (-1: all cores){most}"
 
 
 # Parameters that many estimators have.
-N_JOBS = _Jobs() | OneOf(None)
+N_JOBS = _Jobs(maximum=4096) | OneOf(None)  # joblib starts all its workers at once
 VERBOSE = Flag() | Whole(0)
 N_BINS = Whole(2, 255)
 # What the loss is multiplied by, and sample weights that are not 0: so that no product with the features overflows.
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-20, 1e20
 PENALTY = Number(at_least=SMALLEST_FACTOR, at_most=LARGEST_FACTOR)
+# What one part of a penalty counts for, relative to another: 0 is none of it.
+SHARE = Number(at_least=0, at_most=LARGEST_FACTOR)
 N_FEATURES = Whole(1) | Fraction()
 N_FEATURES_OR_AUTO = N_FEATURES | OneOf("auto")
 
@@ -186,6 +211,14 @@ def check(name: str, value: Any, rule: Rule) -> None:
     if not rule.allows(value):
         shown = value.item() if isinstance(value, np.generic) else value
         raise ValueError(f"{name}={shown!r} must be {rule.words(value)}.")
+
+
+def check_options(name: str, options: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Raise a ``ValueError`` unless a parameter holds only what a function takes by name."""
+    known = [key for key, one in inspect.signature(function).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        raise ValueError(f"{name} has {unknown[0]!r}, which {function.__name__} does not take; it takes {', '.join(known)}.")
 
 
 def check_parameters(estimator: BaseEstimator) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
@@ -31,7 +34,9 @@ __all__ = [
     "RoundReport",
     "check_sample_weight",
     "check_targets",
+    "fitted_svm",
     "safe_indexing",
+    "sample_major",
     "stays_frame",
     "validate_data",
     "with_callbacks",
@@ -42,6 +47,28 @@ def stays_frame(estimator: BaseEstimator, X: Any) -> bool:
     """Whether X is a data frame and ``set_output`` asks for one."""
     is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
     return is_frame and _get_output_config("transform", estimator)["dense"] != "default"
+
+
+def sample_major(columns: Any) -> Any:
+    """Columns as scikit-learn's solvers want them: in C order, or CSR with 32-bit indices where they suffice."""
+    if isinstance(columns, np.ndarray):
+        return np.ascontiguousarray(columns)
+    rows = sparse.csr_array(columns)
+    if max(*rows.shape, rows.nnz) <= np.iinfo(np.int32).max:
+        rows.indices, rows.indptr = rows.indices.astype(np.int32, copy=False), rows.indptr.astype(np.int32, copy=False)
+    return rows
+
+
+def fitted_svm(X: Any, y: np.ndarray, **parameters: Any) -> LinearSVC:
+    """A linear SVM fitted by liblinear, whose result is finite and whose counter of iterations does not overflow."""
+    parameters["max_iter"] = min(int(parameters["max_iter"]), np.iinfo(np.int32).max)
+    model = LinearSVC(**parameters).fit(X, y)
+    if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
+        raise ValueError(
+            "The linear SVM cannot be computed: the scales of the features are too far apart for floating point. "
+            "Standardise the features (for instance with sklearn's StandardScaler)."
+        )
+    return model
 
 
 class RoundReport:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._parameters import N_JOBS, Anything, Flag, Number, Rule
+from coterie._parameters import N_JOBS, SHARE, Anything, Flag, Number, Rule
 from coterie.baselines.base import LabelledData
 from coterie.baselines.fusion import Edges, FusedPenalty, equal_along_edges
 from coterie.baselines.graph import feature_graph
@@ -122,7 +122,7 @@ class GraphFusedLassoSelector(PenalizedSelector):
 
     _allowed: ClassVar[dict[str, Rule]] = {
         **PenalizedSelector._allowed,
-        "fusion": Number(at_least=0),
+        "fusion": SHARE,
         "threshold": Number(at_most=1),
         "edges": Anything(),
         "weighted": Flag(),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coterie._parameters import N_JOBS, Anything, Flag, Number, Rule, Whole
+from coterie._parameters import N_JOBS, SHARE, Anything, Flag, Number, Rule, Whole
 from coterie.baselines.base import LabelledData
 from coterie.baselines.fusion import Edges, FusedPenalty, both_signs, equal_along_edges
 from coterie.baselines.graph import FeatureGraph, feature_graph
@@ -135,7 +135,7 @@ class FeatureGroupingSelector(PenalizedSelector):
 
     _allowed: ClassVar[dict[str, Rule]] = {
         **PenalizedSelector._allowed,
-        "fusion": Number(at_least=0),
+        "fusion": SHARE,
         "truncated": Flag(),
         "tau": Number(),
         "threshold": Number(at_most=1),
@@ -172,6 +172,7 @@ class FeatureGroupingSelector(PenalizedSelector):
         self.n_jobs = n_jobs
 
     history_: np.ndarray
+    _limits: ClassVar[str] = "max_iter or max_rounds"
 
     def _prepare(self, data: LabelledData, design: StandardizedDesign) -> tuple[FeatureGraph, Edges]:
         graph = feature_graph(data, self.edges, float(self.threshold))
@@ -195,11 +196,13 @@ class FeatureGroupingSelector(PenalizedSelector):
             penalty.linear = None
             loss = 0.5 * float(solution.residual @ solution.residual)
             history.append(loss + penalty.value(solution.coef) - concave.value(solution.coef))
-            settled = len(history) > 1 and history[-2] - history[-1] <= solver.tol * abs(history[-1])
+            fall = history[-2] - history[-1] if len(history) > 1 else np.inf
+            settled = fall <= solver.tol * abs(history[-1])
             if settled or len(history) == self.max_rounds:
                 break
             start, tangent = solution.coef, concave.slope(solution.coef)
-        solution = solution._replace(objective=history[-1], converged=solution.converged and settled)
+        reached = solution.reached if settled else max(solution.reached, fall / abs(history[-1]))
+        solution = solution._replace(objective=history[-1], converged=solution.converged and settled, reached=reached)
         report = {"history_": np.array(history) / len(solution.residual), "n_edges_": len(graph.first)}
         return PenalizedModel(solution, report)
 

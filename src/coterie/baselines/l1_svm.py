@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.svm import LinearSVC, l1_min_c
 
 from coterie._parameters import N_FEATURES, Anything, Number, Rule, Whole
+from coterie._sklearn import fitted_svm, sample_major
 from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.penalty_path import search_path
-from coterie.baselines.svm_rfe import sample_major
 from coterie.order import in_order
 
 
@@ -99,11 +99,14 @@ class L1SVMSelector(LabelSelector):
     path_: list[tuple[float, int]]
 
     def _compute(self, data: LabelledData) -> dict[str, Any]:
-        X = sample_major(data.view.source)
+        source = data.view.source
+        X = sample_major(source.block(0, source.shape[1])).astype(np.float64, copy=False)
         models: dict[float, LinearSVC] = {}
 
         def solve(strength: float, _: np.ndarray | None) -> np.ndarray:
-            model = LinearSVC(
+            models[strength] = fitted_svm(
+                X,
+                data.codes,
                 penalty="l1",
                 dual=False,
                 C=1.0 / strength,
@@ -111,8 +114,7 @@ class L1SVMSelector(LabelSelector):
                 max_iter=self.max_iter,
                 random_state=self.random_state,
             )
-            models[strength] = model.fit(X, data.codes)
-            return model.coef_
+            return np.asarray(models[strength].coef_)
 
         point, path = search_path(solve, 1.0 / float(l1_min_c(X, data.codes, loss="squared_hinge")), data.n_selected)
         weight = point.coef[0] if len(point.coef) == 1 else np.sqrt((point.coef**2).sum(axis=0))

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie.baselines.base import LabelledData
+from coterie.data.source import shifted
 
 
 class Penalty(Protocol):
@@ -24,7 +25,9 @@ class Penalty(Protocol):
 
 
 class StandardizedDesign:
-    """Centred features of unit variance and centred targets, without a standardised copy; constant features are zero.
+    """Centred features of unit variance and centred targets; constant features are zero.
+
+    There is no standardised copy, unless some features vary by less than a millionth of their mean.
 
     Parameters
     ----------
@@ -36,7 +39,10 @@ class StandardizedDesign:
         self.matrix = data.view.source.block(0, data.view.n_features)
         if self.matrix.dtype != np.float64:
             self.matrix = self.matrix.astype(np.float64)
-        self.mean = data.view.moments.mean
+        far = data.view.moments.far_mean
+        if far.any():  # a product less the mean's part of it would be all rounding
+            self.matrix = shifted(self.matrix, far)
+        self.mean = data.view.moments.mean - far
         self.norm = data.view.moments.norm
         scale = data.view.moments.scale
         self._inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)
@@ -70,13 +76,14 @@ class StandardizedDesign:
 
 
 class PenalizedFit(NamedTuple):
-    """Coefficients, residual, objective, and how many steps it took (or whether they were not enough)."""
+    """Coefficients, residual, objective, how many steps it took, whether they were enough, and the criterion reached."""
 
     coef: np.ndarray
     residual: np.ndarray
     objective: float
     n_iter: int
     converged: bool
+    reached: float
 
 
 class ProximalGradient:
@@ -99,6 +106,8 @@ class ProximalGradient:
         self.design = design
         self.tol = tol
         self.max_iter = max_iter
+        # No eigenvalue of the Gram matrix is above its trace: a bound that fails there fails by rounding.
+        self._largest = 1.05 * len(design.targets) * max(int(np.count_nonzero(design.norm)), 1)
         self.lipschitz = 1.05 * design.largest_eigenvalue()
         self.n_iter = 0
         self._limit = tol * max(float(np.linalg.norm(design.relevance)), np.finfo(float).tiny)
@@ -109,7 +118,7 @@ class ProximalGradient:
         coef = np.zeros(len(design.mean)) if start is None else start.copy()
         image = design.forward(coef)
         point, point_image, momentum = coef, image, 1.0
-        converged, step = False, 0
+        converged, step, reached = False, 0, np.inf
         while step < self.max_iter and not converged:
             step += 1
             gradient = design.adjoint(point_image - design.targets)
@@ -120,8 +129,11 @@ class ProximalGradient:
                 length = float(change @ change)
                 if float(np.sum((new_image - point_image) ** 2)) <= self.lipschitz * length * (1.0 + 1e-9):
                     break
-                self.lipschitz *= 1.5
-            converged = self.lipschitz * np.sqrt(length) <= self._limit
+                if self.lipschitz >= self._largest:
+                    break
+                self.lipschitz = min(1.5 * self.lipschitz, self._largest)
+            distance = self.lipschitz * np.sqrt(length)
+            converged, reached = distance <= self._limit, self.tol * distance / self._limit
             if float((point - new) @ (new - coef)) > 0.0:
                 momentum = 1.0  # the last step went uphill: start the acceleration again
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
@@ -130,14 +142,21 @@ class ProximalGradient:
             coef, image, momentum = new, new_image, following
         self.n_iter += step
         residual = design.targets - image
-        return PenalizedFit(coef, residual, 0.5 * float(residual @ residual) + penalty.value(coef), step, converged)
+        objective = 0.5 * float(residual @ residual) + penalty.value(coef)
+        if not np.isfinite(objective):
+            raise ValueError(
+                "The penalised fit cannot be computed: the scales of its penalties are too far apart for floating point. "
+                "Bring their weights closer to 1."
+            )
+        return PenalizedFit(coef, residual, objective, step, converged, float(reached))
 
 
-def warn_unless(converged: bool, name: str, max_iter: int) -> None:
-    """Warn that the solver was stopped."""
-    if not converged:
+def warn_unless_converged(fit: PenalizedFit, name: str, tol: float, limits: str) -> None:
+    """Warn that the solver was stopped, and how far it came."""
+    if not fit.converged:
         warnings.warn(
-            f"{name} stopped after max_iter={max_iter} steps before the tolerance was reached; raise max_iter or tol.",
+            f"{name} stopped at {limits} before the tolerance was reached: its criterion is {fit.reached:.1e}, above "
+            f"tol={tol:g}. Raise {limits} or tol.",
             ConvergenceWarning,
             stacklevel=5,
         )

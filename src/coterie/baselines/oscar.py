@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from coterie._parameters import Number, Rule
+from coterie._parameters import SHARE, Rule
 from coterie.baselines.base import LabelledData
 from coterie.baselines.least_squares import ProximalGradient, StandardizedDesign
 from coterie.baselines.penalized import PenalizedModel, PenalizedSelector
@@ -100,7 +100,7 @@ class OSCARSelector(PenalizedSelector):
       1. 1 ~ 0 (-1.00)
     """
 
-    _allowed: ClassVar[dict[str, Rule]] = {**PenalizedSelector._allowed, "grouping": Number(at_least=0)}
+    _allowed: ClassVar[dict[str, Rule]] = {**PenalizedSelector._allowed, "grouping": SHARE}
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from coterie._parameters import N_FEATURES_OR_AUTO, Number, OneOf, Rule, Whole
 from coterie.baselines.base import LabelledData, LabelSelector
 from coterie.baselines.graph import components
-from coterie.baselines.least_squares import PenalizedFit, ProximalGradient, StandardizedDesign, warn_unless
+from coterie.baselines.least_squares import PenalizedFit, ProximalGradient, StandardizedDesign, warn_unless_converged
 from coterie.baselines.penalty_path import search_path
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data.source import FeatureSource
@@ -33,6 +33,7 @@ class PenalizedSelector(LabelSelector):
     """
 
     _two_classes_only = True
+    _limits: ClassVar[str] = "max_iter"  # what may stop the solver
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "alpha": Number() | OneOf(None),
@@ -82,7 +83,7 @@ class PenalizedSelector(LabelSelector):
             point, path = search_path(solve, self._strongest(design, shared), data.n_selected)
             strength = point.strength
         solution, report = models[strength]
-        warn_unless(solution.converged, type(self).__name__, int(self.max_iter))
+        warn_unless_converged(solution, type(self).__name__, float(self.tol), self._limits)
         labels = components(len(solution.coef), *self._equal_pairs(solution.coef, shared))
         order = _order(data.view.source, design, solution, labels)
         n_kept = max(np.count_nonzero(solution.coef), 1) if data.n_wanted is None else data.n_wanted

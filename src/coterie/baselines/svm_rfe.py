@@ -6,11 +6,10 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.svm import LinearSVC
 
 from coterie._parameters import N_FEATURES, PENALTY, Anything, Number, OneOf, Rule, Whole
+from coterie._sklearn import fitted_svm, sample_major
 from coterie.baselines.base import LabelledData, LabelSelector
-from coterie.data.source import FeatureSource
 from coterie.order import in_order, ranks
 
 
@@ -109,8 +108,16 @@ class SVMRFESelector(LabelSelector):
         dropped: list[np.ndarray] = []
         n_iter = 0
         while True:
-            model = LinearSVC(C=self.C, tol=self.tol, dual="auto", max_iter=self.max_iter, random_state=self.random_state)
-            coef = model.fit(sample_major(source, left), data.codes).coef_
+            model = fitted_svm(
+                sample_major(source.columns(left)).astype(np.float64, copy=False),
+                data.codes,
+                C=self.C,
+                tol=self.tol,
+                dual="auto",
+                max_iter=self.max_iter,
+                random_state=self.random_state,
+            )
+            coef = model.coef_
             n_iter += int(np.sum(model.n_iter_))
             # Of equal weights the first feature is dropped first, as scikit-learn does.
             rising = np.argsort((coef**2).sum(axis=0), kind="stable")
@@ -130,11 +137,3 @@ class SVMRFESelector(LabelSelector):
         if isinstance(self.step, str):
             return max(1, n_left // 2)
         return int(self.step) if isinstance(self.step, Integral) else max(1, int(self.step * n_features))
-
-
-def sample_major(source: FeatureSource, features: np.ndarray | None = None) -> Any:
-    """Some columns, or all, as scikit-learn's solvers want them: float64 in C order, or CSR."""
-    columns = source.block(0, source.shape[1]) if features is None else source.columns(features)
-    if isinstance(columns, np.ndarray):
-        return np.ascontiguousarray(columns, dtype=np.float64)
-    return columns.tocsr().astype(np.float64)

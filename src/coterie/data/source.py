@@ -19,6 +19,8 @@ _BLOCK_ENTRIES = 1 << 24
 # Scales that floating point carries through every computation: scores are products of values with C and weights, and they are
 # squared. Larger features are refused; what varies less counts as constant.
 LARGEST_NORM, SMALLEST_NORM = 1e75, 1e-75
+# A mean of more standard deviations than this is far: products with the feature, less the mean's part, lose half their digits.
+FAR = 1e4
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class Moments:
     def scale(self) -> np.ndarray:
         """Standard deviation of each feature (division by the total weight)."""
         return self.norm / np.sqrt(self.total_weight)
+
+    @property
+    def far_mean(self) -> np.ndarray:
+        """The mean of each feature that varies by less than 1e-4 of it; 0 for all others, and for constant ones.
+
+        Without sample weights, a feature with a zero has a mean of at most sqrt(n_samples) standard deviations. So a sparse
+        column with such a mean has no zeros, and the mean can be subtracted from what it stores.
+        """
+        limit = max(FAR, float(np.sqrt(self.total_weight)))
+        return np.where((self.norm > 0.0) & (np.abs(self.mean) > limit * self.scale), self.mean, 0.0)
 
     def require_variation(self) -> None:
         """Raise a ``ValueError`` if all features are constant."""
@@ -181,6 +193,14 @@ class FeatureSource(Protocol):
     def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
         """All columns in contiguous blocks of at most ``n_features``: (first feature, columns)."""
         ...
+
+
+def shifted(columns: Columns, shift: np.ndarray) -> Columns:
+    """Columns less a number each, in float64; of sparse ones only the stored values are changed."""
+    if isinstance(columns, np.ndarray):
+        return columns.astype(np.float64) - shift
+    values = columns.data.astype(np.float64) - np.repeat(shift, np.diff(columns.indptr))
+    return sparse.csc_array((values, columns.indices, columns.indptr), shape=columns.shape)
 
 
 def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_threads: int) -> None:

@@ -13,6 +13,9 @@ from coterie.data.source import Columns, for_blocks
 from coterie.filters.ranges import feature_ranges
 from coterie.kernels import filters as kernels
 
+# Each thread has a table of all bins and classes.
+_MOST_BINS = 1 << 16
+
 
 def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | None = None) -> np.ndarray:
     """Information gain of each feature: the entropy of y minus its entropy given the feature's bin.
@@ -27,7 +30,7 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
     y : array-like of shape (n_samples,)
         Labels of two or more classes.
     n_bins : int, default=10
-        Number of bins.
+        Number of bins, at most 65536.
     n_jobs : int or None, default=None
         Number of threads; None for all cores the process may use.
 
@@ -46,7 +49,7 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
     >>> information_gain_score([[0, 1], [0, 2], [1, 1], [1, 2]], [0, 0, 1, 1]).round(4)
     array([0.6931, 0.    ])
     """
-    check("n_bins", n_bins, Whole(2))
+    check("n_bins", n_bins, Whole(2, _MOST_BINS))
     source = source_of(X)
     _, codes = class_codes(y, source.shape[0], "information_gain_score")
     n_threads = thread_count(n_jobs)

@@ -77,7 +77,7 @@ def lgd_score(
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
     scatter = _scatter_among_values if neighborhood == "values" else _scatter_among_samples
-    local = scatter(source, moments, n_neighbors, n_threads)
+    local = scatter(source, moments, min(int(n_neighbors), source.shape[0]), n_threads)
     return np.divide(moments.norm**2, local, out=np.zeros(len(local)), where=(moments.norm > 0) & (local > 0))
 
 

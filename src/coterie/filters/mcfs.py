@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import ArpackError
 from sklearn.linear_model import lars_path
 from sklearn.manifold import spectral_embedding
 
@@ -23,6 +24,8 @@ _PRODUCTS = 1 << 22
 _PATH_END = 1e-6
 # Correlation from which on two features are copies of each other.
 _COPY = 1.0 - 1e-9
+# Most samples for which all eigenvectors are computed where the iterative solver fails (200 MB).
+_MOST_DENSE = 5000
 
 
 def mcfs_score(
@@ -109,15 +112,36 @@ def mcfs_score(
 
 def _embedding(graph: sparse.csr_array, n_clusters: int) -> np.ndarray:
     """Eigenvectors of the graph's Laplacian after the constant one, of unit length."""
-    n_samples = graph.shape[0]
-    if n_samples <= max(2 * n_clusters + 2, 16):  # too few for the iterative solver
-        root = np.sqrt(np.asarray(graph.sum(axis=1)).ravel())
-        vectors = np.linalg.eigh(graph.toarray() / np.outer(root, root))[1][:, -2 : -n_clusters - 2 : -1] / root[:, None]
-    else:
-        vectors = spectral_embedding(graph, n_components=n_clusters, eigen_solver="arpack", random_state=0)
+    vectors = None
+    if graph.shape[0] > max(2 * n_clusters + 2, 16):  # else too few for the iterative solver
+        vectors = _iterated_vectors(graph, n_clusters)
+    vectors = _dense_vectors(graph, n_clusters) if vectors is None else vectors
     vectors = vectors - vectors.mean(axis=0)
     lengths = np.linalg.norm(vectors, axis=0)
-    return vectors / np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
+
+
+def _iterated_vectors(graph: sparse.csr_array, n_clusters: int) -> np.ndarray | None:
+    """Eigenvectors by the iterative solver; None where it gives up and there are few enough samples for the other."""
+    try:
+        vectors = spectral_embedding(graph, n_components=n_clusters, eigen_solver="arpack", random_state=0)
+        if np.isfinite(vectors).all():
+            return np.asarray(vectors)
+    except (ArpackError, np.linalg.LinAlgError, RuntimeError):  # the last for a factorisation that fails
+        pass
+    if graph.shape[0] <= _MOST_DENSE:
+        return None
+    raise ValueError(
+        "mcfs_score cannot be computed: the solver finds no eigenvectors of the graph of nearest samples. Raise n_neighbors, "
+        "or lower n_clusters."
+    )
+
+
+def _dense_vectors(graph: sparse.csr_array, n_clusters: int) -> np.ndarray:
+    """Eigenvectors by the dense solver, which always has an answer."""
+    root = np.sqrt(np.asarray(graph.sum(axis=1)).ravel())
+    vectors = np.linalg.eigh(graph.toarray() / np.outer(root, root))[1][:, -2 : -n_clusters - 2 : -1]
+    return np.asarray(vectors / root[:, None])
 
 
 def _path_end(

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from coterie._inputs import class_codes, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Whole, check
+from coterie.data.source import FeatureSource, Moments
 from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import manhattan_distances, nearest, variation
 
@@ -89,15 +90,22 @@ def relieff_score(
             raise ValueError(f"n_probes={n_probes} is more than the {n_samples} samples.")
         probes = np.sort(check_random_state(random_state).choice(n_samples, n_probes, replace=False))
     n_threads = thread_count(n_jobs)
-    source.moments(n_threads=n_threads)  # for its error where values are missing
+    moments = source.moments(n_threads=n_threads)
     low, high = feature_ranges(source, n_threads)
-    factor = np.divide(1.0, high - low, out=np.zeros(len(low)), where=high > low)
-    graph = _comparisons(source, factor, codes, probes, int(n_neighbors), n_threads)
+    # A range too small for the moments is none: its inverse could overflow.
+    factor = np.divide(1.0, high - low, out=np.zeros(len(low)), where=moments.norm > 0.0)
+    graph = _comparisons(source, moments, factor, codes, probes, int(n_neighbors), n_threads)
     return factor * variation(source, graph, False, n_threads)
 
 
 def _comparisons(
-    source: Any, factor: np.ndarray, codes: np.ndarray, probes: np.ndarray, k: int, n_threads: int
+    source: FeatureSource,
+    moments: Moments,
+    factor: np.ndarray,
+    codes: np.ndarray,
+    probes: np.ndarray,
+    k: int,
+    n_threads: int,
 ) -> sparse.csr_array:
     """Symmetric graph whose weights are what each pair of samples counts in the score."""
     n_samples = len(codes)
@@ -117,7 +125,7 @@ def _comparisons(
                 found.append((np.full(len(near), i), near, np.full(len(near), weight / (len(near) * len(probes)))))
         parts[int(mine[0])] = found
 
-    manhattan_distances(source, factor, probes, look, n_threads)
+    manhattan_distances(source, moments, factor, probes, look, n_threads)
     edges = [edge for first in sorted(parts) for edge in parts[first]]
     rows, columns, weights = (np.concatenate([edge[k] for edge in edges]) for k in range(3))
     one_way = sparse.csr_array((weights, (rows, columns)), shape=(n_samples, n_samples))

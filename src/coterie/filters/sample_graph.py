@@ -15,7 +15,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from coterie._numba import one_blas_thread, read_only, run_chunks
-from coterie.data.source import Columns, FeatureSource, Moments, for_blocks
+from coterie._sklearn import sample_major
+from coterie.data.source import FAR, Columns, FeatureSource, Moments, for_blocks, shifted
 from coterie.kernels import graph as kernels
 
 # Samples whose distances to all others are held at a time; fixed, so that threads do not change a sum.
@@ -29,19 +30,24 @@ Rows = Callable[[np.ndarray, np.ndarray], object]
 
 def squared_distances(source: FeatureSource, moments: Moments, task: Rows, n_threads: int) -> None:
     """Call ``task(samples, distances to all samples)`` with squared Euclidean distances, a few samples at a time."""
-    # Whole numbers are subtracted, so that the distances between samples of whole numbers are exact.
-    shift = np.zeros(source.shape[1]) if source.is_sparse else np.rint(moments.mean)
+    shift = moments.far_mean
+    if not source.is_sparse:
+        # Whole numbers are subtracted, so that the distances between samples of whole numbers are exact; unless what is
+        # left of the mean would drown the distances.
+        whole = np.rint(moments.mean)
+        shift = np.where(np.abs(moments.mean - whole) > FAR * moments.scale, moments.mean, whole)
 
     def rows(probes: np.ndarray) -> None:
         products = np.zeros((len(probes), source.shape[0]))
         norms = np.zeros(source.shape[0])
         for first, columns in source.blocks(_BLOCK_FEATURES):
-            if isinstance(columns, np.ndarray):
-                block = columns.astype(np.float64) - shift[first : first + columns.shape[1]]
+            near = shifted(columns, shift[first : first + columns.shape[1]])
+            if isinstance(near, np.ndarray):
+                block = near
                 products += block[probes] @ block.T
                 norms += np.einsum("ij,ij->i", block, block)
             else:
-                block = sparse.csr_array(columns).astype(np.float64)
+                block = sparse.csr_array(near)
                 products += (block[probes] @ block.T).toarray()
                 norms += np.asarray(block.multiply(block).sum(axis=1)).ravel()
         distances = norms[probes][:, None] + norms - 2.0 * products
@@ -53,8 +59,11 @@ def squared_distances(source: FeatureSource, moments: Moments, task: Rows, n_thr
         _in_probes(rows, np.arange(source.shape[0]), n_threads)
 
 
-def manhattan_distances(source: FeatureSource, factor: np.ndarray, probes: np.ndarray, task: Rows, n_threads: int) -> None:
+def manhattan_distances(
+    source: FeatureSource, moments: Moments, factor: np.ndarray, probes: np.ndarray, task: Rows, n_threads: int
+) -> None:
     """Call ``task(samples, distances to all samples)`` with sums of ``factor`` times absolute differences, for some probes."""
+    far = moments.far_mean
 
     def rows(mine: np.ndarray) -> None:
         distances, size = np.zeros((len(mine), source.shape[0])), np.zeros(source.shape[0])
@@ -64,7 +73,9 @@ def manhattan_distances(source: FeatureSource, factor: np.ndarray, probes: np.nd
             if isinstance(columns, np.ndarray):
                 kernels.dense_manhattan(read_only(columns.T), mine, factor, first, distances)
             else:
-                indptr, indices, values = read_only(columns.indptr), read_only(columns.indices), read_only(columns.data)
+                mean = far[first : first + columns.shape[1]]
+                indptr, indices = read_only(columns.indptr), read_only(columns.indices)
+                values = read_only(np.asarray(shifted(columns, mean).data if mean.any() else columns.data))
                 kernels.csc_manhattan(indptr, indices, values, place, factor, first, size, distances)
         if source.is_sparse:
             distances += size[mine][:, None] + size
@@ -123,7 +134,7 @@ def heat_graph(neighbours: Neighbours) -> sparse.csr_array:
     # A weight never vanishes: an edge is an edge.
     weights = np.maximum(np.exp(-neighbours.squared.ravel() / width), 1e-12)
     one_way = sparse.csr_array((weights, (rows, neighbours.samples.ravel())), shape=(n_samples, n_samples))
-    return _int32(one_way.maximum(one_way.T))
+    return sample_major(one_way.maximum(one_way.T))
 
 
 def connect(graph: sparse.csr_array, source: FeatureSource, moments: Moments, n_threads: int) -> sparse.csr_array:
@@ -140,7 +151,7 @@ def connect(graph: sparse.csr_array, source: FeatureSource, moments: Moments, n_
         closest, distance = _nearest_outside(part, source, moments, n_threads)
         links = [min(np.flatnonzero(part == p), key=lambda i: (distance[i], i)) for p in range(n_parts)]
         link = sparse.csr_array((np.full(n_parts, weight), (links, closest[links])), shape=graph.shape)
-        graph = _int32(graph.maximum(link.maximum(link.T)))
+        graph = sample_major(graph.maximum(link.maximum(link.T)))
 
 
 def _nearest_outside(
@@ -156,13 +167,6 @@ def _nearest_outside(
 
     squared_distances(source, moments, look, n_threads)
     return closest, distance
-
-
-def _int32(graph: sparse.sparray) -> sparse.csr_array:
-    """CSR with the 32-bit indices that scikit-learn asks for."""
-    graph = sparse.csr_array(graph)
-    graph.indices, graph.indptr = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)
-    return graph
 
 
 def variation(source: FeatureSource, graph: sparse.csr_array, squared: bool, n_threads: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from coterie._inputs import n_features_wanted, read_features, read_source
-from coterie._parameters import N_FEATURES, Anything, OneOf, Rule
+from coterie._parameters import N_FEATURES, OneOf, Options, Rule, check_options
 from coterie.data.source import FeatureSource
 from coterie.methods import SCORES
 from coterie.order import ranked, ranks
@@ -36,7 +36,7 @@ class FilterSelector(Selector):
         Number of features to keep, or their fraction of all features.
 
     parameters : dict or None, default=None
-        Parameters of the score.
+        Parameters of the score, by name.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class FilterSelector(Selector):
     _allowed: ClassVar[dict[str, Rule]] = {
         "score_func": OneOf(*SCORES),
         "n_features_to_select": N_FEATURES,
-        "parameters": Anything(),
+        "parameters": Options() | OneOf(None),
     }
 
     def __init__(
@@ -95,6 +95,7 @@ class FilterSelector(Selector):
         return self._fit(X, y)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _ScoredData:
+        check_options("parameters", self.parameters or {}, SCORES[self.score_func].load())
         if SCORES[self.score_func].supervised:
             reading, y = read_features(self, X, y)
         else:

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
-from coterie._parameters import Anything, Flag, Number, OneOf, Rule, Whole
+from coterie._parameters import Anything, Flag, Number, OneOf, Path, Rule, Whole
 from coterie.files import claimed
 from coterie.order import ranked, ranks
 from coterie.probing.base import CriterionSelector, Problem
@@ -167,7 +167,7 @@ class DependencyAwareSelector(CriterionSelector):
         "min_coverage": Whole(1) | OneOf(None),
         "max_probe_size": Whole(1),
         "inclusion_probability": Number(below=1) | OneOf(None),  # features must be left out to be judged
-        "checkpoint": Anything(),
+        "checkpoint": Path() | OneOf(None),
         "warm_start": Flag(),
         "random_state": Anything(),
     }

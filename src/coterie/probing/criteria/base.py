@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from coterie._inputs import Fold
 from coterie._parameters import Rule
+from coterie._sklearn import sample_major
 from coterie.data.source import FeatureSource
 
 
@@ -54,8 +55,7 @@ def dense_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray:
 
 def own_columns(source: FeatureSource, features: np.ndarray) -> Any:
     """Some columns in their own value type: CSR, which estimators like best, or a C-ordered array."""
-    columns = source.columns(features)
-    return np.ascontiguousarray(columns) if isinstance(columns, np.ndarray) else columns.tocsr()
+    return sample_major(source.columns(features))
 
 
 Scorer = Callable[[Any, np.ndarray], float]

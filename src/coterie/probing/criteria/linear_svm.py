@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 
 from coterie._inputs import Fold, read_folds, read_labels
 from coterie._parameters import PENALTY, Anything, Number, OneOf, Rule, Whole, check_parameters
+from coterie._sklearn import fitted_svm
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria.base import Criterion, mean_over_folds, own_columns
 
@@ -107,6 +108,6 @@ class LinearAccuracy:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             for train, test in self.folds:
-                model = LinearSVC(**self.parameters).fit(matrix[train], self.labels[train])
+                model = fitted_svm(matrix[train], self.labels[train], **self.parameters)
                 right.append(int((model.predict(matrix[test]) == self.labels[test]).sum()))
         return mean_over_folds(right, self.folds)

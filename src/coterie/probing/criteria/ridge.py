@@ -13,6 +13,9 @@ from coterie._parameters import PENALTY, OneOf, Rule, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria.base import Criterion, dense_columns
 
+# Smallest 1 - h_ii that is more than rounding, for leverages h_ii.
+_LEAST_KEPT = 1e-9
+
 
 class RidgeCriterion(Criterion):
     r"""Leave-one-out accuracy (or :math:`R^2`) of ridge regression, without fitting it more than once.
@@ -90,19 +93,82 @@ class LeaveOneOut:
         """Prediction of each sample by a fit to all others."""
         matrix = dense_columns(self.source, features)
         matrix -= matrix.mean(axis=0)
-        middle = self.targets.mean(axis=0)
-        n_samples, n_features = matrix.shape
-        if n_features <= n_samples:
-            product = matrix.T @ matrix
-            product[np.diag_indices(n_features)] += self.alpha
-            # H = 1/n + Z'Z with L Z' = X', so its diagonal is that of squared norms.
-            half = linalg.solve_triangular(linalg.cholesky(product, lower=True), matrix.T, lower=True).T
-            leverage = 1.0 / n_samples + np.einsum("ij,ij->i", half, half)
-            fitted = middle + half @ (half.T @ self.targets)
-            residual = (self.targets - fitted) / (1.0 - leverage)[:, None]
-            return np.asarray(self.targets - residual)
-        # More features than samples: y - y_hat = alpha a and 1 - h_ii = alpha (K + alpha)^-1_ii - 1/n, a the dual solution.
-        inverse = linalg.inv(matrix @ matrix.T + self.alpha * np.eye(n_samples))
-        kept = self.alpha * np.diag(inverse) - 1.0 / n_samples
-        residual = self.alpha * (inverse @ (self.targets - middle)) / kept[:, None]
-        return np.asarray(self.targets - residual)
+        kept, residual = self._wide(matrix) if matrix.shape[1] > matrix.shape[0] else self._tall(matrix)
+        # Where rounding leaves too little of 1 - h_ii (one value far above all others, a tiny penalty), the fit is made.
+        decided = np.flatnonzero(kept < _LEAST_KEPT)
+        kept[decided] = 1.0
+        result = np.asarray(self.targets - residual / kept[:, None])
+        if len(decided):
+            matrix = dense_columns(self.source, features)  # a mean with such a value in it has spoilt the others
+            for sample in decided:
+                result[sample] = self._without(matrix, int(sample))
+        return result
+
+    def _tall(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Diagonal of 1 - H, and residual of the fit to all samples, for no more features than samples."""
+        # H = 1/n + Z'Z with L Z' = X', so its diagonal is that of squared norms.
+        half = linalg.solve_triangular(self._factor(matrix), matrix.T, lower=True).T
+        leverage = 1.0 / len(matrix) + np.einsum("ij,ij->i", half, half)
+        fitted = self.targets.mean(axis=0) + half @ (half.T @ self.targets)
+        return 1.0 - leverage, self.targets - fitted
+
+    def _wide(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""The same for more features than samples, both times any number.
+
+        With :math:`K = XX'`, :math:`y - \hat y = \alpha (K + \alpha)^{-1} (y - \bar y)` and
+        :math:`1 - h_{ii} = \alpha (K + \alpha)^{-1}_{ii} - 1/n`.
+        """
+        dual = self._dual(matrix)
+        if dual is None:
+            return np.zeros(len(matrix)), self.targets
+        inverse, level = dual
+        return (
+            level * np.diag(inverse) - 1.0 / len(matrix),
+            level * (inverse @ (self.targets - self.targets.mean(axis=0))),
+        )
+
+    def _dual(self, matrix: np.ndarray) -> tuple[np.ndarray, float] | None:
+        r""":math:`(K + \alpha)^{-1}`, and the eigenvalue of :math:`K + \alpha` for the vector of ones.
+
+        That is :math:`\alpha`. But where the penalty is small, the vector of ones, which nothing depends on, is given the mean
+        eigenvalue of K besides, so that no difference of nearly equal numbers remains. None where few digits are left.
+        """
+        n_samples = len(matrix)
+        product = matrix @ matrix.T
+        mean = float(np.trace(product)) / n_samples
+        lift = mean if self.alpha < _LEAST_KEPT * mean else 0.0
+        product[np.diag_indices(n_samples)] += self.alpha
+        if not lift:
+            return np.asarray(linalg.inv(product)), self.alpha
+        product += lift / n_samples
+        try:
+            factor = linalg.cholesky(product, lower=True)
+        except linalg.LinAlgError:
+            return None
+        inverse = linalg.cho_solve((factor, True), np.eye(n_samples))
+        few = np.abs(inverse).max() * np.abs(product).max() > 1.0 / _LEAST_KEPT
+        return None if few else (inverse, self.alpha + lift)
+
+    def _without(self, matrix: np.ndarray, sample: int) -> np.ndarray:
+        """Prediction of a sample by a fit to all others, which is made."""
+        others = np.delete(matrix, sample, axis=0)
+        targets = np.delete(self.targets, sample, axis=0)
+        mean, middle = others.mean(axis=0), targets.mean(axis=0)
+        others -= mean
+        dual = self._dual(others) if others.shape[1] >= others.shape[0] else None
+        if dual is None:
+            weights = linalg.cho_solve((self._factor(others), True), others.T @ (targets - middle))
+        else:
+            weights = others.T @ (dual[0] @ (targets - middle))
+        return np.asarray(middle + (matrix[sample] - mean) @ weights)
+
+    def _factor(self, matrix: np.ndarray) -> np.ndarray:
+        """Cholesky factor of X'X + alpha; a penalty that is lost beside the features is raised to what rounding leaves."""
+        product = matrix.T @ matrix
+        diagonal = np.diag_indices(matrix.shape[1])
+        product[diagonal] += self.alpha
+        try:
+            return np.asarray(linalg.cholesky(product, lower=True))
+        except linalg.LinAlgError:
+            product[diagonal] *= 1.0 + 1e-15 * sum(matrix.shape) ** 2
+            return np.asarray(linalg.cholesky(product, lower=True))
