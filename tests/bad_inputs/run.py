@@ -31,6 +31,8 @@ SECONDS = 30.0
 _TYPE_ERRORS = {"X: a dictionary", "X: an object", "X: np.matrix", "later: an object", "y: bytes", "y: sparse"} | {
     "representative: a type",
     "scoring: a type",
+    "score_func: a type",
+    "redundancy: a type",
 }
 # Every estimator, small, and every mode of it that computes something else.
 ESTIMATORS: dict[str, BaseEstimator] = {

@@ -119,8 +119,12 @@ def test_fcbf_on_sparse_data_and_with_a_number(rng):
 
 def test_features_that_say_nothing():
     X, y = np.ones((6, 3)), [0, 1, 0, 1, 0, 1]
-    assert FCBFSelector().fit(X, y).support_features_.tolist() == [0]
-    assert MRMRSelector(2).fit(X, y).support_features_.tolist() == [0, 1]
+    for selector in (FCBFSelector(), MRMRSelector(2)):
+        with pytest.raises(ValueError, match="All features of X are constant"):
+            selector.fit(X, y)
+    X[:, 1] = [0, 0, 1, 1, 2, 2]  # varies, and says nothing about y
+    assert FCBFSelector().fit(X, y).scores_.tolist() == [0, 0, 0]
+    assert MRMRSelector(2).fit(X, y).relevance_.tolist() == [0, 0, 0]
 
 
 def test_wrong_parameters(rng):

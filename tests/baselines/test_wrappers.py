@@ -43,7 +43,7 @@ def test_best_individual_features(rng):
 
 
 class Table:
-    """A criterion with an arbitrary value for each subset; columns of X hold their own numbers."""
+    """A criterion with an arbitrary value for each subset; the first row of X holds the columns' own numbers."""
 
     def __init__(self, values):
         self.values = values
@@ -81,7 +81,7 @@ def naive_floating(J, X_, largest):
 @settings(max_examples=60)
 def test_floating_search_against_naive_code(seed, n_features, n_levels, look_ahead):
     J = table_of(seed, n_features, n_levels)
-    X = np.tile(np.arange(n_features, dtype=float), (6, 1))
+    X = np.arange(n_features) + 10.0 * np.arange(6)[:, None]
     wanted = max(1, n_features // 2)
     model = FloatingSelector(Table(J), n_features_to_select=wanted, look_ahead=look_ahead).fit(X, np.arange(6))
     expected = naive_floating(J, X, min(n_features, wanted + look_ahead))
@@ -102,7 +102,7 @@ def test_floating_goes_back():
     value[frozenset({0, 1})] = 0.6
     value[frozenset({1, 2})] = 0.9
     value[frozenset({0, 1, 2})] = 0.95
-    X = np.tile(np.arange(3.0), (4, 1))
+    X = np.arange(3) + 10.0 * np.arange(4)[:, None]
     assert FloatingSelector(Table(value), n_features_to_select=2, look_ahead=0).fit(
         X, range(4)
     ).support_features_.tolist() == [0, 1]

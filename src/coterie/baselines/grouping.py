@@ -172,7 +172,7 @@ class FeatureGroupingSelector(PenalizedSelector):
         self.n_jobs = n_jobs
 
     history_: np.ndarray
-    _limits: ClassVar[str] = "max_iter or max_rounds"
+    _limits: ClassVar[tuple[str, ...]] = ("max_iter", "max_rounds")
 
     def _prepare(self, data: LabelledData, design: StandardizedDesign) -> tuple[FeatureGraph, Edges]:
         graph = feature_graph(data, self.edges, float(self.threshold))

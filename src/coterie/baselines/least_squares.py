@@ -152,11 +152,11 @@ class ProximalGradient:
 
 
 def warn_unless_converged(fit: PenalizedFit, name: str, tol: float, limits: str) -> None:
-    """Warn that the solver was stopped, and how far it came."""
+    """Warn that the solver was stopped, by which limits, and how far it came."""
     if not fit.converged:
         warnings.warn(
-            f"{name} stopped at {limits} before the tolerance was reached: its criterion is {fit.reached:.1e}, above "
-            f"tol={tol:g}. Raise {limits} or tol.",
+            f"{name} stopped after {limits} before the tolerance was reached: its criterion is {fit.reached:.1e}, above "
+            f"tol={tol:g}; raise the limit or tol.",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -33,7 +33,7 @@ class PenalizedSelector(LabelSelector):
     """
 
     _two_classes_only = True
-    _limits: ClassVar[str] = "max_iter"  # what may stop the solver
+    _limits: ClassVar[tuple[str, ...]] = ("max_iter",)  # what may stop the solver
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "alpha": Number() | OneOf(None),
@@ -83,7 +83,8 @@ class PenalizedSelector(LabelSelector):
             point, path = search_path(solve, self._strongest(design, shared), data.n_selected)
             strength = point.strength
         solution, report = models[strength]
-        warn_unless_converged(solution, type(self).__name__, float(self.tol), self._limits)
+        limits = " or ".join(f"{name}={getattr(self, name)}" for name in self._limits)
+        warn_unless_converged(solution, type(self).__name__, float(self.tol), limits)
         labels = components(len(solution.coef), *self._equal_pairs(solution.coef, shared))
         order = _order(data.view.source, design, solution, labels)
         n_kept = max(np.count_nonzero(solution.coef), 1) if data.n_wanted is None else data.n_wanted
