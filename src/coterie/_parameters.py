@@ -189,7 +189,7 @@ class _Jobs(Whole):
         return super().allows(value) and value != 0
 
     def words(self, value: Any = None) -> str:
-        most = "" if self.maximum is None or value == 0 else f", and at most {self.maximum}"
+        most = "" if self.maximum is None else f" and at most {self.maximum}"
         return f"a whole number other than 0 (-1: all cores){most}"
 
 

@@ -7,9 +7,11 @@ that tells the user nothing, a result that is not finite, more than 30 s, a cras
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 import multiprocessing
 import sys
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -78,7 +80,8 @@ def outcome(name: str, case: Case) -> str:
     before = good(regression=is_regressor(estimator))
     fit = case.change(before)
     fate = case.fate if not (case.name.startswith("X: negative")) else "either"
-    with warnings.catch_warnings(record=True) as caught:
+    # In a folder of its own: a word may be the path of a checkpoint.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             fault = _fit_and_use(estimator, fit)

@@ -80,7 +80,10 @@ def feature_graph(data: LabelledData, edges: Any, threshold: float) -> FeatureGr
 
 def _read_edges(edges: Any, n_features: int) -> np.ndarray:
     """Pairs of feature indices, the smaller one first, each pair once."""
-    pairs = np.asarray(edges)
+    try:
+        pairs = np.asarray(edges)
+    except ValueError as error:
+        raise ValueError("edges must be pairs of feature indices, of shape (n_edges, 2); they differ in length.") from error
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":

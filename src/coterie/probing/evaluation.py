@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from coterie._numba import one_blas_thread
-from coterie.probing.criteria.base import Evaluator
+from coterie.probing.criteria.base import Evaluator, check_value
 from coterie.probing.probes import ProbePlan, ProbeSums
 
 # Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses.
@@ -56,10 +56,7 @@ def evaluate_subsets(evaluate: Evaluator, subsets: Sequence[np.ndarray], workers
                 pool(delayed(_values_of)(evaluate, [subsets[i] for i in piece], _this_process()) for piece in pieces)
             )
     for subset, value in zip(subsets, values, strict=True):
-        if not np.isfinite(value):
-            raise ValueError(
-                f"The criterion returned {value} for the features {subset.tolist()}; it must return a finite number."
-            )
+        check_value(float(value), lambda: f"the features {subset.tolist()}")  # noqa: B023 (called at once)
     return values
 
 

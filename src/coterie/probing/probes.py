@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from coterie.probing.criteria.base import check_value
+
 Key = tuple[int, int]
 
 
@@ -57,6 +59,11 @@ def read_key(random_state: Any) -> Key:
         entropy = check_random_state(random_state).randint(0, 2**31 - 1, size=4).tolist()
     first, second = np.random.SeedSequence(entropy).generate_state(2, np.uint64)
     return int(first), int(second)
+
+
+def _shown(features: np.ndarray) -> str:
+    """The first few features."""
+    return ", ".join(map(str, features[:5])) + (", …" if len(features) > 5 else "")
 
 
 class ProbeSums:
@@ -120,12 +127,7 @@ class ProbeSums:
         """Enter the value of the next probe."""
         number = self.n_probes
         features = self.plan.draw(number)
-        if not np.isfinite(value):
-            shown = ", ".join(map(str, features[:5])) + (", …" if len(features) > 5 else "")
-            raise ValueError(
-                f"The criterion returned {value} for probe {number} ({len(features)} feature(s): {shown}). "
-                "It must return a finite number for every subset of features."
-            )
+        check_value(value, lambda: f"probe {number} ({len(features)} feature(s): {_shown(features)})")
         if number == len(self._values):
             self._values = np.resize(self._values, 2 * number)
             self._sizes = np.resize(self._sizes, 2 * number)

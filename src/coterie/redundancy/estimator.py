@@ -25,6 +25,7 @@ from coterie.redundancy.measures import (
     MatrixRedundancy,
     Redundancy,
     SquaredCosine,
+    as_numbers,
     checked_matrix,
     mutual_information,
 )
@@ -324,10 +325,7 @@ class GlobalRedundancySelector(Selector):
             given = given[0] if isinstance(given, tuple) else given
         else:
             given = self.score_func
-        try:
-            scores = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"score_func must give numbers: {error}.") from error
+        scores = as_numbers(given, "score_func must give numbers")
         if scores.shape != (len(usable),):
             raise ValueError(f"score_func gives scores of shape {scores.shape}, but X has {len(usable)} features.")
         scores[~usable] = 0.0

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from coterie._numba import run_chunks
 from coterie.correlation.uncertainty import SymmetricalUncertainty
+from coterie.data.source import LARGEST_NORM, SMALLEST_NORM
 from coterie.data.view import FeatureView
 
 # Candidates of a block of a pass; and the entries of one, which bounds long columns.
@@ -196,12 +197,20 @@ def mutual_information(view: FeatureView, features: np.ndarray) -> np.ndarray:
     return matrix
 
 
+def as_numbers(values: Any, wrong: str) -> np.ndarray:
+    """A new float64 array of real numbers, or an error that begins as told; text and complex numbers are none."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"the values are of type {given.dtype}")
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{wrong}: {str(error).rstrip('.')}.") from error
+
+
 def checked_matrix(matrix: Any, n_features: int, origin: str) -> np.ndarray:
     """A float64 matrix that is square, finite, symmetric and positive semidefinite, or an error that says what it is not."""
-    try:
-        result = np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{origin} must be a matrix of numbers: {error}.") from error
+    result = as_numbers(matrix.toarray() if sparse.issparse(matrix) else matrix, f"{origin} must be a matrix of numbers")
     if result.ndim != 2 or result.shape[0] != result.shape[1]:
         raise ValueError(f"{origin} must be a square matrix of features by features, got shape {result.shape}.")
     if len(result) != n_features:
@@ -210,6 +219,10 @@ def checked_matrix(matrix: Any, n_features: int, origin: str) -> np.ndarray:
     if len(bad):
         raise ValueError(f"{origin} contains NaN or infinity, first between features {bad[0][0]} and {bad[0][1]}.")
     scale = float(np.abs(result).max(initial=0.0))
+    if scale > LARGEST_NORM or 0.0 < scale < SMALLEST_NORM:
+        raise ValueError(
+            f"{origin} has a largest value of {scale:.0e}, which cannot be computed with; divide it by that value."
+        )
     uneven = np.argwhere(np.abs(result - result.T) > 1e-8 * scale)
     if len(uneven):
         i, j = uneven[0]

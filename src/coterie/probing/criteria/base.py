@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from coterie._inputs import Fold
 from coterie._parameters import Rule
 from coterie._sklearn import sample_major
-from coterie.data.source import FeatureSource
+from coterie.data.source import LARGEST_NORM, FeatureSource
 
 
 class Evaluator(Protocol):
@@ -45,6 +45,15 @@ class Criterion(BaseEstimator, ABC):
 def mean_over_folds(right: list[int], folds: list[Fold]) -> float:
     """Mean accuracy as ``cross_val_score(...).mean()`` computes it."""
     return float(np.mean([count / len(test) for count, (_, test) in zip(right, folds, strict=True)]))
+
+
+def check_value(value: float, subset: Callable[[], str]) -> None:
+    """Raise an error unless a criterion's value can be computed with: its square must be finite. ``subset`` says of what."""
+    if not abs(value) <= LARGEST_NORM:
+        raise ValueError(
+            f"The criterion returned {value} for {subset()}. It must return a finite number (at most {LARGEST_NORM:.0e}) for "
+            "every subset of features."
+        )
 
 
 def dense_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray:

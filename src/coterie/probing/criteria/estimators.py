@@ -54,6 +54,8 @@ class EstimatorCriterion(Criterion):
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> CrossValidatedScore:
         """Check the parameters against the data and return what evaluates subsets."""
+        if isinstance(self.estimator, type) or not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+            raise ValueError(f"estimator={self.estimator!r} must be an estimator of scikit-learn, with fit and get_params.")
         classifier = is_classifier(self.estimator)
         if classifier:
             read_labels(y, None)
