@@ -35,6 +35,7 @@ def test_thread_count(monkeypatch):
     assert thread_count() == everything
     with pytest.raises(ValueError, match="n_jobs=0"):
         thread_count(0)
+    assert thread_count(10**30) == 1024  # a list of chunks for so many threads would not fit into memory
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(thread_count).result() == 1
 

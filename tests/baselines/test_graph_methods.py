@@ -4,13 +4,19 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from coterie.baselines import FeatureGroupingSelector, GraphFusedLassoSelector
+from coterie.baselines import FeatureGroupingSelector, GraphFusedLassoSelector, OSCARSelector
+from coterie.baselines.base import LabelledData
 from coterie.baselines.fusion import Edges, FusedPenalty
 from coterie.baselines.graph import FeatureGraph
 from coterie.baselines.grouping import ConcavePart
+from coterie.baselines.least_squares import ProximalGradient, StandardizedDesign
+from coterie.baselines.oscar import SortedL1
+from coterie.data import FeatureView, as_source
 from tests.baselines.test_oscar import standardized
 from tests.conftest import grouped_matrix, sparse_counts
 
@@ -184,3 +190,70 @@ def test_wrong_input(rng):
             FeatureGroupingSelector(2, **wrong).fit(X, y)
     with pytest.raises(ValueError, match="binary classification"):
         FeatureGroupingSelector(2).fit(X, np.arange(60) % 3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
+@pytest.mark.parametrize(
+    "selector",
+    [OSCARSelector(3), GraphFusedLassoSelector(3), FeatureGroupingSelector(3), FeatureGroupingSelector(3, truncated=True)],
+)
+def test_means_far_above_what_varies(selector, kind, rng):
+    """The same features far from zero, without rounding: the same coefficients. Products less the mean were all rounding."""
+    X, y = grouped_matrix(rng, n_features=12)
+    near = np.round(X * 256)
+    far = 3.0 + near * 2.0**-40
+    assert ((far - 3.0) * 2.0**40 == near).all()
+    expected = clone(selector).fit(near, y)
+    model = selector.fit(kind(far), y)
+    assert model.support_features_.tolist() == expected.support_features_.tolist()
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4 * np.abs(expected.coef_).max())
+
+
+def test_a_bound_that_rounding_breaks_does_not_stop_the_solver(rng):
+    """The quadratic bound holds for a constant of the trace; one that fails there would be raised for ever."""
+    X, y = grouped_matrix(rng, n_features=6)
+
+    class Rough(StandardizedDesign):
+        n_products = 0
+
+        def forward(self, coef):
+            self.n_products += 1
+            assert self.n_products < 1000
+            return super().forward(coef) + 1e9 * (self.n_products % 2)
+
+    view = FeatureView.of(as_source(X))
+    design = Rough(LabelledData({}, view, np.array([0, 1]), (y > 0).astype(int), 2))
+    fit = ProximalGradient(design, 1e-5, 20).solve(SortedL1(np.ones(6)))
+    assert not fit.converged
+    assert fit.reached > 1e-5
+
+
+def test_a_fit_that_overflows_is_an_error(rng):
+    X, y = grouped_matrix(rng, n_features=6)
+    data = LabelledData({}, FeatureView.of(as_source(X)), np.array([0, 1]), (y > 0).astype(int), 2)
+    solver = ProximalGradient(StandardizedDesign(data), 1e-5, 5)
+    penalty = SortedL1(np.full(6, 1e-300))
+    penalty.value = lambda coef: np.inf
+    with pytest.raises(ValueError, match="cannot be computed: the scales of its penalties are too far apart"):
+        solver.solve(penalty)
+
+
+def test_a_solver_that_is_stopped_says_how_far_it_came(rng):
+    X, y = grouped_matrix(rng, n_features=12)
+    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=2 before .* criterion is .*, above tol=1e-05"):
+        GraphFusedLassoSelector(3, max_iter=2).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter=5000 or max_rounds=1 "):
+        FeatureGroupingSelector(3, max_rounds=1).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"edges": [[1], [1, 2]]}, "edges must be pairs of feature indices, .* they differ in length"),
+        ({"fusion": 1e300}, r"fusion=1e\+300 must be a number of at least 0 and at most 1e\+20"),
+    ],
+)
+def test_wrong_parameters(options, message, rng):
+    X, y = grouped_matrix(rng, n_features=5)
+    with pytest.raises(ValueError, match=message):
+        GraphFusedLassoSelector(2, **options).fit(X, y)

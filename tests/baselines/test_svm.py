@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.svm import LinearSVC
@@ -89,3 +90,26 @@ def test_wrong_parameters(rng):
             SVMRFESelector(2, **wrong).fit(X, y)
     with pytest.raises(ValueError, match="constant"):
         L1SVMSelector(1).fit(np.zeros((6, 2)), [0, 1, 0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("selector", [SVMRFESelector(2), L1SVMSelector(2)])
+def test_indices_of_64_bits_and_any_number_of_iterations(selector, rng):
+    """liblinear takes neither."""
+    X, y = sparse_counts(rng, 60, 8, 0.5, n_copies=1)
+    X = sparse.csc_array(X)
+    expected = clone(selector).fit(X, y)
+    long = sparse.csc_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+    model = selector.set_params(max_iter=10**12).fit(long, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+def test_a_model_that_is_not_finite_is_an_error(monkeypatch, rng):
+    X, y = grouped_matrix(rng, n_features=5)
+
+    def fit(self, X, y):
+        self.coef_, self.intercept_ = np.full((1, 5), np.inf), np.zeros(1)
+        return self
+
+    monkeypatch.setattr(LinearSVC, "fit", fit)
+    with pytest.raises(ValueError, match=r"The linear SVM cannot be computed: .* Standardise the features"):
+        SVMRFESelector(2).fit(X, y)

@@ -1,6 +1,10 @@
+import inspect
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse.linalg import ArpackError
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -15,10 +19,12 @@ from coterie.filters import (
     relieff_score,
     variance_score,
 )
+from coterie.filters.selector import FilterSelector
 from coterie.methods import SCORES
 from tests.conftest import sparse_counts
 from tests.filters import naive_scores
 
+mcfs = sys.modules["coterie.filters.mcfs"]
 NAIVE = {
     "variance": naive_scores.variance,
     "lgd": naive_scores.lgd,
@@ -302,3 +308,83 @@ def test_two_samples_and_one_feature(name):
     scores = SCORES[name].load()([[0.0], [1.0]], [0, 1])
     assert scores.shape == (1,)
     assert np.isfinite(scores).all()
+
+
+FAR = ["lgd", "laplacian", "mcfs", "relieff"]
+
+
+@pytest.mark.parametrize("name", FAR)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
+def test_means_far_above_what_varies(name, kind, rng):
+    """Distances between samples do not depend on the means; those of 0.3 + 1e-12 X had no digit left."""
+    near = np.round(rng.standard_normal((40, 6)) * 64)
+    near[:20, 2] += 256
+    y = np.arange(40) // 20
+    far = 0.375 + near * 2.0**-42
+    assert ((far - 0.375) * 2.0**42 == near).all()
+    options = {"neighborhood": "samples"} if name == "lgd" else {}
+    score = SCORES[name].load()
+    np.testing.assert_allclose(score(kind(far), y, **options), score(near, y, **options), rtol=1e-6, atol=1e-9)
+
+
+def test_relieff_of_a_range_that_is_none(data):
+    """The inverse of the smallest numbers is infinite; a feature that varies by less than 1e-75 is constant."""
+    X, y = data
+    tiny = X.copy()
+    tiny[:, 0] *= 1e-320
+    constant = X.copy()
+    constant[:, 0] = 0.0
+    np.testing.assert_array_equal(relieff_score(tiny, y), relieff_score(constant, y))
+
+
+@pytest.mark.parametrize("error", [ArpackError(-9), np.linalg.LinAlgError("x"), RuntimeError("Factor is exactly singular")])
+def test_mcfs_where_the_iterative_solver_gives_up(error, monkeypatch, rng):
+    X = rng.standard_normal((40, 6)) + np.repeat([0, 3], 20)[:, None]
+    expected = mcfs_score(X, n_clusters=2)
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(mcfs, "spectral_embedding", fail)
+    np.testing.assert_allclose(mcfs_score(X, n_clusters=2), expected, rtol=1e-6)
+    monkeypatch.setattr(mcfs, "_MOST_DENSE", 39)
+    with pytest.raises(ValueError, match=r"mcfs_score cannot be computed: .* Raise n_neighbors"):
+        mcfs_score(X, n_clusters=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wrong", ["2", 2.5, True, float("nan"), [1]])
+def test_wrong_numbers_of_threads(name, wrong, data):
+    with pytest.raises(ValueError, match=r"n_jobs=.* must be a whole number"):
+        SCORES[name].load()(*data, n_jobs=wrong)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_without_end(name, data):
+    """No parameter overflows in a kernel."""
+    score = SCORES[name].load()
+    for parameter in inspect.signature(score).parameters:
+        if parameter in ("n_neighbors", "n_clusters", "n_nonzero", "n_jobs"):
+            assert np.isfinite(score(*data, **{parameter: 10**30})).all()
+        elif parameter in ("n_bins", "n_probes"):
+            with pytest.raises(ValueError, match=parameter):
+                score(*data, **{parameter: 10**30})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("n_neighbors", "parameters='n_neighbors' must be a dictionary of names and values or None"),
+        (np.arange(3), "parameters=.* must be a dictionary"),
+        ({1: 2}, "parameters={1: 2} must be a dictionary of names"),
+        (
+            {"n_neighbours": 3},
+            "parameters has 'n_neighbours', which relieff_score does not take; it takes n_neighbors, n_probes",
+        ),
+        ({"X": 3}, "parameters has 'X'"),
+        ({"n_neighbors": 0}, "n_neighbors=0"),
+    ],
+)
+def test_wrong_parameters_of_a_selector(parameters, message, data):
+    with pytest.raises(ValueError, match=message):
+        FilterSelector("relieff", 2, parameters=parameters).fit(*data)

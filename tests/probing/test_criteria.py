@@ -1,6 +1,7 @@
 """The built-in criteria give the very number that cross_val_score gives on the same folds."""
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from coterie import DependencyAwareSelector
+from coterie.baselines import BestIndividualSelector
 from coterie.data import as_source
 from coterie.probing import EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
 from coterie.probing.criteria import CallableCriterion, as_criterion
@@ -201,3 +204,75 @@ def test_a_function_must_return_a_number(rng):
     evaluate = CallableCriterion(lambda X, y: "good").bind(as_source(rng.standard_normal((9, 2))), np.arange(9), 3)
     with pytest.raises(ValueError, match="must return a number, got 'good'"):
         evaluate(np.array([0]))
+
+
+def exact_ridge(X, y, alpha, sample):
+    """Prediction of a sample by a ridge regression on all others, in rational numbers."""
+    others = [i for i in range(len(y)) if i != sample]
+    columns = [[Fraction(float(X[i, j])) for i in others] for j in range(X.shape[1])]
+    means = [sum(column) / len(others) for column in columns]
+    columns = [[value - mean for value in column] for column, mean in zip(columns, means, strict=True)]
+    middle = sum(Fraction(float(y[i])) for i in others) / len(others)
+    targets = [Fraction(float(y[i])) - middle for i in others]
+    rows = [[dot(a, b) + (Fraction(alpha) if a is b else 0) for b in columns] + [dot(a, targets)] for a in columns]
+    for k in range(len(rows)):  # Gauss and Jordan; the matrix is positive definite
+        rows[k] = [value / rows[k][k] for value in rows[k]]
+        for i, row in enumerate(rows):
+            if i != k:
+                rows[i] = [value - row[k] * pivot for value, pivot in zip(row, rows[k], strict=True)]
+    left_out = [Fraction(float(X[sample, j])) - means[j] for j in range(X.shape[1])]
+    return float(middle + dot(left_out, [row[-1] for row in rows]))
+
+
+def dot(a, b):
+    return sum(x * z for x, z in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("n_features", [3, 9, 10, 14])
+@pytest.mark.parametrize(
+    "kind", ["plain", "large", "huge", "tiny", "outlier", "huge outlier", "scales", "copies", "small penalty"]
+)
+def test_ridge_at_any_scale(n_features, kind, rng):
+    """Where one minus the leverage is lost in rounding, the prediction is still that of the fit without the sample."""
+    X, y = rng.standard_normal((10, n_features)), rng.standard_normal(10)
+    alpha = 1e-20 if kind == "small penalty" else 1.0
+    X *= {"large": 1e8, "huge": 1e30, "tiny": 1e-30}.get(kind, 1.0)
+    if kind == "scales":
+        X *= np.logspace(-9, 9, n_features)
+    if kind == "copies":
+        X = np.hstack([X, X[:, :2]]) * 1e10
+    if "outlier" in kind:
+        X[3, 2] = 1e30 if "huge" in kind else 1e12
+    predicted = RidgeCriterion(alpha, scoring="r2").bind(as_source(X), y, 3).predictions(np.arange(X.shape[1]))[:, 0]
+    expected = [exact_ridge(X, y, alpha, sample) for sample in (0, 3)]
+    np.testing.assert_allclose(predicted[[0, 3]], expected, rtol=1e-6)
+
+
+def test_linear_svm_with_indices_of_64_bits(rng):
+    X, y = sparse_counts(rng, 60, 8, 0.5, n_copies=1)
+    X = sparse.csc_array(X)
+    long = sparse.csc_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+    values = [LinearSVMCriterion(max_iter=10**12).bind(as_source(Z), y, 3)(np.arange(8)) for Z in (X, long)]
+    assert values[0] == values[1]
+
+
+def test_an_estimator_must_be_one(rng):
+    X, y = grouped_matrix(rng, n_features=3)
+    for wrong in (5, "knn", KNeighborsClassifier):
+        with pytest.raises(ValueError, match=r"estimator=.* must be an estimator of scikit-learn, with fit and get_params"):
+            EstimatorCriterion(wrong).bind(as_source(X), y, 3)
+
+
+@pytest.mark.parametrize("value", [1e200, -1e200, np.inf, np.nan])
+def test_values_must_have_finite_squares(value, rng):
+    X, y = grouped_matrix(rng, n_features=3)
+    for selector in (DependencyAwareSelector, BestIndividualSelector):
+        with pytest.raises(ValueError, match=r"The criterion returned .* It must return a finite number \(at most 1e\+75\)"):
+            selector(lambda X, y: value, n_features_to_select=1).fit(X, y)
+
+
+@pytest.mark.parametrize("wrong", [3, True, b"x", ["a"], np.nan])
+def test_a_checkpoint_is_a_path(wrong, rng):
+    X, y = grouped_matrix(rng, n_features=3)
+    with pytest.raises(ValueError, match=r"checkpoint=.* must be a path or None"):
+        DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=3, checkpoint=wrong).fit(X, y)

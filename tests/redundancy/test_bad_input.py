@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from coterie import GlobalRedundancySelector
@@ -134,3 +135,33 @@ def test_a_failed_fit_keeps_the_old_one():
         model.set_params(score_func=-np.ones(6)).fit(X)
     np.testing.assert_array_equal(model._kept(), kept)
     np.testing.assert_array_equal(model.ranking_, ranking)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (A * 1.7e308, r"redundancy has a largest value of 2e\+308, too far from 1 to compute with; divide it by that"),
+        (A * 1e-320, "redundancy has a largest value of 1e-320"),
+        (A + 1j, "redundancy must be a matrix of numbers: the values are of type complex128"),
+        (A.astype(str), "redundancy must be a matrix of numbers: the values are of type <U"),
+        ([[1], [1, 2]], "redundancy must be a matrix of numbers: setting an array element"),
+    ],
+)
+def test_matrices_that_cannot_be_computed_with(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        GlobalRedundancySelector("fisher", 2, redundancy=matrix).fit(X, y)
+
+
+def test_scores_that_are_no_numbers():
+    for scores, kind in ((np.ones(6) + 1j, "complex128"), (["1"] * 6, "<U1")):
+        with pytest.raises(ValueError, match=f"score_func must give numbers: the values are of type {kind}"):
+            GlobalRedundancySelector(scores, 2).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
+def test_means_far_above_what_varies(kind):
+    near = np.round(X * 256)
+    far = 3.0 + near * 2.0**-40
+    expected = GlobalRedundancySelector("fisher", 2).fit(near, y)
+    model = GlobalRedundancySelector("fisher", 2).fit(kind(far), y)
+    np.testing.assert_allclose(model.refined_scores_, expected.refined_scores_, atol=1e-6)

@@ -29,7 +29,9 @@ class FeatureGraph(NamedTuple):
 def correlated_pairs(measure: PearsonCorrelation, threshold: float) -> FeatureGraph:
     """All pairs with an absolute correlation of at least the threshold; constant features have none."""
     features = np.flatnonzero(measure.moments.norm > 0.0)
-    find = _sparse_pairs if measure.source.is_sparse else _dense_pairs
+    # Products of sparse features are centred afterwards, which takes means that are not far above what varies.
+    near = not measure.moments.far_mean.any()
+    find = _sparse_pairs if measure.source.is_sparse and near else _dense_pairs
     parts = [FeatureGraph(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))]
     for start in range(0, len(features), _BATCH):
         parts += find(measure, features[: start + _BATCH], start, threshold)

@@ -122,6 +122,8 @@ class PearsonCorrelation:
         return columns
 
     def _sparse_matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
+        if self.sample_weight is None and self.moments.far_mean[np.append(features, others)].any():
+            return np.clip(self.vectors(features).T @ self.vectors(others), -1.0, 1.0)  # nothing would be left after centring
         columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
         products = (columns.T @ self._weighted(others)).toarray()
         mean = self.moments.mean
