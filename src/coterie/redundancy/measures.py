@@ -222,6 +222,10 @@ def checked_matrix(matrix: Any, n_features: int, origin: str) -> np.ndarray:
     scale = float(np.abs(result).max(initial=0.0))
     if scale > LARGEST_NORM or 0.0 < scale < SMALLEST_NORM:
         raise ValueError(f"{origin} has a largest value of {scale:.0e}, too far from 1 to compute with; divide it by that.")
+    uneven = np.argwhere(np.abs(result - result.T) > 1e-8 * scale)
+    if len(uneven):
+        i, j = uneven[0]
+        raise ValueError(f"{origin} is not symmetric: {result[i, j]:g} and {result[j, i]:g} between features {i} and {j}.")
     result = 0.5 * (result + result.T)
     values = np.linalg.eigvalsh(result)
     if values[0] < -_ROUNDING * max(values[-1], 0.0) or values[-1] <= 0.0:
