@@ -122,13 +122,18 @@ class PearsonCorrelation:
         return columns
 
     def _sparse_matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
-        if self.sample_weight is None and self.moments.far_mean[np.append(features, others)].any():
-            return np.clip(self.vectors(features).T @ self.vectors(others), -1.0, 1.0)  # nothing would be left after centring
         columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
         products = (columns.T @ self._weighted(others)).toarray()
         mean = self.moments.mean
         centred = products - self.moments.total_weight * np.outer(mean[features], mean[others])
-        return np.clip(centred / np.outer(self._norm(features), self._norm(others)), -1.0, 1.0)
+        result = centred / np.outer(self._norm(features), self._norm(others))
+        if self.sample_weight is None:  # else a sample of weight 0 may hide the zeros
+            far, far_others = (np.flatnonzero(self.moments.is_far(chosen)) for chosen in (features, others))
+            if len(far):  # nothing is left of them after centring
+                result[far] = self.vectors(features[far]).T @ self.vectors(others)
+            if len(far_others):
+                result[:, far_others] = self.vectors(features).T @ self.vectors(others[far_others])
+        return np.clip(result, -1.0, 1.0)
 
     def _angle_intervals(self, supports: np.ndarray, threshold: float, exemplar: Exemplar) -> tuple[np.ndarray, np.ndarray]:
         """Correlations with the exemplar between which a feature must lie, for each support feature."""

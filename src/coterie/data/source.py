@@ -57,8 +57,13 @@ class Moments:
         Without sample weights, a feature with a zero has a mean of at most sqrt(n_samples) standard deviations. So a sparse
         column with such a mean has no zeros, and the mean can be subtracted from what it stores.
         """
+        return np.where(self.is_far(slice(None)), self.mean, 0.0)
+
+    def is_far(self, features: np.ndarray | slice) -> np.ndarray:
+        """Which of some features have a mean that is far above what varies; see :attr:`far_mean`."""
+        norm, mean = self.norm[features], self.mean[features]
         limit = max(FAR, float(np.sqrt(self.total_weight)))
-        return np.where((self.norm > 0.0) & (np.abs(self.mean) > limit * self.scale), self.mean, 0.0)
+        return (norm > 0.0) & (np.abs(mean) * np.sqrt(self.total_weight) > limit * norm)
 
     def require_variation(self) -> None:
         """Raise a ``ValueError`` if all features are constant."""
