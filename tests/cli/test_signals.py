@@ -1,5 +1,6 @@
 """Ctrl-C, SIGTERM and SIGKILL: what is there is whole."""
 
+import gzip
 import json
 import os
 import random
@@ -62,7 +63,8 @@ def test_a_signal_keeps_the_rounds_that_are_done(slow_data, number, code):
 
 
 def test_before_the_first_round_nothing_is_written(tmp_path):
-    os.mkfifo(tmp_path / "data.svm")  # a file that never comes
+    piece = gzip.compress(b"1 1:1\n-1 2:1\n" * 1_000_000, 1)
+    (tmp_path / "data.svm").write_bytes(piece * 100)  # a file that takes long to read
     process = start(tmp_path, "--format", "libsvm")
     time.sleep(1.0)
     while process.poll() is None:  # the first ones may come before Python is ready for them
