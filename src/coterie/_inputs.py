@@ -21,7 +21,7 @@ from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie.data.dataset import Dataset
 from coterie.data.memory import as_source
-from coterie.data.names import PackedStrings
+from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.opening import open_features
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
 from coterie.data.store import Store
@@ -216,6 +216,8 @@ def _refuse_kinds(X: Any) -> None:
             "or drop those features or samples."
         )
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        if all(isinstance(name, str) for name in X.columns):  # others are no names of features for scikit-learn either
+            refuse_repeated(list(X.columns), of="X: ")
         wrong = [
             f"{name!r} ({dtype})"
             for name, dtype in zip(X.columns, X.dtypes, strict=True)

@@ -301,3 +301,9 @@ def test_targets_of_a_regression(Xy):
 def test_one_score(Xy):
     with pytest.raises(ValueError, match="must be one score"):
         GroupDiscoveryClassifierCV(3, scoring={"a": "accuracy"}).fit(*Xy)
+
+
+def test_names_that_come_twice(Xy):
+    frame = pd.DataFrame(Xy[0], columns=[*"abcdefgbij"])
+    with pytest.raises(ValueError, match=r"^X: columns 1 and 7 are both called 'b'\. Rename one of them, or drop it\.$"):
+        GroupDiscoveryClassifier(2).fit(frame, Xy[1])

@@ -9,15 +9,15 @@ from typing import Any, overload
 import numpy as np
 
 
-def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None) -> None:
+def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None, *, of: str = "") -> None:
     """Refuse feature names of a table that come twice: results and fixed features go by them.
 
-    ``columns`` are the places of the names in the table, where those are not 0, 1, 2, …
+    ``columns`` are the places of the names in the table, where those are not 0, 1, 2, … The message begins with ``of``.
     """
     places: dict[str, int] = {}
     for j, name in zip(range(len(names)) if columns is None else columns, names, strict=True):
         if name in places:
-            raise ValueError(f"columns {places[name]} and {j} are both called {name!r}. Rename one of them, or drop it.")
+            raise ValueError(f"{of}columns {places[name]} and {j} are both called {name!r}. Rename one of them, or drop it.")
         places[name] = j
 
 

@@ -24,6 +24,8 @@ _SCRIPT = Path(__file__).with_name("h5ad_check.py")
 _LONGEST_LOOK = 1800
 # What one chunk of the matrix takes: packed, unpacked, and as part of a block.
 _CHUNK_COPIES = 3
+# What was found in files that were looked at before, by device, number, size and time: opened again, they need no process.
+_good: dict[tuple[int, ...], dict[str, Any]] = {}
 
 
 class H5adReader(Reader):
@@ -154,6 +156,11 @@ class _FirstLook:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        state = path.stat()
+        self._key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+        self._process: subprocess.Popen[str] | None = None
+        if self._key in _good:
+            return
         places = json.dumps([place for place in sys.path if place])
         command = [sys.executable, "-I", str(_SCRIPT), places, str(path), str(free_memory())]
         self._process = subprocess.Popen(
@@ -162,13 +169,20 @@ class _FirstLook:
 
     def give_up(self) -> None:
         """End the process."""
-        self._process.kill()
-        self._process.communicate()
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
 
     def wait(self) -> None:
         """Refuse the file if the look found it damaged, did not come to an end, or needs more memory than there is."""
+        found = _good[self._key] if self._process is None else self._answer(self._process)
+        claim(found.get("needs", 0), self.path, "what it has besides X")
+        claim(_CHUNK_COPIES * found.get("largest", 0), self.path, "a chunk of it")
+        _good[self._key] = found
+
+    def _answer(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         try:
-            text, _ = self._process.communicate(timeout=_LONGEST_LOOK)
+            text, _ = process.communicate(timeout=_LONGEST_LOOK)
         except subprocess.TimeoutExpired:
             text = ""
         except BaseException:
@@ -177,11 +191,10 @@ class _FirstLook:
         if not text:  # it was ended by its limit of time, by our clock, or by a crash
             self.give_up()
             raise _damaged(self.path, "the HDF5 library hangs or crashes on it")
-        found = json.loads(text)
+        found: dict[str, Any] = json.loads(text)
         if "problem" in found:
             raise _damaged(self.path, found["problem"])
-        claim(found.get("needs", 0), self.path, "what it has besides X")
-        claim(_CHUNK_COPIES * found.get("largest", 0), self.path, "a chunk of it")
+        return found
 
 
 def _damaged(path: Path, reason: str) -> DataFileError:
