@@ -12,8 +12,21 @@ from contextlib import ExitStack
 import pytest
 
 import coterie
-from coterie import files
-from coterie.files import claimed, claimed_files, lock, locked, new_file, new_folder, sync, writer_of, writing
+from coterie.files import (
+    claimed,
+    claimed_files,
+    claims,
+    disk,
+    lock,
+    locked,
+    new_file,
+    new_folder,
+    sync,
+    temporary,
+    whole,
+    writer_of,
+    writing,
+)
 
 DAY = 24 * 60 * 60
 
@@ -39,7 +52,7 @@ def write_file(path, text="new"):
 
 def left(target, host=None, pid=4711, token="0123abcd", age=0.0):
     """What a killed writer has left; of this host unless another is named."""
-    folder = target.parent / f"{files._stem(target)}{host or files._HOST}.{pid}.{token}.partial"
+    folder = target.parent / f"{temporary.stem(target)}{host or temporary.HOST}.{pid}.{token}.partial"
     folder.mkdir()
     (folder / "half").write_text("")
     for path in (folder / "half", folder):
@@ -56,7 +69,7 @@ def with_and_without_locks(request, monkeypatch):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     if request.param == "no fcntl":
-        monkeypatch.setattr(files, "fcntl", None)
+        monkeypatch.setattr(disk, "fcntl", None)
     elif request.param == "refused":
         monkeypatch.setattr(fcntl, "flock", refuse)
 
@@ -97,7 +110,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
         fail(partial)
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]
-    assert files._ours == set()
+    assert temporary._ours == set()
 
 
 def test_overwriting_must_be_allowed(tmp_path):
@@ -167,7 +180,7 @@ def test_devices_are_not_replaced(tmp_path):
 @pytest.mark.parametrize("one_step", [True, False])
 def test_a_folder_replaces_another(tmp_path, monkeypatch, one_step):
     if not one_step:
-        monkeypatch.setattr(files.sys, "platform", "elsewhere")
+        monkeypatch.setattr(whole.sys, "platform", "elsewhere")
     for text in ("old", "new"):
         with new_folder(tmp_path / "f", overwrite=True, files_of=os.listdir) as partial:
             (partial / text).mkdir()
@@ -184,15 +197,15 @@ def test_a_folder_that_was_put_aside_comes_back(tmp_path, monkeypatch):
     """Where names are exchanged in two steps, a kill may come between them."""
     code = f"""if True:
         import os, signal, sys
-        from coterie import files
-        files.sys.platform = "elsewhere"
+        from coterie.files import new_folder, whole
+        whole.sys.platform = "elsewhere"
         original = os.rename
         def rename(*names):
             if os.path.lexists({str(tmp_path / "f")!r}):
                 return original(*names)
             os.kill(os.getpid(), signal.SIGKILL)
         os.rename = rename
-        with files.new_folder({str(tmp_path / "f")!r}, overwrite=True, files_of=os.listdir) as partial:
+        with new_folder({str(tmp_path / "f")!r}, overwrite=True, files_of=os.listdir) as partial:
             (partial / "new").touch()
     """
     write_folder(tmp_path / "f", "old")
@@ -256,7 +269,7 @@ def test_of_two_processes_one_has_a_claim(tmp_path, other_process):
     process = other_process("claimed", tmp_path / "f")
     (tmp_path / "link").symlink_to(tmp_path / "f")
     for path in (tmp_path / "f", tmp_path / "link"):
-        with pytest.raises(BlockingIOError, match=rf"PID {process.pid} on {files._HOST}"), claimed(path):
+        with pytest.raises(BlockingIOError, match=rf"PID {process.pid} on {temporary.HOST}"), claimed(path):
             pass
     write_file(tmp_path / "f")  # a short write is nobody's business
     process.kill()
@@ -264,14 +277,14 @@ def test_of_two_processes_one_has_a_claim(tmp_path, other_process):
     with claimed(tmp_path / "f"), claimed(tmp_path / "f", tmp_path / "link", None):
         assert names(tmp_path) == [".f.claim", "f", "link"]
     assert names(tmp_path) == ["f", "link"]
-    assert files._claims == {}
+    assert claims._claims == {}
 
 
 @pytest.mark.usefixtures("with_and_without_locks")
 @pytest.mark.parametrize("words", ["", "coterie", "coterie claim: PID {own} on {host}", "coterie claim: PID 1 on elsewhere"])
 def test_claims_that_killed_ones_have_left_are_in_nobodys_way(tmp_path, words):
     """In a container every run has PID 1."""
-    (tmp_path / ".f.claim").write_text(words.format(own=os.getpid(), host=files._HOST))
+    (tmp_path / ".f.claim").write_text(words.format(own=os.getpid(), host=temporary.HOST))
     with claimed(tmp_path / "f"):
         pass
     assert names(tmp_path) == []
@@ -298,7 +311,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     def refuse(path, *_):  # root may write anywhere: ask as somebody else
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(files.os, "open", refuse)
+    monkeypatch.setattr(claims.os, "open", refuse)
     with pytest.raises(OSError, match=r"the folder cannot be written to \(Permission denied\)"), claimed(tmp_path / "a"):
         pass
 
@@ -361,7 +374,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_running_one_writes_is_
     target = tmp_path / "f[1]*?"  # with characters that have a meaning for glob
     process = other_process(kind, target)
     (theirs,) = (name for name in names(tmp_path) if name.endswith(".partial"))
-    assert writer_of(theirs, target) == (files._HOST, process.pid)
+    assert writer_of(theirs, target) == (temporary.HOST, process.pid)
     write_file(target)
     assert theirs in names(tmp_path)
     target.unlink()
@@ -427,7 +440,7 @@ def test_a_pid_that_another_process_has_now_deceives_only_where_there_are_no_loc
 )
 def test_what_is_not_ours_is_never_removed(tmp_path, other):
     """Among it what other targets' writers have left, whose names begin as ours."""
-    other = other.format(host=files._HOST)
+    other = other.format(host=temporary.HOST)
     (tmp_path / other).write_text("")
     os.utime(tmp_path / other, (0, 0))
     write_file(tmp_path / "a")

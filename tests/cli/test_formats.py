@@ -142,12 +142,12 @@ def test_the_default_is_the_estimators_for_more_features(shell, rng):
 
 
 def test_read_only_folders(shell, table, monkeypatch):
-    from coterie import files
+    from coterie.files import claims
 
     def refuse(path):  # root may write anywhere: ask as somebody else
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(files, "_open_claim", refuse)
+    monkeypatch.setattr(claims, "_open_claim", refuse)
     assert "the folder cannot be written to (Permission denied)" in shell.error("discover", "genes.csv", *OPTIONS)
 
 

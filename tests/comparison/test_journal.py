@@ -223,7 +223,7 @@ def test_without_locks_it_goes_on(inline, tmp_path, monkeypatch, locks):
     def refuse(file, operation):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr("coterie.files.fcntl", None) if locks == "none" else monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr("coterie.files.disk.fcntl", None) if locks == "none" else monkeypatch.setattr(fcntl, "flock", refuse)
     assert len(run(tmp_path / "out").rows) == 12
 
 
