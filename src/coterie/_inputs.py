@@ -327,6 +327,8 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     if whole and int(cv) > len(y):
         raise ValueError(f"cv={cv} folds are more than the {len(y)} samples.")
     try:
+        if isinstance(cv, (str, bytes)):  # they have a split of their own
+            raise TypeError(cv)
         splitter = check_cv(cv, y, classifier=classifier)
     except (TypeError, ValueError) as error:
         message = f"cv={cv!r} must be a number of folds of at least 2, or a splitter of scikit-learn's."

@@ -273,7 +273,7 @@ def test_columns_that_are_no_numbers_are_named(Xy):
         GroupDiscoveryClassifier(2).fit(frame, Xy[1])
 
 
-@pytest.mark.parametrize("cv", [[1], ["ab"], [([0, 1], [99])], [([0.5], [1])], [([], [1])], [], [([0, 1],)]])
+@pytest.mark.parametrize("cv", [[1], ["ab"], [([0, 1], [99])], [([0.5], [1])], [([], [1])], [], [([0, 1],)], b"x"])
 def test_folds_that_are_none(Xy, cv):
     with pytest.raises(ValueError, match="cv"):
         GroupDiscoveryClassifier(2, cv=cv).fit(*Xy)
