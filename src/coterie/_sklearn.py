@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _check_y as check_targets
 from sklearn.utils.validation import validate_data
+
+if TYPE_CHECKING:
+    from sklearn.svm import LinearSVC
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -61,6 +63,8 @@ def sample_major(columns: Any) -> Any:
 
 def fitted_svm(X: Any, y: np.ndarray, **parameters: Any) -> LinearSVC:
     """A linear SVM fitted by liblinear, whose result is finite and whose counter of iterations does not overflow."""
+    from sklearn.svm import LinearSVC  # which most have no use for
+
     parameters["max_iter"] = min(int(parameters["max_iter"]), np.iinfo(np.int32).max)
     model = LinearSVC(**parameters).fit(X, y)
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
