@@ -10,8 +10,8 @@ import coterie
 ROOT = Path(coterie.__file__).parent
 # From the bottom to the top: a module imports only from its own package and from layers before it. A package is one layer.
 LAYERS = [
-    ["_moved", "_numba", "_parameters", "bounds", "files", "groups", "interruption", "methods", "terminal"],
-    ["progress"],
+    ["_moved", "_numba", "_parameters", "bounds", "groups", "interruption", "methods", "terminal"],
+    ["files", "progress"],
     ["persistence"],
     ["kernels"],
     ["data"],

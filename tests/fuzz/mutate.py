@@ -42,7 +42,7 @@ ARCHIVE = Path(__file__).parents[1] / "persistence" / "archive"
 # How often a kind is chosen; an .h5ad file is looked at by a process of its own, which takes half a second.
 KINDS = {
     "libsvm": 10, "npz": 10, "matrix-market": 5, "csv": 10, "tsv": 2, "parquet": 8, "plink": 6, "store": 15, "model": 30,
-    "checkpoint": 10, "h5ad": 1,
+    "checkpoint": 10, "comparison": 5, "h5ad": 1,
 }  # fmt: skip
 TOKENS = [
     b"0", b"1", b"-1", b"9999999999", b"99999999999999999999", b"1e999", b"nan", b"inf", b":", b" ", b"\n", b"\r\n", b"#",
@@ -129,6 +129,8 @@ def make_seeds(folder: Path, kinds: Any = tuple(KINDS)) -> dict[str, list[Path]]
     seeds["model"] = sorted([*ARCHIVE.glob("*.coterie"), *folder.glob("*.coterie")])
     checkpoint(folder / "probes.npz").save(np.linspace(0, 1, 40), (3, 2**64 - 1))
     seeds["checkpoint"] = [folder / "probes.npz"]
+    keep_comparison(folder / "comparison")
+    seeds["comparison"] = sorted((folder / "comparison").iterdir())
     return {kind: files for kind, files in seeds.items() if kind in kinds}
 
 
@@ -146,6 +148,29 @@ def keep_models(folder: Path) -> None:
     coterie.save(coterie.GroupDiscoveryClassifier(3, cv=2, random_state=state).fit(frame, y), folder / "named.coterie")
     selector = coterie.GlobalRedundancySelector(fisher_score, 2).set_output(transform="pandas").fit(frame, y)
     coterie.save(selector, folder / "redundancy.coterie")
+
+
+def keep_comparison(folder: Path) -> None:
+    """The folder of a comparison with a few rows."""
+    import numpy as np
+
+    from coterie.comparison.result import Row
+
+    folder.mkdir()
+    kept = journal(folder)
+    for fold in range(3):
+        kept.add(Row("gdm", 5, fold, 5, 0.5 + fold / 8, 0.25, 0.125, 1.5, "ok", ""), np.arange(5) * fold)
+    kept.add(Row.without_result("mrmr", 5, 0, "failed", "y has one class only"), np.empty(0, dtype=np.int64))
+    kept.close()
+
+
+def journal(folder: Path) -> Any:
+    """The journal of a comparison that is always the same."""
+    from coterie.comparison.journal import Journal
+    from coterie.comparison.process import Limits
+
+    common = {part: part for part in ("data", "folds", "judging")}
+    return Journal(folder, common, {"gdm": "a", "mrmr": "b"}, Limits(60.0, 2**30))
 
 
 def checkpoint(path: Path) -> Any:
@@ -224,6 +249,11 @@ def repacked(name: str, content: bytes, rng: random.Random) -> bytes:
         return forged_model(content, rng)
     if name.endswith(".npz"):
         return forged_npz(content, rng)
+    if name in ("settings.json", "rows.jsonl"):
+        lines = [content] if name == "settings.json" else content.splitlines()
+        place = rng.randrange(len(lines))
+        lines[place] = json.dumps(mutated_json(json.loads(lines[place]), rng)).encode()
+        return b"\n".join(lines) + b"\n"
     return mutated(content, rng)
 
 
@@ -344,10 +374,10 @@ def run_case(seed: int, seeds: dict[str, list[Path]], work: Path) -> tuple[str, 
     forged = rng.random() < 0.5
     original = seed_file.read_bytes()
     content = repacked(seed_file.name, original, rng) if forged else mutated(original, rng)
-    if kind in ("store", "plink"):
+    if kind in ("store", "plink", "comparison"):
         folder = work / "copy"
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(seed_file.parent, folder) if kind == "store" else folder.mkdir()
+        shutil.copytree(seed_file.parent, folder) if kind != "plink" else folder.mkdir()
         if kind == "plink":
             for file in seeds["plink"]:
                 shutil.copy(file, folder)
@@ -355,7 +385,7 @@ def run_case(seed: int, seeds: dict[str, list[Path]], work: Path) -> tuple[str, 
             forge_store(folder, seed_file, rng)
         else:
             (folder / seed_file.name).write_bytes(content)
-        target = folder if kind == "store" else folder / "g.bed"
+        target = folder / "g.bed" if kind == "plink" else folder
     else:
         target = folder = work / seed_file.name
         target.write_bytes(original if kind == "h5ad" and forged else content)
@@ -367,6 +397,9 @@ def run_case(seed: int, seeds: dict[str, list[Path]], work: Path) -> tuple[str, 
             outcome = try_model(target, rng)
         elif kind == "checkpoint":
             checkpoint(target).load()
+            outcome = "loaded"
+        elif kind == "comparison":
+            journal(target).close()
             outcome = "loaded"
         else:
             outcome = try_data(target, kind, rng, check=kind == "store" and not unchanged and not forged)
@@ -451,7 +484,7 @@ def child(first: int, count: int, folder: Path, kinds: list[str]) -> None:
         for file in files:
             if kind == "model":
                 try_model(file, random.Random(0))
-            elif kind != "checkpoint":
+            elif kind not in ("checkpoint", "comparison"):
                 main = file.parent if kind == "store" else files[0] if kind == "plink" else file
                 try_data(main, kind, random.Random(0), check=False)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -115,15 +115,18 @@ class Journal:
             _refuse_foreign(self.folder)
             return {}
         try:
-            return read_record(path, _FORMAT, _VERSION)
+            content = read_record(path, _FORMAT, _VERSION)
         except ValueError as error:
             raise ValueError(f"{error} Choose another folder.") from error
+        if not isinstance(content.get("methods"), dict):
+            raise ValueError(f"{path} is damaged: it lists no methods. Choose another folder.")
+        return content
 
     def _refuse_others(self, known: Mapping[str, Any], common: Mapping[str, str], methods: Mapping[str, str]) -> None:
         if not known:
             return
         changed = [words for name, words in _WORDS.items() if known.get(name) != common[name]]
-        known_methods = known.get("methods", {})
+        known_methods = known["methods"]
         changed += [f"parameters of {name!r}" for name in methods if known_methods.get(name, methods[name]) != methods[name]]
         if changed:
             raise ValueError(
@@ -137,11 +140,8 @@ class Journal:
         whole = content.rfind(b"\n") + 1
         for number, line in enumerate(content[:whole].splitlines(), start=1):
             try:
-                entry = json.loads(line)
-                fields = {name: _read(entry[name], name) for name in Row._fields}
-                row, limits = Row(**fields), Limits(*entry["limits"])
-                features = np.array(entry["features"], dtype=np.int64)
-            except (ValueError, KeyError, TypeError) as error:
+                row, features, limits = _entry(line)
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 raise ValueError(f"{self.folder / ROWS}, line {number}: damaged ({error}). Remove that line.") from error
             if row.status in (TIMED_OUT, OUT_OF_MEMORY) and limits != self.limits:
                 continue
@@ -173,6 +173,16 @@ def is_comparison(folder: str | os.PathLike[str]) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _entry(line: bytes) -> tuple[Row, np.ndarray, Limits]:
+    """A row, the features that it selected, and the limits that it had."""
+    entry = json.loads(line)
+    row = Row(**{name: _read(entry[name], name) for name in Row._fields})
+    features = np.array(entry["features"], dtype=np.int64)
+    if features.ndim != 1 or (features < 0).any():
+        raise ValueError("its features are no list of indices")
+    return row, features, Limits(*entry["limits"])
 
 
 def _read(value: Any, name: str) -> Any:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from coterie.bounds import DataFileError, read_regular
 from coterie.files.claims import claimed
 from coterie.files.disk import AnyPath, check_file, check_parent, resolved, sync, writing
 from coterie.files.temporary import former, temporary_folder
@@ -129,9 +130,11 @@ def _exchange(partial: Path, target: Path, aside: Path) -> None:
 def read_record(path: Path, format: str, version: int | None = None) -> dict[str, Any]:
     """The content of a JSON file of Coterie's that says of itself which format it has, in one version or any (None)."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path).decode("utf-8"))
+    except DataFileError:  # which has the path
+        raise
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {error}.") from error
+        raise ValueError(f"{path} is damaged: {str(error).rstrip('.')}.") from error
     if not isinstance(content, dict) or content.get("format") != format:
         raise ValueError(f"{path} is not that of a {format}.")
     if version is not None and content.get("version") != version:
