@@ -198,3 +198,13 @@ def test_index_pointers_that_scipy_believes(tmp_path):
         np.savez(path, format=kind.encode(), shape=(3, 3), data=data, indices=indices, indptr=pointers)
         with pytest.raises(DataFileError, match="no sparse matrix: index pointers go backwards"):
             open_features(path)
+
+
+def test_a_table_of_snps_is_claimed_before_it_is_split(tmp_path):
+    pytest.importorskip("bed_reader")
+    (tmp_path / "g.bed").write_bytes(b"\x6c\x1b\x01")
+    (tmp_path / "g.fam").write_text("f s 0 0 0 1\n")
+    (tmp_path / "g.bim").write_text("1 rs 0 1 A C\n" * 600_000)
+    refusal = r"g\.bim: the table would take 156 MB of memory, and memory_limit is 1.049 MB"
+    with bounds.memory_limit(1 << 20), pytest.raises(ValueError, match=refusal):
+        open_features(tmp_path / "g.bed")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import thread_count
-from coterie.bounds import open_regular
+from coterie.bounds import claim, open_regular
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
@@ -24,6 +24,8 @@ from coterie.data.readers.reader import Block, Progress, Reader
 _MISSING = -127
 _MAGIC = b"\x6c\x1b"
 _CASE_CONTROL = frozenset(["-9", "0", "1", "2"])
+# Bytes in memory for a byte of a table: a line of 30 becomes a list of six strings.
+_WORD_BYTES = 20
 
 
 class PlinkReader(Reader):
@@ -179,13 +181,19 @@ def _read_table(path: Path, n_columns: int, columns: str) -> list[list[str]]:
     """Rows of a text file with a fixed number of columns."""
     if not path.exists():
         raise FileNotFoundError(2, "a PLINK fileset has a .bed, a .bim and a .fam file, but there is no such file", str(path))
-    rows = [line.split() for line in read_lines(path)]
+    rows = _split_lines(path)
     for number, row in enumerate(rows, start=1):
         if len(row) != n_columns:
             raise DataFileError(f"the line has {len(row)} columns instead of {n_columns} ({columns}).", path, line=number)
     if not rows:
         raise DataFileError("the file is empty.", path)
     return rows
+
+
+def _split_lines(path: Path) -> list[list[str]]:
+    """The words of each line."""
+    claim(_WORD_BYTES * path.stat().st_size, path, "the table")
+    return [line.split() for line in read_lines(path)]
 
 
 def _is_missing(text: str) -> bool:
@@ -197,7 +205,7 @@ def _is_missing(text: str) -> bool:
 
 def _phenotypes(path: Path, samples: list[list[str]], label: Any) -> tuple[list[str], str]:
     """The phenotype of each sample ("" where it has none) from a file with FID, IID and phenotypes."""
-    rows = [line.split() for line in read_lines(path)]
+    rows = _split_lines(path)
     if not rows or len(rows[0]) < 3:
         raise DataFileError("it must have the columns FID, IID and at least one phenotype.", path, line=1)
     has_header = rows[0][0].lstrip("#").upper() == "FID" and rows[0][1].upper() == "IID"
