@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -376,15 +377,25 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
     return result * factors[codes]
 
 
+def features_of_share(value: float, n_features: int) -> int:
+    """The number of features that a fraction of them is."""
+    return max(1, int(float(value) * n_features))
+
+
 def n_features_wanted(value: int | float, n_features: int) -> int:
-    """The number of features asked for, as a number or a fraction; the selector's table has seen to it that it is one."""
+    """The number of features asked for, as a number or a fraction; the selector's table has seen to it that it is one.
+
+    Where there are fewer, that is all of them, with a warning, as in scikit-learn's ``SelectKBest``.
+    """
     if not isinstance(value, Integral):
-        return max(1, int(float(value) * n_features))
+        return features_of_share(value, n_features)
     if int(value) > n_features:
-        raise ValueError(
-            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; choose at most {n_features}."
+        warnings.warn(
+            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; as many are taken as there are.",
+            UserWarning,
+            stacklevel=2,
         )
-    return int(value)
+    return min(int(value), n_features)
 
 
 def n_features_or_auto(value: int | float | str, n_features: int) -> int | None:

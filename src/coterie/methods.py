@@ -38,8 +38,8 @@ class Method(NamedTuple):
     nested : {"", "support", "ranking"}
         Whether one fit serves every number of features: ``"support"``, the first k of the largest fit's
         ``support_features_`` are those of a fit for k; ``"ranking"``, the first k by ``ranking_`` of the smallest fit are.
-    nested_if, nested_unless : mapping
-        Values of parameters for which that holds, and for which it does not.
+    nested_if : mapping
+        Values of parameters for which that holds.
     """
 
     place: str
@@ -50,7 +50,6 @@ class Method(NamedTuple):
     ranks: bool = True
     nested: str = ""
     nested_if: Mapping[str, Any] = _NOTHING
-    nested_unless: Mapping[str, Any] = _NOTHING
 
     def load(self) -> Any:
         """The function or class."""
@@ -67,7 +66,6 @@ def _selector(
     settings: Mapping[str, Any] = _NOTHING,
     nested: str = "",
     nested_if: Mapping[str, Any] = _NOTHING,
-    nested_unless: Mapping[str, Any] = _NOTHING,
 ) -> Method:
     return Method(
         f"coterie.{place}",
@@ -77,7 +75,6 @@ def _selector(
         ranks=False,
         nested=nested,
         nested_if=nested_if,
-        nested_unless=nested_unless,
     )
 
 
@@ -91,7 +88,6 @@ DISCOVERY_CV = {"classification": "coterie.discovery.classifier_cv:GroupDiscover
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")
 _WALK: dict[str, Mapping[str, Any]] = {
     "nested_if": {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"},
-    "nested_unless": {"n_features_per_round": "auto"},  # it depends on the number of features
 }
 
 METHODS: dict[str, Method] = {

@@ -73,7 +73,12 @@ def test_wrong_input_changes_nothing(planted, selector):
     ]:
         with pytest.raises(ValueError, match=match):
             model.fit(data, labels)
-    with pytest.raises(ValueError, match="n_features_to_select=11 is more than the 10"):
-        model.set_params(n_features_to_select=11).fit(X[:, :10], y)
     assert model.n_features_in_ == 20
     assert model.support_features_ is before
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=repr)
+def test_more_features_asked_for_than_there_are(planted, selector):
+    with pytest.warns(UserWarning, match="n_features_to_select=11 is more than the 10 feature.* as many are taken"):
+        model = clone(selector).set_params(n_features_to_select=11).fit(planted.X[:60, :10], planted.y[:60])
+    assert len(model.support_features_) <= 10

@@ -139,7 +139,6 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
     [
         (["missing.svm"], "missing.svm"),
         (["data.svm", "--C", "abc"], "C='abc' must be a number of at least 1e-20"),
-        (["data.svm", "--n-features-to-select", "100"], "more than the 40 feature"),
         (["data.svm", "--task", "clustering"], "must be one of auto, classification"),
         (
             ["data.svm", "--task", "regression", "--class-weight", "balanced"],

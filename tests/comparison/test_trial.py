@@ -118,8 +118,6 @@ def test_one_fit_serves_all_numbers_where_it_says_so(inline, name, make):
         "daf": {"n_probes": 30, "random_state": 0},
         "grm": {"n_candidates": None},
         "svm-rfe": {"step": 1},
-        "gdm": {"n_features_per_round": 4},
-        "fgm": {"n_features_per_round": 4},
     }
     method = selector_named(name, **settings.get(name, {}))
     assert read_contenders({name: method}, 0)[0].nested
@@ -133,21 +131,9 @@ def test_one_fit_serves_all_numbers_where_it_says_so(inline, name, make):
     pd.testing.assert_frame_equal(shared.table[columns], single.table[columns])
 
 
-def test_automatic_rounds_are_those_of_each_number(inline):
-    """Asked for 4 and 40 features, a fit for 4 has one in each round, and one for 40 four."""
-    X = np.random.default_rng(3).standard_normal((100, 80))
-    y = X[:, :9].sum(axis=1) > 0
-    comparison = coterie.compare("gdm", X, y, n_features=[4, 40], cv=2, random_state=0)
-    (train, _), *_ = StratifiedKFold(2, shuffle=True, random_state=0).split(X, y)
-    few, many = (GroupDiscoveryClassifier(n_features).fit(X[train], y[train]).support_features_ for n_features in (4, 40))
-    assert sorted(comparison.selections["gdm", 4, 0]) == sorted(few) != sorted(many[:4])
-    assert sorted(comparison.selections["gdm", 40, 0]) == sorted(many)
-
-
 @pytest.mark.parametrize(
     "selector",
     [
-        GroupDiscoveryClassifier(),
         GroupDiscoveryClassifier(n_features_per_round=2, cv=3),
         GroupDiscoveryClassifier(n_features_per_round=2, representative="medoid"),
         GroupDiscoveryClassifier(n_features_per_round=2, keep="groups"),

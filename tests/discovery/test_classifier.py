@@ -518,9 +518,12 @@ def test_few_samples_and_many_features():
         assert model.score(X, data.y) == 1.0
 
 
-@pytest.mark.parametrize(("n_features", "rounds"), [(5, [1] * 5), (30, [3] * 10), (45, [4] * 11 + [1]), (120, [10] * 12)])
+SCHEDULE = [1] * 11 + [2] * 5 + [3] * 4 + [4] * 2 + [5] * 2 + [6] * 2 + [7] * 2
+
+
+@pytest.mark.parametrize(("n_features", "rounds"), [(5, [1] * 5), (22, [*SCHEDULE[:16], 1]), (83, [*SCHEDULE, 6])])
 def test_automatic_rounds(n_features, rounds):
-    """Ten rounds at least (or one feature in each), and no more than ten features a round."""
+    """One a round up to ten, then a tenth of what has been found."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 160))
     y = X[:, :30].sum(axis=1) > 0
@@ -529,12 +532,41 @@ def test_automatic_rounds(n_features, rounds):
 
 
 def test_automatic_rounds_after_fixed_features():
-    """A tenth of what is left to be chosen."""
+    """Fixed features do not count as found."""
     X, y = np.random.default_rng(0).standard_normal((100, 160)), np.arange(100) % 2
     model = GroupDiscoveryClassifier(50, fixed_features=np.arange(30)).fit(X, y)
-    assert [len(r.features) for r in model.history_] == [30] + [2] * 10
+    assert [len(r.features) for r in model.history_] == [30, *SCHEDULE[:15], 1]
 
 
 def test_automatic_rounds_with_an_automatic_number():
     X, y = np.random.default_rng(0).standard_normal((100, 60)), np.arange(100) % 2
-    assert len(GroupDiscoveryClassifier("auto").fit(X, y).history_[0].features) == 10
+    rounds = [len(r.features) for r in GroupDiscoveryClassifier("auto", C=0.01).fit(X, y).history_]
+    assert rounds == SCHEDULE[: len(rounds)]
+
+
+@pytest.mark.parametrize("correlation", ["pearson", None])
+@pytest.mark.parametrize("fixed", [None, [3, 40]])
+def test_automatic_paths_are_nested(correlation, fixed):
+    """The first features are the same for every number."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((120, 90))
+    X[:, 45:] += X[:, :45]
+    y = X[:, :20].sum(axis=1) + rng.standard_normal(120) > 0
+    options = {"correlation": correlation, "fixed_features": fixed, "threshold": 0.6}
+    longest = GroupDiscoveryClassifier(40, **options).fit(X, y).support_features_
+    for n_features in (2, 3, 9, 10, 11, 12, 13, 27, 39):
+        np.testing.assert_array_equal(
+            GroupDiscoveryClassifier(n_features, **options).fit(X, y).support_features_, longest[:n_features]
+        )
+
+
+@pytest.mark.parametrize(("threshold", "message"), [(0.99, "Only 30 of 100 .* X has no more features"), (0.6, "affiliated")])
+def test_more_features_asked_for_than_there_are(threshold, message):
+    """As many are taken as can be had, with one warning."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 30))
+    X[:, 15:] += 2 * X[:, :15]
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        model = GroupDiscoveryClassifier(threshold=threshold).fit(X, X[:, 0] > 0)
+    assert len(caught) == 1
+    assert len(model.groups_.members) == 30

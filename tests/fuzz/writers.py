@@ -28,8 +28,8 @@ sys.stdin.readline()
 app(sys.argv[1:])
 """
 # Who comes between another's lock and its words does not learn the PID.
-REFUSED = re.compile(r"coterie: (Another writer( \(PID \d+ on .+\))? is at work on .+; wait for its end, or choose another name\."
-                     r"|.*exists( already)?; choose another name, or .*)")  # fmt: skip
+REFUSED = re.compile(r"coterie: (Another writer( \(PID \d+ on .+\))? is at work on .+; wait for its end, or .*"
+                     r"|.*exists( already)?; choose another name, or .*)\.?")  # fmt: skip
 NAMESPACE = ("unshare", "-rpf", "--mount-proc")
 
 

@@ -142,8 +142,7 @@ def _nested(selector: Any) -> str:
         if _is_of(method, selector):
             parameters = selector.get_params(deep=False)
             holds = all(_same(parameters.get(name), value) for name, value in method.nested_if.items())
-            fails = any(_same(parameters.get(name), value) for name, value in method.nested_unless.items())
-            return method.nested if holds and not fails else ""
+            return method.nested if holds else ""
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, feature_positions, n_features_or_auto, read_folds, take_columns
+from coterie._inputs import check_features, feature_positions, features_of_share, read_folds, take_columns
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -45,10 +46,6 @@ from coterie.selection import Selector, feature_label
 from coterie.solver.design import design_of
 from coterie.solver.losses import Loss
 from coterie.solver.master import Master
-
-# Features a round that are "auto": so many that there are ten rounds, but no more than in the papers.
-_FEWEST_ROUNDS = 10
-_MOST_PER_ROUND = 10
 
 
 @dataclass(frozen=True)
@@ -106,15 +103,22 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         """The loss of samples with these weights."""
 
     def _compute(self, data: Samples) -> dict[str, Any]:
-        return self._discover(data, n_features_or_auto(self.n_features_to_select, data.source.shape[1]))
+        return self._discover(data, self._n_features_wanted(data.source.shape[1]))
+
+    def _n_features_wanted(self, n_features: int) -> int | None:
+        """The number of support features asked for, which may be more than there are; None for ``"auto"``."""
+        asked = self.n_features_to_select
+        if isinstance(asked, str):
+            return None
+        return int(asked) if isinstance(asked, Integral) else features_of_share(asked, n_features)
 
     def _discover(self, data: Samples, n_features: int | None, **known: Any) -> dict[str, Any]:
         """Run the cutting-plane loop; the fitted attributes, those already ``known`` among them."""
         loop, fixed = self._loop(data, data.weight, n_features)
         known = {**data.attributes, **known}
         # Folds may agree on fewer features a round, so the number of rounds is not known with them.
-        most_rounds = loop.rule.most_rounds(len(fixed)) if self._voting_cv is None else self.max_rounds
-        report = RoundReport(self, most_rounds, data.y)
+        most_rounds = loop.rule.most_rounds() if self._voting_cv is None else self.max_rounds
+        report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(fixed) > 0), data.y)
         loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
         self._run(loop, fixed, type(self).__name__)
         with one_blas_thread():
@@ -136,15 +140,10 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         )
         fixed = self._fixed_features(view, n_features)
         view.moments.require_variation()
-        rule = StoppingRule(n_features, self._features_per_round(n_features, len(fixed)), self.max_rounds, float(self.tol))
+        wanted = None if n_features is None else min(n_features, view.n_features) - len(fixed)
+        per_round = None if self.n_features_per_round == "auto" else int(self.n_features_per_round)
+        rule = StoppingRule(wanted, per_round, self.max_rounds, float(self.tol))
         return CuttingPlane(self._oracle(view, data.y), Master(loss, design_of(view)), rule), fixed
-
-    def _features_per_round(self, n_features: int | None, n_fixed: int) -> int:
-        if self.n_features_per_round != "auto":
-            return int(self.n_features_per_round)
-        if n_features is None:
-            return _MOST_PER_ROUND
-        return min(max((n_features - n_fixed) // _FEWEST_ROUNDS, 1), _MOST_PER_ROUND)
 
     def _run(self, loop: CuttingPlane, fixed: np.ndarray, title: str) -> None:
         """Run a loop with its progress shown under a title."""
@@ -155,7 +154,8 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             return (then is not None and then(entry)) or stop_requested()
 
         loop.on_round = on_round
-        with one_blas_thread(), RoundProgress(loop.rule.n_features, int(self.verbose), title) as bar:
+        total = None if loop.rule.n_features is None else loop.rule.n_features + len(fixed)
+        with one_blas_thread(), RoundProgress(total, int(self.verbose), title) as bar:
             loop.run(fixed)
 
     @property
@@ -230,7 +230,9 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         found = len(loop.oracle.supports)
         if n_features is None or found >= n_features:
             return
-        if loop.exhausted:
+        if found == loop.oracle.view.n_features:
+            reason = "X has no more features"
+        elif loop.exhausted:
             reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
         else:
             reason = f"max_rounds={self.max_rounds}, a callback or a signal ended the search"

@@ -13,6 +13,9 @@ from coterie.discovery.oracle import Block, Oracle
 from coterie.solver.block_problem import Solution, constraint
 from coterie.solver.master import Master
 
+# A round of the automatic schedule takes this part of the features found so far.
+_SHARE = 10
+
 
 @dataclass(frozen=True)
 class Round:
@@ -65,19 +68,32 @@ class Round:
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When to stop: at a number of support features (None: at convergence), or after some rounds."""
+    """When to stop: at a number of support features (None: at convergence), or after some rounds; and how many a round.
+
+    The schedule of ``n_features_per_round=None`` does not know how many features are asked for: one a round up to ten, then a
+    tenth of those found, rounded up. So the first features are the same for every number, and a path has all sizes on it.
+    """
 
     n_features: int | None
-    n_features_per_round: int
+    n_features_per_round: int | None
     max_rounds: int | None
     tol: float
 
-    def most_rounds(self, n_fixed: int) -> int | None:
-        """Upper limit of the number of rounds, that of the fixed features included, if there is one."""
+    def wanted(self, n_found: int) -> int:
+        """Number of features for the next round, with so many found (the fixed ones aside)."""
+        size = max(1, -(-n_found // _SHARE)) if self.n_features_per_round is None else self.n_features_per_round
+        return size if self.n_features is None else min(size, self.n_features - n_found)
+
+    def most_rounds(self) -> int | None:
+        """Upper limit of the number of rounds (that of the fixed features aside), if there is one."""
         limits = [] if self.max_rounds is None else [self.max_rounds]
         if self.n_features is not None:
-            limits.append(-(-(self.n_features - n_fixed) // self.n_features_per_round))
-        return min(limits) + (n_fixed > 0) if limits else None
+            found = rounds = 0
+            while found < self.n_features:
+                found += self.wanted(found)
+                rounds += 1
+            limits.append(rounds)
+        return min(limits, default=None)
 
 
 class CuttingPlane:
@@ -113,6 +129,7 @@ class CuttingPlane:
         self.master = master
         self.rule = rule
         self.on_round = on_round
+        self.n_fixed = 0
         self.solution: Solution = master.start
         self.history: list[Round] = []
         self.converged_at: int | None = None
@@ -122,11 +139,12 @@ class CuttingPlane:
     def run(self, fixed: np.ndarray | None = None) -> None:
         """Alternate oracle and master until the rule says stop; ``fixed`` features come first, as round 0."""
         if fixed is not None and len(fixed):
+            self.n_fixed = len(fixed)
             self._enter(0, self.oracle.fixed_block(fixed), np.inf)
         number = 0
         while not self._finished(number):
             number += 1
-            block = self.oracle.find_block(self.solution.residual, self._wanted())
+            block = self.oracle.find_block(self.solution.residual, self.rule.wanted(self._n_found))
             if not len(block.features):
                 self.exhausted = True
                 return
@@ -146,12 +164,12 @@ class CuttingPlane:
             return True
         if self.rule.n_features is None:
             return self.converged_at is not None
-        return len(self.oracle.supports) >= self.rule.n_features
+        return self._n_found >= self.rule.n_features
 
-    def _wanted(self) -> int:
-        if self.rule.n_features is None:
-            return self.rule.n_features_per_round
-        return min(self.rule.n_features_per_round, self.rule.n_features - len(self.oracle.supports))
+    @property
+    def _n_found(self) -> int:
+        """Support features found so far, the fixed ones aside."""
+        return len(self.oracle.supports) - self.n_fixed
 
     def _violation(self, block: Block) -> float:
         """How far the new block's constraint lies over the optimum, relative to it."""

@@ -28,8 +28,8 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         objective has converged to ``tol``, as in the paper.
 
     n_features_per_round : int or "auto", default=10
-        Support features chosen in a round (2, 5 or 10 in the paper). ``"auto"`` is a tenth of the features to select, at
-        least 1 and at most 10.
+        Support features chosen in a round (2, 5 or 10 in the paper). ``"auto"`` is one a round up to ten, then a
+        tenth of those found so far, rounded up.
 
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the

@@ -24,13 +24,13 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default=100
-        Number of support features, or their fraction of all features. ``"auto"`` goes on until the
-        objective has converged to ``tol``.
+        Number of support features, or their fraction of all features; where there are fewer, all that can be
+        had, with a warning. ``"auto"`` goes on until the objective has converged to ``tol``.
 
     n_features_per_round : int or "auto", default="auto"
         Support features chosen in a round. Those of one round do not know of each other, so fewer a round take longer
-        and choose more carefully. ``"auto"`` is a tenth of the features to select (fixed ones aside), at least 1 and at
-        most 10; 10 where their number is ``"auto"``.
+        and choose more carefully. ``"auto"`` is one a round up to ten, then a tenth of those found so far, rounded up
+        (fixed ones aside), so that the first features are the same for every ``n_features_to_select``.
 
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
