@@ -159,3 +159,9 @@ def test_import_is_light():
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_task_may_use_the_threads_itself():
+    done = []
+    run_chunks(lambda start, _: run_chunks(lambda a, b: done.append((start, a, b)), range(4), 2), range(6), 2)
+    assert sorted(done) == [(start, a, a + 1) for start in range(5) for a in range(3)]

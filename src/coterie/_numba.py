@@ -91,6 +91,7 @@ def thread_count(n_jobs: int | None = None) -> int:
     return min([cpu_count(), *limits])
 
 
+_POOL = "coterie-pool"
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
@@ -99,17 +100,18 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     key = (os.getpid(), n_threads)
     if key not in _pools:
         # Two threads may both come here; the pool that loses is used once and dropped.
-        _pools.setdefault(key, ThreadPoolExecutor(n_threads, thread_name_prefix="coterie"))
+        _pools.setdefault(key, ThreadPoolExecutor(n_threads, thread_name_prefix=_POOL))
     return _pools[key]
 
 
 def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | np.ndarray, n_threads: int) -> None:
     """Call ``task(start, stop)`` for each pair of neighbouring boundaries, on ``n_threads`` threads.
 
-    Tasks must not call this function themselves.
+    A task that calls this function itself runs its own chunks one after the other: waiting for the pool that it is in would
+    not end.
     """
     chunks = [(int(a), int(b)) for a, b in itertools.pairwise(boundaries) if b > a]
-    if n_threads == 1 or len(chunks) < 2:
+    if n_threads == 1 or len(chunks) < 2 or threading.current_thread().name.startswith(_POOL):
         for start, stop in chunks:
             task(start, stop)
         return

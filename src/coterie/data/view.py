@@ -78,9 +78,10 @@ class FeatureView:
         standardize: bool = False,
         centred: bool = True,
         n_threads: int = 1,
+        moments: Moments | None = None,
     ) -> Self:
-        """A view of all features, whose moments are computed; refuses values that are not finite."""
-        moments = source.moments(sample_weight, n_threads=n_threads)
+        """A view of all features, whose moments are computed unless they are known; refuses values that are not finite."""
+        moments = source.moments(sample_weight, n_threads=n_threads) if moments is None else moments
         return cls(source, moments, sample_weight, moments.scale if standardize else None, centred, n_threads)
 
     def reweighted(self, sample_weight: np.ndarray) -> Self:

@@ -32,7 +32,7 @@ from coterie._parameters import (
 from coterie._sklearn import CallbackSupportMixin, RoundReport
 from coterie.correlation.measures import MEASURES
 from coterie.correlation.protocol import Correlation
-from coterie.data.source import FeatureSource
+from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.discovery.assembly import assemble_groups
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
@@ -114,13 +114,13 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
 
     def _discover(self, data: Samples, n_features: int | None, **known: Any) -> dict[str, Any]:
         """Run the cutting-plane loop; the fitted attributes, those already ``known`` among them."""
-        loop, fixed = self._loop(data, data.weight, n_features)
+        loop = self._loop(data, data.weight, n_features)
         known = {**data.attributes, **known}
         # Folds may agree on fewer features a round, so the number of rounds is not known with them.
         most_rounds = loop.rule.most_rounds() if self._voting_cv is None else self.max_rounds
-        report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(fixed) > 0), data.y)
+        report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
         loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
-        self._run(loop, fixed, type(self).__name__)
+        self._run(loop, type(self).__name__)
         with one_blas_thread():
             state = {**known, **self._fitted_state(loop)}
         self._warn_if_short(loop, n_features)
@@ -128,24 +128,33 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         report.done(state)
         return state
 
-    def _loop(self, data: Samples, weight: np.ndarray | None, n_features: int | None) -> tuple[CuttingPlane, np.ndarray]:
-        """The loop over these data with other weights, ready to run, and the features to start it with."""
+    def _loop(
+        self,
+        data: Samples,
+        weight: np.ndarray | None,
+        n_features: int | None,
+        moments: Moments | None = None,
+        view: FeatureView | None = None,
+    ) -> CuttingPlane:
+        """The loop over these data with other weights, ready to run; moments, or the whole view, if they are known."""
         loss = self._loss(data, np.ones(len(data.y)) if weight is None else weight)
-        view = FeatureView.of(
-            data.source,
-            weight,
-            standardize=bool(self.standardize),
-            centred=loss.centred,
-            n_threads=thread_count(self.n_jobs),
-        )
+        if view is None:
+            view = FeatureView.of(
+                data.source,
+                weight,
+                standardize=bool(self.standardize),
+                centred=loss.centred,
+                n_threads=thread_count(self.n_jobs),
+                moments=moments,
+            )
         fixed = self._fixed_features(view, n_features)
         view.moments.require_variation()
         wanted = None if n_features is None else min(n_features, view.n_features) - len(fixed)
         per_round = None if self.n_features_per_round == "auto" else int(self.n_features_per_round)
         rule = StoppingRule(wanted, per_round, self.max_rounds, float(self.tol))
-        return CuttingPlane(self._oracle(view, data.y), Master(loss, design_of(view)), rule), fixed
+        return CuttingPlane(self._oracle(view, data.y), Master(loss, design_of(view)), rule, fixed)
 
-    def _run(self, loop: CuttingPlane, fixed: np.ndarray, title: str) -> None:
+    def _run(self, loop: CuttingPlane, title: str) -> None:
         """Run a loop with its progress shown under a title."""
         then = loop.on_round
 
@@ -154,9 +163,9 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             return (then is not None and then(entry)) or stop_requested()
 
         loop.on_round = on_round
-        total = None if loop.rule.n_features is None else loop.rule.n_features + len(fixed)
+        total = None if loop.rule.n_features is None else loop.rule.n_features + len(loop.fixed)
         with one_blas_thread(), RoundProgress(total, int(self.verbose), title) as bar:
-            loop.run(fixed)
+            loop.run()
 
     @property
     def _voting_cv(self) -> Any:

@@ -227,8 +227,8 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         for number, (train, held_out) in enumerate(folds, start=1):
             fold_weight = np.zeros(len(data.y))
             fold_weight[train] = 1.0 if weight is None else weight[train]
-            loop, fixed = self._loop(data, fold_weight, most)
-            paths.append(self._scored_path(loop, fixed, partial(score, held_out=held_out), f"fold {number} of {len(folds)}"))
+            loop = self._loop(data, fold_weight, most)
+            paths.append(self._scored_path(loop, partial(score, held_out=held_out), f"fold {number} of {len(folds)}"))
         results = merge_paths(paths)
         best = best_size(results)
         size = int(results["n_features"][best])
@@ -253,9 +253,7 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
                     "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
                 )
 
-    def _scored_path(
-        self, loop: CuttingPlane, fixed: np.ndarray, score: Callable[[CuttingPlane, LinearModel], float], title: str
-    ) -> Path:
+    def _scored_path(self, loop: CuttingPlane, score: Callable[[CuttingPlane, LinearModel], float], title: str) -> Path:
         """Run a loop and score its model after every round."""
         path: Path = []
 
@@ -265,5 +263,5 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
             return False
 
         loop.on_round = on_round
-        self._run(loop, fixed, title)
+        self._run(loop, title)
         return path

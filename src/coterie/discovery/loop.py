@@ -3,13 +3,14 @@ r"""The cutting-plane loop: oracle and master in turn (TPAMI Algorithm 1)."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie.discovery.oracle import Block, Oracle
+from coterie.discovery.scores import LazyScores, Query
 from coterie.solver.block_problem import Solution, constraint
 from coterie.solver.master import Master
 
@@ -97,14 +98,16 @@ class StoppingRule:
 
 
 class CuttingPlane:
-    """The loop and its state.
+    """The loop and its state: one path through the sizes. :meth:`run` goes to its end, :meth:`step` one round.
 
     Parameters
     ----------
     oracle, master : Oracle, Master
         Fresh ones; they are changed.
     rule : StoppingRule
-        When to stop.
+        When to stop; the fixed features do not count.
+    fixed : ndarray of int, optional
+        Features that come first, as round 0.
     on_round : callable, optional
         Called with each :class:`Round` when it is done; a true answer ends the loop.
 
@@ -123,44 +126,62 @@ class CuttingPlane:
     """
 
     def __init__(
-        self, oracle: Oracle, master: Master, rule: StoppingRule, on_round: Callable[[Round], bool] | None = None
+        self,
+        oracle: Oracle,
+        master: Master,
+        rule: StoppingRule,
+        fixed: np.ndarray | None = None,
+        on_round: Callable[[Round], bool] | None = None,
     ) -> None:
         self.oracle = oracle
         self.master = master
         self.rule = rule
+        self.fixed = np.empty(0, dtype=np.int64) if fixed is None else fixed
         self.on_round = on_round
-        self.n_fixed = 0
+        self._number = 0
         self.solution: Solution = master.start
         self.history: list[Round] = []
         self.converged_at: int | None = None
         self.exhausted = False
         self.stopped = False
 
-    def run(self, fixed: np.ndarray | None = None) -> None:
-        """Alternate oracle and master until the rule says stop; ``fixed`` features come first, as round 0."""
-        if fixed is not None and len(fixed):
-            self.n_fixed = len(fixed)
-            self._enter(0, self.oracle.fixed_block(fixed), np.inf)
-        number = 0
-        while not self._finished(number):
-            number += 1
-            block = self.oracle.find_block(self.solution.residual, self.rule.wanted(self._n_found))
-            if not len(block.features):
-                self.exhausted = True
-                return
-            violation = self._violation(block)
-            if violation <= self.rule.tol and number > 1 and self.converged_at is None:
-                self.converged_at = number - 1
-                if self.rule.n_features is None:
-                    return
-            before = self.solution.objective
-            self._enter(number, block, violation)
-            change = abs(self.solution.objective - before)
-            if change < self.rule.tol * abs(self.solution.objective) and number > 1 and self.converged_at is None:
-                self.converged_at = number
+    def run(self) -> None:
+        """Alternate oracle and master until the rule says stop."""
+        self.begin()
+        while not self.finished:
+            self.step()
 
-    def _finished(self, number: int) -> bool:
-        if self.stopped or (self.rule.max_rounds is not None and number >= self.rule.max_rounds):
+    def begin(self) -> None:
+        """Enter the fixed features, if there are any."""
+        if len(self.fixed):
+            self._enter(0, self.oracle.fixed_block(self.fixed), np.inf)
+
+    def queries(self) -> list[Query]:
+        """What the oracle has to know for the next step."""
+        return self.oracle.queries(self.solution.residual, self._wanted)
+
+    def step(self, scores: Sequence[LazyScores] | None = None) -> None:
+        """One round, with the answers to :meth:`queries` if somebody has them already."""
+        self._number = number = self._number + 1
+        block = self.oracle.find_block(self.solution.residual, self._wanted, scores)
+        if not len(block.features):
+            self.exhausted = True
+            return
+        violation = self._violation(block)
+        if violation <= self.rule.tol and number > 1 and self.converged_at is None:
+            self.converged_at = number - 1
+            if self.rule.n_features is None:
+                return
+        before = self.solution.objective
+        self._enter(number, block, violation)
+        change = abs(self.solution.objective - before)
+        if change < self.rule.tol * abs(self.solution.objective) and number > 1 and self.converged_at is None:
+            self.converged_at = number
+
+    @property
+    def finished(self) -> bool:
+        """Whether the rule says stop."""
+        if self.stopped or self.exhausted or (self.rule.max_rounds is not None and self._number >= self.rule.max_rounds):
             return True
         if self.rule.n_features is None:
             return self.converged_at is not None
@@ -169,7 +190,11 @@ class CuttingPlane:
     @property
     def _n_found(self) -> int:
         """Support features found so far, the fixed ones aside."""
-        return len(self.oracle.supports) - self.n_fixed
+        return max(len(self.oracle.supports) - len(self.fixed), 0)
+
+    @property
+    def _wanted(self) -> int:
+        return self.rule.wanted(self._n_found)
 
     def _violation(self, block: Block) -> float:
         """How far the new block's constraint lies over the optimum, relative to it."""

@@ -9,7 +9,7 @@ support features are the same in both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import NamedTuple
@@ -18,10 +18,18 @@ import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.source import Exemplar
-from coterie.discovery.scores import LazyScores
+from coterie.data.view import FeatureView
+from coterie.discovery.scores import LazyScores, Query, TopScores
 
 # Features whose correlations are held as a matrix at once.
 _MOST_AT_ONCE = 2048
+# How many first chunks of a walk somebody who scores for many is asked for.
+_ROOM = 4
+
+
+def first_chunk(n_new: int) -> int:
+    """Candidates that a walk looks at first."""
+    return min(2 * n_new + 8, _MOST_AT_ONCE)
 
 
 class CandidateGroup(NamedTuple):
@@ -129,7 +137,13 @@ class Oracle:
         self._scores: LazyScores | None = None
         self._n_scored = 0
         self._first_floor = np.inf
+        self._hint = np.empty(0, dtype=np.int64)
         self._free = self.view.moments.norm > 0.0
+
+    @property
+    def views(self) -> list[FeatureView]:
+        """The views that :meth:`queries` asks about."""
+        return [self.view]
 
     @property
     def n_evaluated(self) -> int:
@@ -146,9 +160,22 @@ class Oracle:
         """A block of given features, whatever their scores and correlations."""
         return Block(np.asarray(features, dtype=np.int64), np.full(len(features), np.nan))
 
-    def find_block(self, residual: np.ndarray, n_new: int) -> Block:
-        """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs)."""
-        scores = self._score(residual)
+    def queries(self, residual: np.ndarray, n_new: int) -> list[Query]:
+        """What :meth:`find_block` wants to know: the best features for a residual."""
+        return [self.query(residual, n_new)]
+
+    def query(self, residual: np.ndarray, n_new: int) -> Query:
+        """The best free features of this oracle's view."""
+        return Query(self.view, residual, self._free, _ROOM * first_chunk(n_new), self._hint)
+
+    def find_block(self, residual: np.ndarray, n_new: int, scores: Sequence[LazyScores] | None = None) -> Block:
+        """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs).
+
+        ``scores`` are the answers to :meth:`queries`, if they are known already.
+        """
+        return self._find_block(self._score(residual, *(scores or ())), n_new)
+
+    def _find_block(self, scores: LazyScores, n_new: int) -> Block:
         block = self.choose(scores, n_new)
         # The next round's walk will need scores down to a similar norm.
         self._first_floor = 0.7 * scores.needed
@@ -156,6 +183,8 @@ class Oracle:
 
     def choose(self, scores: LazyScores, n_new: int) -> Block:
         """The next block by some scores."""
+        if isinstance(scores, TopScores):
+            self._hint = scores.features
         return self._walk(scores, n_new) if self.constrained else self._top(scores, n_new)
 
     def adopt(self, block: Block) -> None:
@@ -193,11 +222,11 @@ class Oracle:
         norm = np.sqrt(max(squares - total**2 / self.view.moments.total_weight, 0.0))
         return Exemplar(products, 0.0 if self.view.centred else total, float(norm))
 
-    def _score(self, residual: np.ndarray) -> LazyScores:
+    def _score(self, residual: np.ndarray, known: LazyScores | None = None) -> LazyScores:
         """Scores for these dual variables."""
         if self._scores is not None:
             self._n_scored += self._scores.n_scored
-        self._scores = LazyScores(self.view, residual, first_floor=self._first_floor)
+        self._scores = LazyScores(self.view, residual, first_floor=self._first_floor) if known is None else known
         return self._scores
 
     def _top(self, scores: LazyScores, n_new: int) -> Block:
@@ -216,7 +245,7 @@ class Oracle:
         values: list[float] = []
         met: list[Affiliations] = []
         n_old = len(self.supports)
-        for chunk, chunk_scores in scores.descend(self._free, min(2 * n_new + 8, _MOST_AT_ONCE)):
+        for chunk, chunk_scores in scores.descend(self._free, first_chunk(n_new)):
             best = _Matches(len(chunk), self.threshold)
             self._match(best, chunk, np.array([*self.supports, *chosen], dtype=np.int64))
             unmatched = np.flatnonzero(~best.matched)

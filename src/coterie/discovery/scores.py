@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,30 @@ from coterie.order import TIE, in_order
 _LAYER = 0.5
 # Features of a chunk: their correlations with each other may be computed.
 _LARGEST_CHUNK = 512
+
+
+class Query(NamedTuple):
+    """A residual whose best features somebody wants to know.
+
+    Attributes
+    ----------
+    view : FeatureView
+        The features.
+    residual : ndarray of shape (n_samples, n_outputs)
+        Dual variables.
+    free : ndarray of bool of shape (n_features,)
+        The features that count.
+    size : int
+        How many of the best, at first.
+    hint : ndarray of int
+        Features that were among the best for a similar residual.
+    """
+
+    view: FeatureView
+    residual: np.ndarray
+    free: np.ndarray
+    size: int
+    hint: np.ndarray
 
 
 class LazyScores:
@@ -60,19 +85,13 @@ class LazyScores:
 
     def descend(self, free: np.ndarray, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Free features, best first, with their scores, in chunks that double in size."""
-        top = self._next_floor(np.inf)
-        features, scores = self._layer(top, np.inf, free)
+        features, scores = self._first_layer(free)
         tie = -1.0
         below, size = np.inf, first_size
         while True:
-            # What lies under the floor cannot have a better score than this.
-            hidden = self.floor * self._length * (1.0 + 1e-9) if self.floor > 0.0 else 0.0
             low = float(kth_largest(scores, below, size))
-            if low <= hidden and self.floor > 0.0:
-                more, more_scores = self._layer(self._next_floor(self.floor), self.floor, free)
-                assert features is not None  # the first layer was not the whole
-                assert more is not None
-                features, scores = np.concatenate([features, more]), np.concatenate([scores, more_scores])
+            if self.floor > 0.0 and low <= self._hidden:
+                features, scores = self._more(features, scores, free)
                 continue
             if low < 0.0:
                 return
@@ -98,6 +117,22 @@ class LazyScores:
         """Scores of some (None: all) features."""
         self.n_scored += self.view.n_features if features is None else len(features)
         return self.view.scores(self.residual, features)
+
+    @property
+    def _hidden(self) -> float:
+        """What no feature under the floor can have a better score than."""
+        return self.floor * self._length * (1.0 + 1e-9)
+
+    def _first_layer(self, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """The first features to look at (None: all) and their scores, -1 for those that are not free."""
+        return self._layer(self._next_floor(np.inf), np.inf, free)
+
+    def _more(self, features: np.ndarray | None, scores: np.ndarray, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """The same with the next layer."""
+        more, more_scores = self._layer(self._next_floor(self.floor), self.floor, free)
+        assert features is not None  # the first layer was not the whole
+        assert more is not None
+        return np.concatenate([features, more]), np.concatenate([scores, more_scores])
 
     def _next_floor(self, floor: float) -> float:
         """The next lower floor; 0 when next to nothing would be left under it."""
@@ -130,27 +165,33 @@ class LazyScores:
         return scores
 
 
-class KnownScores(LazyScores):
-    """Scores that are known already.
+class TopScores(LazyScores):
+    """Scores whose best are known to be among a few features; they are computed again, so no bit depends on who knew.
 
     Parameters
     ----------
-    view : FeatureView
-        The features.
-    scores : ndarray of shape (n_features,)
-        Their scores.
+    query : Query
+        What was asked.
+    features : ndarray of int
+        Free features with the best scores, by somebody's reckoning.
+    hidden : float or None
+        What no other free feature has a better score than; None where there is no other one.
     """
 
-    def __init__(self, view: FeatureView, scores: np.ndarray) -> None:
-        self.view = view
-        self.floor = self.needed = 0.0
-        self.n_scored = 0
-        self._length = 0.0
-        self._scores = scores
+    def __init__(self, query: Query, features: np.ndarray, hidden: float | None) -> None:
+        super().__init__(query.view, query.residual)
+        self.features = features
+        self._bound = 0.0 if hidden is None else hidden
+        self.floor = 0.0 if hidden is None else np.inf
 
-    def of(self, features: np.ndarray | None) -> np.ndarray:
-        """Scores of some (None: all) features."""
-        return self._scores.copy() if features is None else self._scores[features]
+    @property
+    def _hidden(self) -> float:
+        return self._bound
 
-    def _next_floor(self, floor: float) -> float:
-        return 0.0
+    def _first_layer(self, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        scores = self._finite(self.of(self.features))
+        scores[~free[self.features]] = -1.0
+        return self.features, scores
+
+    def _more(self, features: np.ndarray | None, scores: np.ndarray, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        return self._layer(0.0, np.inf, free)  # the few were not enough: one pass for all

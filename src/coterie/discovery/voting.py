@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
+from coterie.data.view import FeatureView
 from coterie.discovery.oracle import Affiliations, Block, Oracle
-from coterie.discovery.scores import KnownScores
+from coterie.discovery.scores import LazyScores, Query
+from coterie.discovery.shared_pass import SharedPass
 from coterie.order import in_order
 
 
@@ -41,7 +43,12 @@ class VotingOracle(Oracle):
         super().__init__(correlation, **options)
         self.folds = [Oracle(fold, **options) for fold in folds]
         self.votes = np.zeros(self.view.n_features, dtype=np.int32)
-        self._n_fold_passes = 0
+        self._shared = SharedPass(self.views, self.view.n_threads)
+
+    @property
+    def views(self) -> list[FeatureView]:
+        """The views that :meth:`queries` asks about."""
+        return [fold.view for fold in self.folds]
 
     @property
     def n_evaluated(self) -> int:
@@ -51,21 +58,32 @@ class VotingOracle(Oracle):
     @property
     def n_passes(self) -> float:
         """Features read so far, over the number of features, those of the folds included."""
-        return super().n_passes + self._n_fold_passes + sum(fold.n_passes for fold in self.folds)
+        return super().n_passes + self._shared.n_passes + sum(fold.n_passes for fold in self.folds)
 
-    def find_block(self, residual: np.ndarray, n_new: int) -> Block:
+    def queries(self, residual: np.ndarray, n_new: int) -> list[Query]:
+        """The best features of each fold for the residuals of its samples."""
+        parts = []
+        for fold in self.folds:
+            weight = fold.view.sample_weight
+            assert weight is not None
+            parts.append(fold.query(np.where(weight[:, None] > 0, residual, 0.0), n_new))
+        return parts
+
+    def find_block(self, residual: np.ndarray, n_new: int, scores: Sequence[LazyScores] | None = None) -> Block:
         """The features with the most votes of the folds that are not correlated with each other on all data."""
-        proposals = [
-            fold.choose(KnownScores(fold.view, scores), n_new)
-            for fold, scores in zip(self.folds, self._fold_scores(residual), strict=True)
-        ]
+        scores = self._shared.best(self.queries(residual, n_new)) if scores is None else scores
+        return self._elected_block(
+            residual, n_new, [fold.choose(own, n_new) for fold, own in zip(self.folds, scores, strict=True)]
+        )
+
+    def _elected_block(self, residual: np.ndarray, n_new: int, proposals: list[Block]) -> Block:
         candidates, votes = np.unique(np.concatenate([block.features for block in proposals]), return_counts=True)
         self.votes[candidates] += votes.astype(np.int32)
         scores = self._score(residual).of(candidates) if len(candidates) else np.empty(0)
         order = in_order(self.view.source, candidates, scores, votes=votes, sample_weight=self.view.sample_weight)
         chosen = self._elect(candidates[order], n_new)
         if not len(chosen):  # all proposals are correlated with support features on all data
-            return super().find_block(residual, n_new)
+            return self._find_block(self._score(residual), n_new)
         met = [self._translated(block, chosen) for block in proposals]
         return Block(chosen, scores[np.searchsorted(candidates, chosen)], tuple(met))
 
@@ -74,24 +92,6 @@ class VotingOracle(Oracle):
         super().adopt(block)
         for fold in self.folds:
             fold.adopt(Block(block.features, block.scores))
-
-    def _fold_scores(self, residual: np.ndarray) -> list[np.ndarray]:
-        """Scores of all features for the residuals of each fold's samples, in one pass."""
-        n_outputs = residual.shape[1]
-        parts = []
-        for fold in self.folds:
-            weight = fold.view.sample_weight
-            assert weight is not None
-            parts.append(np.where(weight[:, None] > 0, residual, 0.0))
-        products = self.view.products(np.hstack(parts))
-        self._n_fold_passes += 1
-        scores = []
-        for v, (fold, part) in enumerate(zip(self.folds, parts, strict=True)):
-            own = products[:, v * n_outputs : (v + 1) * n_outputs]
-            if self.view.centred:  # about the fold's own mean, since its residuals need not sum to zero
-                own = own - np.outer(fold.view.moments.mean - self.view.moments.mean, part.sum(axis=0))
-            scores.append(fold.view.scores_of(np.ascontiguousarray(own)))
-        return scores
 
     def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
         """The first candidates that are free and not correlated with a support feature or one chosen before."""

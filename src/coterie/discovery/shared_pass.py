@@ -1,0 +1,176 @@
+r"""Scores for many residuals by one pass over the features.
+
+Folds, half-samples, permuted labels and values of C are all the same thing: other residuals (and other weights of the
+samples) over the same features. Here one pass multiplies a block of features with all residuals at once, by BLAS where the
+features are dense, and keeps the best few features of each. Who asked computes the scores of these few again, by
+the kernel that everybody uses (:class:`~coterie.discovery.scores.TopScores`), so that BLAS, the order of the columns and the
+blocks leave no trace in a result: they decide only which features are looked at, with a margin for rounding.
+
+**Norm bound.** A score is at most the feature's norm times that of the residual. So features of a sparse source whose norm is
+too small for the best few of every residual are not multiplied; how good these are is known beforehand from the features
+that were best in the round before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from coterie._numba import run_chunks
+from coterie.data.memory import DenseSource
+from coterie.data.view import FeatureView
+from coterie.discovery.scores import Query, TopScores
+
+# Values of a block of dense features, and of its products, that are held at once by a thread.
+_BLOCK_VALUES = 1 << 21
+_BLOCK_PRODUCTS = 1 << 20
+# What rounding can add to a score, over the largest that any feature could have.
+_MARGIN = 1e-11
+
+
+class SharedPass:
+    """The best features for many residuals over one source.
+
+    Parameters
+    ----------
+    views : sequence of FeatureView
+        All views that will be asked about, of the same source.
+    n_threads : int, default=1
+        Number of threads; never changes a result.
+    """
+
+    def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
+        first = views[0]
+        self.source = first.source
+        self.n_features = first.n_features
+        self.n_threads = n_threads
+        self._reach = first.reach.values
+        for view in {id(view): view for view in views[1:]}.values():
+            self._reach = np.maximum(self._reach, view.reach.values)
+        # The largest norm about zero, over the scale: what rounding errors of products without a centre are measured by.
+        self._highest = max(_longest(view) for view in {id(view): view for view in views}.values())
+        self._n_multiplied = 0
+
+    @property
+    def n_passes(self) -> float:
+        """How often the features were read."""
+        return self._n_multiplied / self.n_features
+
+    def best(self, queries: Sequence[Query]) -> list[TopScores]:
+        """The best features of each query, in one pass."""
+        lists = [_Best(query, self._highest) for query in queries]
+        residuals = np.ascontiguousarray(np.hstack([query.residual for query in queries]))
+        width = residuals.shape[1]
+        size = max(1, _BLOCK_PRODUCTS // width)
+        if not self.source.is_sparse:
+            size = min(size, max(1, _BLOCK_VALUES // self.source.shape[0]))
+        bounds = np.append(np.arange(0, self.n_features, size), self.n_features)
+        lock = threading.Lock()
+
+        def task(start: int, stop: int) -> None:
+            features = self._worth(start, stop, lists)
+            if not len(features):
+                return
+            products = self._products(features, start, stop, residuals)
+            first = 0
+            for best in lists:
+                last = first + best.n_outputs
+                found = best.look(features, products[:, first:last])
+                first = last
+                if found is not None:
+                    with lock:
+                        best.add(*found)
+            with lock:
+                self._n_multiplied += len(features)
+
+        run_chunks(task, bounds, self.n_threads)
+        return [best.answer() for best in lists]
+
+    def _worth(self, start: int, stop: int, lists: Sequence[_Best]) -> np.ndarray:
+        """The features of a block that can be among the best of any query."""
+        if not self.source.is_sparse:
+            return np.arange(start, stop)
+        lowest = min(best.lowest_reach for best in lists)
+        return start + np.flatnonzero(self._reach[start:stop] >= lowest)
+
+    def _products(self, features: np.ndarray, start: int, stop: int, residuals: np.ndarray) -> np.ndarray:
+        """Products of some features, as they are stored, with all residuals."""
+        if self.source.is_sparse:
+            return self.source.products(residuals, features=features)
+        # A view of an array in memory: BLAS takes rows and columns as they lie.
+        block = self.source.array[:, start:stop] if isinstance(self.source, DenseSource) else self.source.block(start, stop)
+        return np.asarray(block, dtype=np.float64).T @ residuals
+
+
+def _longest(view: FeatureView) -> float:
+    """The largest norm of a feature about zero, over its scale."""
+    moments = view.moments
+    scale = 1.0 if view.scale is None else np.where(view.scale > 0.0, view.scale, np.inf)
+    return float((np.hypot(moments.norm, np.sqrt(moments.total_weight) * moments.mean) / scale).max(initial=0.0))
+
+
+class _Best:
+    """The best features so far for one query."""
+
+    def __init__(self, query: Query, highest: float) -> None:
+        self.query = query
+        self.n_outputs = query.residual.shape[1]
+        # Residuals about which features may be centred at will sum to zero but for rounding; those of folds do not.
+        sums = query.residual.sum(axis=0)
+        self._sums = sums if query.view.centred and np.abs(sums).max() > _MARGIN * np.abs(query.residual).sum() else 0.0 * sums
+        self._length = query.view.norm_of(query.residual)
+        self._margin = _MARGIN * highest * self._length
+        self._features: list[np.ndarray] = []
+        self._scores: list[np.ndarray] = []
+        self._n = 0
+        self._low = self._hinted()  # a score that about as many features reach as were asked for
+
+    def _hinted(self) -> float:
+        hint = self.query.hint[self.query.free[self.query.hint]]
+        if len(hint) < self.query.size // 2:
+            return 0.0
+        scores = self.query.view.scores(self.query.residual, hint)
+        place = -min(self.query.size, len(hint))
+        return max(float(np.partition(scores, place)[place]) - self._margin, 0.0)
+
+    @property
+    def lowest_reach(self) -> float:
+        """The reach below which no feature is among the best; constant features have none."""
+        reach = (self._low - self._margin) / self._length if self._length > 0.0 else 0.0
+        return max(reach, np.finfo(float).tiny)
+
+    def look(self, features: np.ndarray, products: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The features of a block that may be among the best, with their scores."""
+        view = self.query.view
+        products = products.copy()
+        if self._sums.any():
+            products -= np.outer(view.moments.mean[features], self._sums)
+        scores = view.scores_of(products, features)
+        good = np.flatnonzero((scores >= self._low) & self.query.free[features])
+        return (features[good], scores[good]) if len(good) else None
+
+    def add(self, features: np.ndarray, scores: np.ndarray) -> None:
+        """Keep some features; when they are many, only the best."""
+        self._features.append(features)
+        self._scores.append(scores)
+        self._n += len(features)
+        if self._n > 4 * self.query.size:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Keep no more than were asked for (and those tied with the last)."""
+        features, scores = np.concatenate(self._features), np.concatenate(self._scores)
+        if len(scores) > self.query.size:
+            self._low = max(self._low, float(np.partition(scores, -self.query.size)[-self.query.size]))
+            features, scores = features[scores >= self._low], scores[scores >= self._low]
+        self._features, self._scores, self._n = [features], [scores], len(features)
+
+    def answer(self) -> TopScores:
+        """The best features, in order of storage, and what the others cannot exceed."""
+        if not self._features:
+            return TopScores(self.query, np.empty(0, dtype=np.int64), None if self._low == 0.0 else self._low + self._margin)
+        self._cut()
+        # Whoever was refused had a lower score than the last one, by this reckoning.
+        return TopScores(self.query, np.sort(self._features[0]), None if self._low == 0.0 else self._low + self._margin)
