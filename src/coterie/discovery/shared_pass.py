@@ -129,7 +129,7 @@ class _Best:
 
     def _hinted(self) -> float:
         hint = self.query.hint[self.query.free[self.query.hint]]
-        if len(hint) < self.query.size // 2:
+        if len(hint) < max(self.query.size // 2, 1):
             return 0.0
         scores = self.query.view.scores(self.query.residual, hint)
         place = -min(self.query.size, len(hint))
