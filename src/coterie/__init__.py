@@ -24,6 +24,7 @@ _HOMES = {
     "GroupDiscoveryClassifierCV": "coterie.discovery.classifier_cv",
     "GroupDiscoveryOneClass": "coterie.discovery.one_class",
     "GroupDiscoveryRegressor": "coterie.discovery.regressor",
+    "GroupDiscoveryRegressorCV": "coterie.discovery.regressor_cv",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
@@ -47,6 +48,7 @@ __all__ = [
     "GroupDiscoveryClassifierCV",
     "GroupDiscoveryOneClass",
     "GroupDiscoveryRegressor",
+    "GroupDiscoveryRegressorCV",
     "KNNCriterion",
     "LinearSVMCriterion",
     "RidgeCriterion",
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.one_class import GroupDiscoveryOneClass
     from coterie.discovery.regressor import GroupDiscoveryRegressor
+    from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.persistence.model import load, save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion

@@ -56,6 +56,7 @@ MOVED = {
     "amounts": "_parameters",
     "atomic": "files",
     "discovery.selector": "discovery.base",
+    "discovery.size_search": "discovery.score_table",
     "filters.registry": "methods",
     "redundancy.order": "order",
     "profile.profile": "correlation.profile.count",

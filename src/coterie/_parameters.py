@@ -123,6 +123,20 @@ class Function(Rule):
         return "a function"
 
 
+@dataclass(frozen=True)
+class Several(Rule):
+    """A list of values (or an array, a tuple) to choose from, with at least one; each of them is what another rule allows."""
+
+    rule: Rule
+
+    def allows(self, value: Any) -> bool:
+        is_list = isinstance(value, (list, tuple, range)) or (hasattr(value, "__array__") and np.ndim(value) == 1)
+        return is_list and len(value) > 0 and all(self.rule.allows(item) for item in value)
+
+    def words(self, value: Any = None) -> str:
+        return f"a list with one or more entries, each {self.rule.words()}"
+
+
 class Anything(Rule):
     """A value that is checked with the data, or by scikit-learn."""
 

@@ -78,13 +78,16 @@ def _selector(
     )
 
 
-# Group discovery by task, with a given number of features and with one found by cross-validation.
+# Group discovery by task, with a given number of features and C, and with those found by cross-validation.
 DISCOVERY = {
     "classification": "coterie.discovery.classifier:GroupDiscoveryClassifier",
     "regression": "coterie.discovery.regressor:GroupDiscoveryRegressor",
     "one-class": "coterie.discovery.one_class:GroupDiscoveryOneClass",
 }
-DISCOVERY_CV = {"classification": "coterie.discovery.classifier_cv:GroupDiscoveryClassifierCV"}
+DISCOVERY_CV = {
+    "classification": "coterie.discovery.classifier_cv:GroupDiscoveryClassifierCV",
+    "regression": "coterie.discovery.regressor_cv:GroupDiscoveryRegressorCV",
+}
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")
 _WALK: dict[str, Mapping[str, Any]] = {
     "nested_if": {"cv": None, "representative": "score", "fixed_features": None, "keep": "support"},

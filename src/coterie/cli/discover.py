@@ -54,8 +54,7 @@ def discover(
 
     The folder has groups.csv (one row a feature), result.json, model.coterie (for coterie predict), report.html, and for SNPs
     groups.clumps, for AnnData a copy with the groups in var. Ctrl-C ends the search after the current round and keeps what
-    has been found. With --n-features-to-select cv, cross-validation (--cv, 5 folds by default) finds their number for
-    classification.
+    has been found. With --n-features-to-select cv, cross-validation (--cv, 5 folds by default) finds their number and C.
 
     Examples:
         coterie discover data.svm --n-features-to-select 50
@@ -128,9 +127,11 @@ def _estimator(task: str, parameters: dict[str, Any]) -> Any:
     place, chosen = DISCOVERY[task], dict(parameters)
     if chosen.get("n_features_to_select") == "cv":
         if task not in DISCOVERY_CV:
-            raise ValueError(f"--n-features-to-select cv is for classification, not for --task {task}; give a number or auto.")
+            raise ValueError(f"--n-features-to-select cv needs labels or targets, not --task {task}; give a number or auto.")
         place = DISCOVERY_CV[task]
         del chosen["n_features_to_select"]
+        if "C" in chosen:
+            chosen["Cs"] = [chosen.pop("C")]  # the only one to choose from
     known = {parameter.name for parameter in read_parameters(place)}
     for foreign in sorted(set(chosen) - known):
         option = f"--{foreign.replace('_', '-')}"

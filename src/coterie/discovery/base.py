@@ -112,15 +112,21 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             return None
         return int(asked) if isinstance(asked, Integral) else features_of_share(asked, n_features)
 
-    def _discover(self, data: Samples, n_features: int | None, **known: Any) -> dict[str, Any]:
-        """Run the cutting-plane loop; the fitted attributes, those already ``known`` among them."""
-        loop = self._loop(data, data.weight, n_features)
+    def _discover(
+        self, data: Samples, n_features: int | None, *, owner: Any = None, moments: Moments | None = None, **known: Any
+    ) -> dict[str, Any]:
+        """Run the cutting-plane loop; the fitted attributes, those already ``known`` among them.
+
+        ``owner`` is the estimator whose fit this is, where another one works for it; ``moments`` those of the features.
+        """
+        owner = self if owner is None else owner
+        loop = self._loop(data, data.weight, n_features, moments)
         known = {**data.attributes, **known}
         # Folds may agree on fewer features a round, so the number of rounds is not known with them.
         most_rounds = loop.rule.most_rounds() if self._voting_cv is None else self.max_rounds
-        report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
+        report = RoundReport(owner, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
         loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
-        self._run(loop, type(self).__name__)
+        self._run(loop, type(owner).__name__)
         with one_blas_thread():
             state = {**known, **self._fitted_state(loop)}
         self._warn_if_short(loop, n_features)

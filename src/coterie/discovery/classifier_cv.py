@@ -1,38 +1,45 @@
-"""Group discovery for two or more classes with the number of features found by cross-validation."""
+"""Group discovery for two or more classes with size, C, threshold and model chosen by cross-validation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._inputs import read_folds
-from coterie._parameters import Anything, Rule, Whole
+from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import Samples
 from coterie.discovery.classifier import GroupDiscoveryClassifier
-from coterie.discovery.loop import CuttingPlane, Round
 from coterie.discovery.oracle import Representative
-from coterie.discovery.prediction import LinearModel, group_model, support_model
-from coterie.discovery.size_search import HeldOutScores, Path, best_size, merge_paths
+from coterie.discovery.validated import ValidatedDiscovery, validated_rules
 
 
-class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
-    """Group discovery with the number of support features chosen by cross-validation.
+class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
+    """Group discovery for two or more classes, with the number of features, C and what predicts chosen by cross-validation.
 
-    Each fold goes once along the path of rounds, up to ``max_features_to_select``, and is scored on its
-    held-out samples after every round: one path serves all sizes. The model is then fitted to all samples with
-    the size of the best mean score. Sizes are the multiples of ``n_features_per_round``.
+    For every C, threshold and scale each fold goes once along the path of rounds, up to ``max_features_to_select``; every size
+    on the path is scored on the held-out samples. All paths go through the data together, so that many of them read it
+    as often as one. The model is then fitted to all samples with what has the best mean score.
 
     Parameters
     ----------
     max_features_to_select : int, default=100
         The largest number of support features to try (all features where there are fewer).
 
-    n_features_per_round : int, default=10
-        Support features chosen in a round, and so the step between sizes.
+    Cs : int or list of float, default=10
+        Values of C, the weight of the classification errors, to choose from. A number means so many, in equal ratios from 1e-4
+        to 10, over a typical variance of the features (1 for standardised ones).
+
+    thresholds : list of float or None, default=None
+        Thresholds to choose from; None for ``threshold`` alone.
+
+    rule : {"best", "one_se"}, default="best"
+        Which candidate is chosen: that of the best mean score, or the one with the fewest features whose mean score is
+        within one standard error of the best.
+
+    n_features_per_round : int or "auto", default="auto"
+        Support features chosen in a round, and so the step between sizes. ``"auto"`` is one a round up to ten, then
+        a tenth of those found so far.
 
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`; None lifts the constraint.
@@ -56,24 +63,21 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
     keep : {"support", "groups"}, default="support"
         What :meth:`transform` keeps: the support features, or these and the affiliated ones.
 
-    predict_with : {"support", "groups"}, default="support"
-        What the prediction rests on, in the folds as well: the support features, or these and the
-        affiliated ones, which takes a pass over the data for the groups of every round.
-
-    C : float, default=1.0
-        Weight of the classification errors.
+    predict_with : {"support", "groups"} or list of both, default="support"
+        What the prediction rests on, in the folds as well: the support features, or these and the affiliated ones; of a
+        list, the better one. ``"groups"`` is tried at about a dozen sizes, each of which takes a linear model of its own.
 
     fit_intercept : bool, default=True
         Whether to fit an intercept.
 
-    standardize : bool, default=False
-        Judge features by their values divided by their standard deviation.
+    standardize : bool or list of bool, default=False
+        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both.
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
 
     cv : int or cross-validation generator, default=5
-        Folds that decide about the size. A number means so many shuffled, stratified folds.
+        Folds that decide. A number means so many shuffled, stratified folds.
 
     scoring : str, callable or None, default=None
         The score, as in scikit-learn; None for the accuracy. Sample weights are handed on to it. What a
@@ -104,50 +108,60 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
     n_features_ : int
         The number of support features chosen.
 
+    C_, threshold_ : float
+        C and threshold chosen.
+
+    standardize_ : bool
+        Whether features are judged by their values over their standard deviation.
+
+    predict_with_ : {"support", "groups"}
+        What the prediction rests on.
+
     best_score_ : float
-        Mean score with so many.
+        Mean score of what was chosen.
 
     cv_results_ : dict of ndarray
-        For each size tried (``n_features``) the scores of all folds (``split0_test_score``, ...), their mean
-        (``mean_test_score``) and standard deviation (``std_test_score``).
+        A row for each candidate; ``pandas.DataFrame(model.cv_results_)`` makes a table of it. The columns are ``C``,
+        ``threshold``, ``standardize``, ``predict_with``, ``n_features``, the mean and the standard deviation of the scores
+        (``mean_test_score``, ``std_test_score``) and those of each fold (``split0_test_score``, ...).
 
     groups_, support_features_, support_coef_, coef_, intercept_, classes_, history_, ...
         As in :class:`GroupDiscoveryClassifier`, for the model fitted to all samples.
 
     See Also
     --------
-    GroupDiscoveryClassifier : With a given number of features, or ``"auto"``.
+    GroupDiscoveryClassifier : With a given number of features, or ``"auto"``, and a given C.
+    GroupDiscoveryRegressorCV : For numbers.
     sklearn.feature_selection.RFECV : Recursive elimination with the size chosen in the same way.
 
     Notes
     -----
     ``best_score_`` is the best of many and therefore a little too good; score the model on other data.
+    Of equal scores the one with fewer features counts, then the smaller C.
 
     Examples
     --------
     >>> from coterie import GroupDiscoveryClassifierCV
     >>> from coterie.datasets import make_support_affiliated
     >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
-    >>> model = GroupDiscoveryClassifierCV(20, n_features_per_round=1, random_state=0).fit(data.X, data.y)
+    >>> model = GroupDiscoveryClassifierCV(20, rule="one_se", random_state=0).fit(data.X, data.y)
     >>> model.n_features_
     3
     >>> len(model.groups_)
     3
     """
 
-    _allowed: ClassVar[dict[str, Rule]] = {
-        **{name: rule for name, rule in GroupDiscoveryClassifier._allowed.items() if name != "n_features_to_select"},
-        "max_features_to_select": Whole(1),
-        "n_features_per_round": Whole(1),
-        "scoring": Anything(),
-        "embedded_cv": Anything(),
-    }
+    _plain = GroupDiscoveryClassifier
+    _allowed: ClassVar[dict[str, Rule]] = validated_rules(GroupDiscoveryClassifier)
 
     def __init__(
         self,
         max_features_to_select: int = 100,
         *,
-        n_features_per_round: int = 10,
+        Cs: Any = 10,
+        thresholds: Any = None,
+        rule: str = "best",
+        n_features_per_round: int | str = "auto",
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -155,10 +169,9 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         representative: Representative = "score",
         fixed_features: Any = None,
         keep: str = "support",
-        predict_with: str = "support",
-        C: float = 1.0,
+        predict_with: Any = "support",
         fit_intercept: bool = True,
-        standardize: bool = False,
+        standardize: Any = False,
         class_weight: Any = None,
         cv: Any = 5,
         scoring: Any = None,
@@ -170,6 +183,9 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         verbose: int = 0,
     ) -> None:
         self.max_features_to_select = max_features_to_select
+        self.Cs = Cs
+        self.thresholds = thresholds
+        self.rule = rule
         self.n_features_per_round = n_features_per_round
         self.correlation = correlation
         self.threshold = threshold
@@ -179,7 +195,6 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         self.fixed_features = fixed_features
         self.keep = keep
         self.predict_with = predict_with
-        self.C = C
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -192,20 +207,16 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _voting_cv(self) -> Any:
-        return self.embedded_cv
-
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GroupDiscoveryClassifierCV:
-        """Choose the number of support features, then find their groups in all samples.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifierCV:
+        """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Labels of two or more classes.
+        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+            Training data; a path is opened with :func:`coterie.data.open_features`.
+        y : array-like of shape (n_samples,), default=None
+            Labels of two or more classes; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 
@@ -217,51 +228,12 @@ class GroupDiscoveryClassifierCV(GroupDiscoveryClassifier):
         self._fit(X, y, sample_weight)
         return self
 
-    def _compute(self, data: Samples) -> dict[str, Any]:
-        classes, codes, weight = data.attributes["classes_"], data.targets, data.weight
-        most = min(int(self.max_features_to_select), data.source.shape[1])
-        score = HeldOutScores(self.scoring, classes, codes, weight)
-        folds = read_folds(self.cv, data.y, classifier=True, shuffle=True, random_state=self.random_state)
-        self._require_all_classes(classes, codes, weight, [train for train, _ in folds])
-        paths = []
-        for number, (train, held_out) in enumerate(folds, start=1):
-            fold_weight = np.zeros(len(data.y))
-            fold_weight[train] = 1.0 if weight is None else weight[train]
-            loop = self._loop(data, fold_weight, most)
-            paths.append(self._scored_path(loop, partial(score, held_out=held_out), f"fold {number} of {len(folds)}"))
-        results = merge_paths(paths)
-        best = best_size(results)
-        size = int(results["n_features"][best])
-        return self._discover(
-            data,
-            size,
-            cv_results_=results,
-            best_score_=float(results["mean_test_score"][best]),
-            n_features_=size,
-        )
-
-    @staticmethod
-    def _require_all_classes(
-        classes: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, training_parts: list[np.ndarray]
-    ) -> None:
-        for number, train in enumerate(training_parts, start=1):
-            masses = np.bincount(codes[train], None if weight is None else weight[train], minlength=len(classes))
-            absent = classes[masses == 0.0]
-            if len(absent):
-                raise ValueError(
-                    f"The training part of fold {number} of cv has no samples of class {absent.tolist()[0]!r}. "
-                    "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
-                )
-
-    def _scored_path(self, loop: CuttingPlane, score: Callable[[CuttingPlane, LinearModel], float], title: str) -> Path:
-        """Run a loop and score its model after every round."""
-        path: Path = []
-
-        def on_round(entry: Round) -> bool:
-            model = support_model(loop) if self.predict_with == "support" else group_model(loop)
-            path.append((entry.n_support, score(loop, model)))
-            return False
-
-        loop.on_round = on_round
-        self._run(loop, title)
-        return path
+    def _check_fold(self, data: Samples, weight: np.ndarray, number: int) -> None:
+        """Refuse a fold whose training part lacks a class."""
+        classes = data.attributes["classes_"]
+        absent = classes[np.bincount(data.targets, weight, minlength=len(classes)) == 0.0]
+        if len(absent):
+            raise ValueError(
+                f"The training part of fold {number} of cv has no samples of class {absent.tolist()[0]!r}. "
+                "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
+            )

@@ -21,8 +21,10 @@ from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.shared_pass import SharedPass
 
-# Bytes of a path for each feature: mean, norm, whether it is free; and what all paths at the same time may take.
+# Bytes of a path for each feature (mean, norm, whether it is free) and each value of a column in its design; and what all
+# paths at the same time may take.
 _PER_FEATURE = 24
+_PER_VALUE = 8
 _MOST_BYTES = 1 << 31
 
 
@@ -102,8 +104,8 @@ def _loops(paths: Sequence[Path], n_threads: int) -> list[CuttingPlane]:
     return loops
 
 
-def batches(items: Sequence[Any], n_features: int) -> Iterator[Sequence[Any]]:
-    """Items, a path each, in parts that fit into memory together."""
-    size = max(1, _MOST_BYTES // (_PER_FEATURE * n_features))
+def batches(items: Sequence[Any], n_features: int, n_values: int = 0) -> Iterator[Sequence[Any]]:
+    """Items, a path each, in parts that fit into memory together; ``n_values`` are those of the columns a path selects."""
+    size = max(1, _MOST_BYTES // (_PER_FEATURE * n_features + _PER_VALUE * n_values))
     for first in range(0, len(items), size):
         yield items[first : first + size]

@@ -8,7 +8,8 @@ import numpy as np
 
 from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
-from coterie.solver.design import design_of
+from coterie.solver.block_problem import Solution
+from coterie.solver.design import Design, design_of
 from coterie.solver.losses import require
 from coterie.solver.ridge import fit_ridge
 
@@ -45,20 +46,29 @@ def support_model(loop: CuttingPlane) -> LinearModel:
 
 def group_model(loop: CuttingPlane) -> LinearModel:
     """A model with the same loss on all members of the groups, with a plain squared norm (ICML 2012, section 4)."""
-    require(loop.master.loss, ("plain",), "predict_with='groups'")
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
-    design = design_of(oracle.view)
-    design.append(members)
-    parts = [fit_ridge(loss, design) for loss in loop.master.loss.plain()]
+    _, coef, parts = fit_members(loop, members)
     return _unscaled(
         oracle.view,
         members,
-        np.hstack([part.coef for part in parts]),
+        coef,
         np.concatenate([part.state.intercept for part in parts]),
         np.concatenate([part.state.margin for part in parts]),
         max(part.gap for part in parts),
     )
+
+
+def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[Design, np.ndarray, list[Solution]]:
+    """A linear model of a loop's loss on some features, which need not be those that it has now.
+
+    Returns their columns, the weights of these (n_members, n_outputs), and the solution for each output.
+    """
+    require(loop.master.loss, ("plain",), "predict_with='groups'")
+    design = design_of(loop.oracle.view)
+    design.append(members)
+    parts = [fit_ridge(loss, design) for loss in loop.master.loss.plain()]
+    return design, np.hstack([part.coef for part in parts]), parts
 
 
 def _unscaled(

@@ -33,6 +33,7 @@ _HOMES: dict[str, Home] = {
     "GroupDiscoveryClassifierCV": Home("coterie.discovery.classifier_cv"),
     "GroupDiscoveryOneClass": Home("coterie.discovery.one_class"),
     "GroupDiscoveryRegressor": Home("coterie.discovery.regressor"),
+    "GroupDiscoveryRegressorCV": Home("coterie.discovery.regressor_cv"),
     "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
     "DependencyAwareSelector": Home("coterie.probing.estimator", "coterie.ranking.estimator"),
     "FilterSelector": Home("coterie.filters.selector", "coterie.comparison.filter_selector"),

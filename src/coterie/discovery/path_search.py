@@ -1,0 +1,192 @@
+"""Scores of many searches on held-out samples: all folds and all settings, in lockstep.
+
+A path is searched once, up to the largest size, and sizes on it are scored: the model of the support features after each
+round, from the weights that the rounds have written down; models on the groups at a few sizes, each of which is fitted anew.
+The folds' held-out samples have weight zero, so the features are neither cut nor copied, and the columns that the
+search has in memory anyway give the outputs of all samples.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coterie._numba import one_blas_thread, run_chunks
+from coterie.discovery.base import Samples
+from coterie.discovery.held_out import HeldOutScores
+from coterie.discovery.lockstep import Path, batches, run_together
+from coterie.discovery.loop import CuttingPlane
+from coterie.discovery.membership import Membership, MetOnTheWay, complete_memberships
+from coterie.discovery.prediction import fit_members
+from coterie.discovery.score_table import Candidate, ScoredPath
+from coterie.interruption import stop_requested
+from coterie.progress import RoundProgress
+
+# Models on groups are fitted at sizes of which each is at least so many times the one before.
+_STEP = 1.5
+
+
+class Setting(NamedTuple):
+    """What a path is searched with."""
+
+    C: float
+    threshold: float
+    standardize: bool
+
+    def predicting(self, model: str) -> Candidate:
+        """The candidate in which a model of such a path predicts."""
+        return Candidate(self.C, self.threshold, self.standardize, model)
+
+
+class Fold(NamedTuple):
+    """Weights of the samples in the fit, zero for those held out, and which are held out."""
+
+    weight: np.ndarray
+    held_out: np.ndarray
+
+
+@dataclass(frozen=True)
+class PathSearch:
+    """Searches with every setting in every fold, and scores all sizes.
+
+    Attributes
+    ----------
+    make : callable
+        Makes the estimator of a setting.
+    data : Samples
+        All samples.
+    n_features : int
+        How far the paths go.
+    predict_with : sequence of {"support", "groups"}
+        The models to score.
+    score : HeldOutScores
+        The score.
+    n_threads : int
+        Number of threads; never changes a result.
+    progress : callable
+        Makes the display of progress from the number of support features and a note.
+    """
+
+    make: Callable[[Setting], Any]
+    data: Samples
+    n_features: int
+    predict_with: Sequence[str]
+    score: HeldOutScores
+    n_threads: int
+    progress: Callable[[int, str], RoundProgress]
+
+    def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> tuple[dict[Candidate, list[ScoredPath]], int | None]:
+        """The scored paths of all candidates, a path a fold; and the size that all have reached if a signal has ended them."""
+        estimators = {setting: self.make(setting) for setting in settings}
+        # Fold by fold: paths that share the weights share moments and views, too.
+        jobs = [(fold, setting) for fold in folds for setting in settings]
+        scored: dict[Candidate, list[ScoredPath]] = {
+            setting.predicting(model): [] for setting in settings for model in self.predict_with
+        }
+        largest: int | None = None
+        n_samples, n_columns = self.data.source.shape
+        n_values = 0 if self.data.source.is_sparse else n_samples * self.n_features
+        parts = list(batches(jobs, n_columns, n_values))
+        for number, part in enumerate(parts, start=1):
+            paths = [Path(estimators[setting], self.data, fold.weight, self.n_features) for fold, setting in part]
+            note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
+            with self.progress(self.n_features, note) as bar:
+                watch = _Watch(len(part), bar, note, groups="groups" in self.predict_with)
+                loops, _ = run_together(paths, n_threads=self.n_threads, on_round=watch)
+            for model in self.predict_with:
+                members = watch.memberships(loops) if model == "groups" else None
+                outputs = self._outputs(loops, [fold.held_out for fold, _ in part], members)
+                for (fold, setting), path in zip(part, outputs, strict=True):
+                    own = [(size, self.score(values, fold.held_out)) for size, values in path]
+                    scored[setting.predicting(model)].append(own)
+            stopped = [len(loop.oracle.supports) for loop in loops if loop.stopped]
+            if stopped:
+                largest = min(stopped) if largest is None else min(largest, *stopped)
+        return scored, largest
+
+    def _outputs(
+        self, loops: Sequence[CuttingPlane], held_out: Sequence[np.ndarray], members: Sequence[Membership] | None
+    ) -> list[list[tuple[int, np.ndarray]]]:
+        """The sizes on each path with the outputs of held-out samples, of the support features or of given members.
+
+        Scores are left to the caller: functions of users' may not be made for several threads.
+        """
+        results: list[list[tuple[int, np.ndarray]]] = [[] for _ in loops]
+
+        def task(start: int, stop: int) -> None:
+            for k in range(start, stop):
+                if members is None:
+                    results[k] = list(_support_outputs(loops[k], held_out[k]))
+                else:
+                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k]))
+
+        with one_blas_thread():
+            run_chunks(task, range(len(loops) + 1), self.n_threads)
+        return results
+
+
+class _Watch:
+    """Looks on while paths advance: shows how far they are, and writes down what only a look on the way can tell."""
+
+    def __init__(self, n_paths: int, bar: RoundProgress, note: str, *, groups: bool) -> None:
+        self._met = [MetOnTheWay() for _ in range(n_paths)] if groups else None
+        self._bar = bar
+        self._note = note
+        self._furthest = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, position: int, loop: CuttingPlane) -> bool:
+        if self._met is not None and not loop.oracle.complete:
+            self._met[position].note(loop)
+        with self._lock:
+            if len(loop.oracle.supports) > self._furthest:
+                self._furthest = len(loop.oracle.supports)
+                self._bar.update(self._furthest, self._note)
+        return stop_requested()
+
+    def memberships(self, loops: Sequence[CuttingPlane]) -> list[Membership]:
+        """The members of the groups along each path."""
+        assert self._met is not None
+        if not loops[0].oracle.complete:
+            return [met.membership(loop) for met, loop in zip(self._met, loops, strict=True)]
+        by_weight: dict[int, list[int]] = {}
+        for position, loop in enumerate(loops):
+            by_weight.setdefault(id(loop.oracle.view.sample_weight), []).append(position)
+        found: dict[int, Membership] = {}
+        for positions in by_weight.values():
+            found |= dict(zip(positions, complete_memberships([loops[k] for k in positions]), strict=True))
+        return [found[position] for position in range(len(loops))]
+
+
+def _support_outputs(loop: CuttingPlane, held_out: np.ndarray) -> Any:
+    design = loop.master.design
+    for entry in loop.history:
+        coef = np.zeros((design.n_features, entry.coef.shape[1]))
+        coef[: len(entry.coef)] = entry.coef
+        yield entry.n_support, design.output(coef)[held_out] + entry.intercept
+
+
+def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership) -> Any:
+    for size in coarse([entry.n_support for entry in loop.history]):
+        design, coef, parts = fit_members(loop, members.at(size))
+        yield size, design.output(coef)[held_out] + np.concatenate([part.state.intercept for part in parts])
+
+
+def coarse(sizes: Sequence[int]) -> list[int]:
+    """Some of the rising sizes, each at least half as large again as the one before, and the last.
+
+    Examples
+    --------
+    >>> from coterie.discovery.path_search import coarse
+    >>> coarse(range(1, 31))
+    [1, 2, 3, 5, 8, 12, 18, 27, 30]
+    """
+    kept: list[int] = []
+    for size in sizes:
+        if not kept or size >= _STEP * kept[-1]:
+            kept.append(size)
+    return kept if kept[-1] == sizes[-1] else [*kept, sizes[-1]]

@@ -1,0 +1,168 @@
+"""What the cross-validated estimators share: candidates, folds, the search, the choice, and the last fit."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from coterie._inputs import read_folds
+from coterie._numba import thread_count
+from coterie._parameters import (
+    LARGEST_FACTOR,
+    PENALTY,
+    SMALLEST_FACTOR,
+    Anything,
+    Flag,
+    Number,
+    OneOf,
+    Rule,
+    Several,
+    Whole,
+)
+from coterie.data.source import Moments
+from coterie.data.view import FeatureView
+from coterie.discovery.base import GroupDiscovery, Samples
+from coterie.discovery.held_out import HeldOutScores
+from coterie.discovery.path_search import Fold, PathSearch, Setting
+from coterie.discovery.score_table import Candidate, choose, score_table
+from coterie.progress import RoundProgress
+
+# Values of C that a number of them stands for, over the reciprocal of a typical variance.
+_LOWEST_C, _HIGHEST_C = 1e-4, 10.0
+_MODEL = OneOf("support", "groups")
+
+
+class ValidatedDiscovery(GroupDiscovery):
+    """Base class: chooses C, threshold, scale, model and size on held-out samples, then fits the plain estimator to all."""
+
+    _plain: ClassVar[type[GroupDiscovery]]
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "max_features_to_select": Whole(1),
+        "Cs": Whole(1, 1000) | Several(PENALTY),
+        "thresholds": Several(Number(at_most=1)) | OneOf(None),
+        "standardize": Flag() | Several(Flag()),
+        "predict_with": _MODEL | Several(_MODEL),
+        "scoring": Anything(),
+        "rule": OneOf("best", "one_se"),
+        "embedded_cv": Anything(),
+    }
+
+    def _compute(self, data: Samples) -> dict[str, Any]:
+        score = HeldOutScores(self.scoring, data)
+        folds = self._folds(data)
+        n_threads = thread_count(self.n_jobs)
+        moments = data.source.moments(data.weight, n_threads=n_threads)
+        moments.require_variation()
+        search = PathSearch(
+            make=lambda setting: self._plain_estimator(*setting, "support"),
+            data=data,
+            n_features=min(int(self.max_features_to_select), data.source.shape[1]),
+            predict_with=_several(self.predict_with),
+            score=score,
+            n_threads=n_threads,
+            progress=lambda total, note: RoundProgress(total, int(self.verbose), f"{type(self).__name__}, {note}"),
+        )
+        results = score_table(*search.run(folds, self._settings(data, moments)))
+        row = choose(results, self.rule)
+        chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
+        size = int(results["n_features"][row])
+        return self._plain_estimator(*chosen)._discover(
+            data,
+            size,
+            owner=self,
+            moments=moments,
+            **{f"{name}_": value for name, value in chosen._asdict().items()},
+            n_features_=size,
+            best_score_=float(results["mean_test_score"][row]),
+            cv_results_=results,
+        )
+
+    def _plain_estimator(self, C: float, threshold: float, standardize: bool, predict_with: str) -> GroupDiscovery:
+        """The estimator of one candidate."""
+        names = self._plain._get_param_names()
+        own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        chosen = {"C": C, "threshold": threshold, "standardize": standardize, "predict_with": predict_with}
+        return self._plain(**{**own, **chosen, "cv": self.embedded_cv})
+
+    def _settings(self, data: Samples, moments: Moments) -> list[Setting]:
+        """All that paths are searched with."""
+        thresholds = [float(self.threshold)] if self.thresholds is None else [float(value) for value in self.thresholds]
+        if self.correlation is None:
+            thresholds = thresholds[:1]  # which nobody looks at
+        view = partial(FeatureView.of, data.source, data.weight, centred=bool(self.fit_intercept), moments=moments)
+        return [
+            Setting(C, threshold, standardize)
+            for standardize in dict.fromkeys(bool(value) for value in _several(self.standardize))
+            for threshold in dict.fromkeys(thresholds)
+            for C in penalties(self.Cs, view(standardize=standardize))
+        ]
+
+    def _folds(self, data: Samples) -> list[Fold]:
+        """The folds with their weights; each has something to learn from and something to judge by."""
+        all_weights = np.ones(len(data.y)) if data.weight is None else data.weight
+        folds = []
+        parts = read_folds(self.cv, data.y, classifier=is_classifier(self), shuffle=True, random_state=self.random_state)
+        for number, (train, held_out) in enumerate(parts, start=1):
+            weight = np.zeros(len(data.y))
+            weight[train] = all_weights[train]
+            for name, mass in (("training", weight.sum()), ("held-out", all_weights[held_out].sum())):
+                if mass == 0.0:
+                    raise ValueError(f"The {name} samples of fold {number} of cv all have weight 0; choose other folds.")
+            self._check_fold(data, weight, number)
+            folds.append(Fold(weight, held_out))
+        return folds
+
+    def _check_fold(self, data: Samples, weight: np.ndarray, number: int) -> None:
+        """Refuse a fold from which nothing can be learnt."""
+
+    @staticmethod
+    def _from_older_parameters(
+        parameters: dict[str, Any], attributes: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters and attributes of a file from the time when C was given, not chosen: it was the only candidate."""
+        if "C" not in parameters or "Cs" in parameters:
+            return parameters, attributes
+        chosen = {name: parameters[name] for name in Candidate._fields}
+        parameters = {name: value for name, value in parameters.items() if name != "C"}
+        parameters["Cs"] = [chosen["C"]]
+        if "cv_results_" in attributes:
+            results = attributes["cv_results_"]
+            columns = {name: np.full(len(results["n_features"]), value) for name, value in chosen.items()}
+            attributes = {
+                **attributes,
+                **{f"{name}_": value for name, value in chosen.items()},
+                "cv_results_": {**columns, **results},
+            }
+        return parameters, attributes
+
+
+def validated_rules(plain: type[GroupDiscovery]) -> dict[str, Rule]:
+    """What the parameters may be: the plain estimator's but for those that validation chooses, and the others."""
+    kept = {name: rule for name, rule in plain._allowed.items() if name not in ("n_features_to_select", "C")}
+    return {**kept, **ValidatedDiscovery._allowed}
+
+
+def _several(value: Any) -> list[Any]:
+    """The values to choose from, where there may be one or a list."""
+    single = isinstance(value, (str, bool, np.bool_, Integral))
+    return [value] if single else list(dict.fromkeys(value))
+
+
+def penalties(Cs: Any, view: FeatureView) -> list[float]:
+    """The values of C, rising: those given, or so many over the orders of magnitude that can matter.
+
+    What C does depends on C times the variance of the features. So a number of them means values from 1e-4 to 10, in
+    equal ratios, over a typical variance: the mean over the features, each of which counts by its variance, since those
+    that vary most are the first to be selected. It is 1 for standardised features.
+    """
+    if not isinstance(Cs, Integral):
+        return sorted({float(value) for value in Cs})
+    reach = view.reach
+    share = (reach.values / reach.highest) ** 2  # squares of squares of large features would overflow
+    typical = float((share @ share) / share.sum()) * reach.highest**2 / view.moments.total_weight
+    values = np.clip(np.geomspace(_LOWEST_C, _HIGHEST_C, int(Cs)) / typical, SMALLEST_FACTOR, LARGEST_FACTOR)
+    return [float(value) for value in np.unique(values)]
