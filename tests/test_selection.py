@@ -20,8 +20,9 @@ from tests.conftest import grouped_matrix
 SELECTORS = [
     coterie.GroupDiscoveryClassifier(3),
     coterie.GroupDiscoveryClassifier(3, cv=3, random_state=0),
-    coterie.GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=2, random_state=0),
+    coterie.GroupDiscoveryClassifierCV(4, Cs=2, n_features_per_round=2, cv=2, random_state=0),
     coterie.GroupDiscoveryRegressor(3),
+    coterie.GroupDiscoveryRegressorCV(4, Cs=2, cv=2, predict_with=["support", "groups"], random_state=0),
     coterie.GroupDiscoveryOneClass(3),
     coterie.GlobalRedundancySelector("fisher", 3),
     coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),

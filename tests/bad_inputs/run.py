@@ -42,8 +42,11 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "classifier, groups predict": coterie.GroupDiscoveryClassifier(3, predict_with="groups", standardize=True),
     "classifier, uncertainty": coterie.GroupDiscoveryClassifier(3, correlation="su"),
     "classifier, folds": coterie.GroupDiscoveryClassifier(3, cv=3, random_state=0),
-    "classifier, sizes": coterie.GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=2, random_state=0),
+    "classifier, validated": coterie.GroupDiscoveryClassifierCV(4, Cs=3, n_features_per_round=2, cv=2, random_state=0),
     "regressor": coterie.GroupDiscoveryRegressor(3),
+    "regressor, validated": coterie.GroupDiscoveryRegressorCV(
+        4, Cs=3, cv=2, predict_with=["support", "groups"], random_state=0
+    ),
     "regressor, groups predict": coterie.GroupDiscoveryRegressor(3, predict_with="groups"),
     "one class": coterie.GroupDiscoveryOneClass(3),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),

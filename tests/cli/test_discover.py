@@ -57,6 +57,15 @@ def test_the_number_of_features_by_cross_validation(shell, svm):
     assert len(shell.json("predict", "data-groups", svm)["predictions"]) == 60
 
 
+def test_validation_for_numbers_and_a_given_penalty(shell, svm):
+    options = ("--n-features-to-select", "cv", "--max-features-to-select", "4", "--cv", "2", "--random-state", "0", "--task")
+    content = shell.json("discover", svm, *options, "regression", "--C", "0.1", "--predict-with", "support,groups")
+    assert content["estimator"] == "GroupDiscoveryRegressorCV"
+    assert content["parameters"]["Cs"] == [0.1]
+    assert content["parameters"]["predict_with"] == ["support", "groups"]
+    assert "needs labels or targets" in shell("discover", svm, *options, "one-class", code=2).stderr
+
+
 def test_quiet_says_nothing_but_the_result(shell, svm):
     assert shell("discover", svm, "--quiet", "--n-features-to-select", "3").stderr == ""
 
@@ -144,7 +153,7 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
             ["data.svm", "--task", "regression", "--class-weight", "balanced"],
             "--class-weight has no meaning for --task regression",
         ),
-        (["data.svm", "--task", "regression", "--n-features-to-select", "cv"], "cv is for classification"),
+        (["data.svm", "--task", "one-class", "--n-features-to-select", "cv"], "cv needs labels or targets"),
         (["data.svm", "--max-features-to-select", "9"], "goes with --n-features-to-select cv"),
         (["data.svm", "--class-weight", "{1: 2"], "looks like JSON, but is not"),
         (["data.svm", "--correlation", "spearman"], "must be one of 'pearson', 'su', None"),

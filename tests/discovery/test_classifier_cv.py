@@ -57,8 +57,7 @@ def test_path_scores_equal_separate_fits(rng, is_sparse, options):
     rows = X.tocsr() if is_sparse else X
     fixed = {name: value for name, value in options.items() if name not in ("thresholds", "standardize", "threshold")}
     names = ["C", "threshold", "standardize", "predict_with"]
-    for train_test in enumerate(folds.split(np.zeros((len(y), 1)), y)):
-        fold, (train, test) = train_test
+    for fold, (train, test) in enumerate(folds.split(np.zeros((len(y), 1)), y)):
         for row in table[table["n_features"].isin([2, 5, 8])].to_dict("records"):
             chosen = {name: row[name] for name in names}
             single = GroupDiscoveryClassifier(row["n_features"], **chosen, **fixed).fit(rows[train], y[train])
@@ -147,6 +146,7 @@ def test_a_number_of_Cs_is_a_grid_over_a_typical_variance(rng, standardize):
     assert model.C_ in model.cv_results_["C"]
 
 
+@pytest.mark.filterwarnings("ignore:The master problem:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("scale", [1e60, 1e-60])
 def test_a_grid_for_features_of_any_scale(rng, scale):
     X, y = grouped_matrix(rng)
@@ -204,10 +204,9 @@ def test_several_classes_names_and_scorers(rng):
     X, _ = grouped_matrix(rng, n_samples=90)
     y = np.array(["low", "mid", "top"])[np.argsort(np.argsort(X[:, 0])) // 30]
     folds = ShuffleSplit(3, test_size=0.3, random_state=0)
-    by_name = GroupDiscoveryClassifierCV(6, Cs=[0.1, 1.0], n_features_per_round=2, cv=folds, scoring="balanced_accuracy").fit(
-        X, y
-    )
-    two = GroupDiscoveryClassifierCV(6, Cs=[0.1, 1.0], n_features_per_round=2, cv=folds, scoring="roc_auc").fit(X, y == "top")
+    options = {"Cs": [0.1, 1.0], "n_features_per_round": 2, "cv": folds}
+    by_name = GroupDiscoveryClassifierCV(6, scoring="balanced_accuracy", predict_with="groups", **options).fit(X, y)
+    two = GroupDiscoveryClassifierCV(6, scoring="roc_auc", **options).fit(X, y == "top")
     assert two.best_score_ > 0.9
     assert by_name.best_score_ > 0.6
     assert set(by_name.predict(X)) <= {"low", "mid", "top"}
@@ -216,10 +215,7 @@ def test_several_classes_names_and_scorers(rng):
         assert X.shape[1] == 3
         return (estimator.predict(X) == y).mean()
 
-    assert (
-        GroupDiscoveryClassifierCV(6, Cs=[0.1, 1.0], n_features_per_round=2, cv=folds, scoring=careful).fit(X, y).best_score_
-        > 0.6
-    )
+    assert GroupDiscoveryClassifierCV(6, scoring=careful, **options).fit(X, y).best_score_ > 0.6
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,8 @@ for label in ("default", "standardised", "groups predict", "folds", "uncertainty
 def _() -> Any:
     X, y = classes()
     kind = coterie.GroupDiscoveryClassifierCV
-    first = kind(30, n_features_per_round=5, random_state=0).fit(X, y)
-    return [first, kind(12, n_features_per_round=3, predict_with="groups", cv=3, random_state=1).fit(*words())]
+    first = kind(30, Cs=[1.0], n_features_per_round=5, random_state=0).fit(X, y)
+    return [first, kind(12, Cs=[1.0], n_features_per_round=3, predict_with="groups", cv=3, random_state=1).fit(*words())]
 
 
 for label in ("default", "one a round", "standardised", "groups predict", "folds", "uncertainty", "no intercept", "ranked"):

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -135,6 +135,16 @@ def test_models_that_named_modules_can_be_read_for_ever(name, tmp_path):
     assert model.get_support(indices=True).tolist() == json.loads((ARCHIVE / "kept.json").read_text())[name]
     again = round_trip(model, tmp_path)
     assert all(same(value, getattr(again, key)) for key, value in vars(model).items() if key not in ("cv", "criterion"))
+
+
+def test_a_penalty_that_was_given_is_the_only_candidate():
+    """Files from the time when GroupDiscoveryClassifierCV had a parameter C."""
+    model = load(ARCHIVE / "classifier-cv.coterie")
+    assert model.get_params()["Cs"] == [1.0]
+    assert (model.C_, model.threshold_, model.standardize_, model.predict_with_) == (1.0, 0.7, False, "support")
+    assert pd.DataFrame(model.cv_results_)[["C", "n_features"]].to_numpy().tolist() == [[1.0, 2], [1.0, 4], [1.0, 6]]
+    X, y, _ = make_archive.data()
+    assert clone(model).fit(X, y).score(X, y) > 0.8
 
 
 def test_a_result_that_named_modules_can_be_read_for_ever():
