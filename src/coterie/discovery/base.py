@@ -126,7 +126,8 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         most_rounds = loop.rule.most_rounds() if self._voting_cv is None else self.max_rounds
         report = RoundReport(owner, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
         loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
-        self._run(loop, type(owner).__name__)
+        # Who has ended a validation by a signal wants the model that this has chosen.
+        self._run(loop, type(owner).__name__, stoppable=owner is self or not stop_requested())
         with one_blas_thread():
             state = {**known, **self._fitted_state(loop)}
         self._warn_if_short(loop, n_features)
@@ -160,13 +161,13 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         rule = StoppingRule(wanted, per_round, self.max_rounds, float(self.tol))
         return CuttingPlane(self._oracle(view, data.y), Master(loss, design_of(view)), rule, fixed)
 
-    def _run(self, loop: CuttingPlane, title: str) -> None:
-        """Run a loop with its progress shown under a title."""
+    def _run(self, loop: CuttingPlane, title: str, *, stoppable: bool = True) -> None:
+        """Run a loop with its progress shown under a title; a signal ends it after the round if it is stoppable."""
         then = loop.on_round
 
         def on_round(entry: Round) -> bool:
             bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
-            return (then is not None and then(entry)) or stop_requested()
+            return (then is not None and then(entry)) or (stoppable and stop_requested())
 
         loop.on_round = on_round
         total = None if loop.rule.n_features is None else loop.rule.n_features + len(loop.fixed)

@@ -68,7 +68,7 @@ class PathSearch:
     n_threads : int
         Number of threads; never changes a result.
     progress : callable
-        Makes the display of progress from the number of support features and a note.
+        Makes the display of progress.
     """
 
     make: Callable[[Setting], Any]
@@ -77,7 +77,7 @@ class PathSearch:
     predict_with: Sequence[str]
     score: HeldOutScores
     n_threads: int
-    progress: Callable[[int, str], RoundProgress]
+    progress: Callable[[], RoundProgress]
 
     def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> tuple[dict[Candidate, list[ScoredPath]], int | None]:
         """The scored paths of all candidates, a path a fold; and the size that all have reached if a signal has ended them."""
@@ -94,7 +94,7 @@ class PathSearch:
         for number, part in enumerate(parts, start=1):
             paths = [Path(estimators[setting], self.data, fold.weight, self.n_features) for fold, setting in part]
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
-            with self.progress(self.n_features, note) as bar:
+            with self.progress() as bar:
                 watch = _Watch(len(part), bar, note, groups="groups" in self.predict_with)
                 loops, _ = run_together(paths, n_threads=self.n_threads, on_round=watch)
             for model in self.predict_with:

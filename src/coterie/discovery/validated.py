@@ -57,14 +57,15 @@ class ValidatedDiscovery(GroupDiscovery):
         n_threads = thread_count(self.n_jobs)
         moments = data.source.moments(data.weight, n_threads=n_threads)
         moments.require_variation()
+        most = min(int(self.max_features_to_select), data.source.shape[1])
         search = PathSearch(
             make=lambda setting: self._plain_estimator(*setting, "support"),
             data=data,
-            n_features=min(int(self.max_features_to_select), data.source.shape[1]),
+            n_features=most,
             predict_with=_several(self.predict_with),
             score=score,
             n_threads=n_threads,
-            progress=lambda total, note: RoundProgress(total, int(self.verbose), f"{type(self).__name__}, {note}"),
+            progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
         )
         results = score_table(*search.run(folds, self._settings(data, moments)))
         row = choose(results, self.rule)
