@@ -63,6 +63,9 @@ def test_validation_for_numbers_and_a_given_penalty(shell, svm):
     assert content["estimator"] == "GroupDiscoveryRegressorCV"
     assert content["parameters"]["Cs"] == [0.1]
     assert content["parameters"]["predict_with"] == ["support", "groups"]
+    assert content["summary"]["C"] == 0.1
+    assert content["summary"]["predicts with"] in ("support", "groups")
+    assert "|correlation| ≥ 0.7" in (shell.folder / "data-groups" / "report.html").read_text()
 
 
 def test_quiet_says_nothing_but_the_result(shell, svm):

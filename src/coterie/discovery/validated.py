@@ -162,8 +162,14 @@ def penalties(Cs: Any, view: FeatureView) -> list[float]:
     """
     if not isinstance(Cs, Integral):
         return sorted({float(value) for value in Cs})
+    values = np.geomspace(_LOWEST_C, _HIGHEST_C, int(Cs)) / _typical_variance(view)
+    return [float(value) for value in np.unique(np.clip(values, SMALLEST_FACTOR, LARGEST_FACTOR))]
+
+
+def _typical_variance(view: FeatureView) -> float:
+    """A mean of the features' variances as the view has them (about zero where it is not centred)."""
+    if view.centred and view.scale is not None:
+        return 1.0  # and nothing that rounding adds
     reach = view.reach
     share = (reach.values / reach.highest) ** 2  # squares of squares of large features would overflow
-    typical = float((share @ share) / share.sum()) * reach.highest**2 / view.moments.total_weight
-    values = np.clip(np.geomspace(_LOWEST_C, _HIGHEST_C, int(Cs)) / typical, SMALLEST_FACTOR, LARGEST_FACTOR)
-    return [float(value) for value in np.unique(values)]
+    return float((share @ share) / share.sum()) * reach.highest**2 / view.moments.total_weight

@@ -16,6 +16,11 @@ FORMAT = "coterie result"
 VERSION = 1
 # The attributes of a fitted model that go into the summary, with the words for people.
 _FACTS = {
+    # What validation has chosen, where it has
+    "best_score_": "validated score",
+    "C_": "C",
+    "threshold_": "threshold",
+    "predict_with_": "predicts with",
     "n_rounds_": "rounds",
     "converged_at_": "converged in round",
     "objective_": "objective",
