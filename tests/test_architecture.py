@@ -22,7 +22,7 @@ LAYERS = [
     ["filters"],
     ["solver"],
     ["discovery"],
-    ["probing"],
+    ["confidence", "probing"],
     ["baselines"],
     ["ranking", "redundancy"],
     ["datasets", "metrics"],

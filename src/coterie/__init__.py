@@ -20,6 +20,7 @@ _HOMES = {
     "FeatureGroup": "coterie.groups",
     "FeatureGroups": "coterie.groups",
     "GlobalRedundancySelector": "coterie.redundancy.estimator",
+    "GroupConfidence": "coterie.confidence.result",
     "GroupDiscoveryClassifier": "coterie.discovery.classifier",
     "GroupDiscoveryClassifierCV": "coterie.discovery.classifier_cv",
     "GroupDiscoveryOneClass": "coterie.discovery.one_class",
@@ -30,6 +31,7 @@ _HOMES = {
     "RidgeCriterion": "coterie.probing.criteria",
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
+    "group_confidence": "coterie.confidence.estimation",
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "FeatureGroup",
     "FeatureGroups",
     "GlobalRedundancySelector",
+    "GroupConfidence",
     "GroupDiscoveryClassifier",
     "GroupDiscoveryClassifierCV",
     "GroupDiscoveryOneClass",
@@ -59,6 +62,7 @@ __all__ = [
     "data",
     "datasets",
     "filters",
+    "group_confidence",
     "load",
     "metrics",
     "plots",
@@ -72,6 +76,8 @@ if TYPE_CHECKING:
     from coterie import baselines, data, datasets, filters, metrics, plots, probing, ranking, report
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
+    from coterie.confidence.estimation import group_confidence
+    from coterie.confidence.result import GroupConfidence
     from coterie.correlation.profile.count import correlation_profile
     from coterie.correlation.profile.result import CorrelationProfile
     from coterie.discovery.classifier import GroupDiscoveryClassifier

@@ -247,7 +247,7 @@ def read_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, n
     """The classes, and the number of each sample's class."""
     classes, codes = _codes(y)
     weight = np.ones(len(y)) if weight is None else weight
-    for code, label in enumerate(classes):
+    for code, label in enumerate(classes.tolist()):
         mine = weight[codes == code]
         count = int(np.count_nonzero(mine))
         if count < 2 and mine.sum() < 2:  # a sample of weight 2 counts as two

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _SHOWN_GROUPS = 12
 _SHOWN_MEMBERS = 6
+# What is said of each feature in tables.
+COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round", "confidence", "share"]
 
 
 class Purity(NamedTuple):
@@ -48,6 +50,11 @@ class FeatureGroup:
         Round that chose the support feature (0: fixed by the user).
     purity : Purity or None
         Correlation between all members; None where it was not computed.
+    confidence : float or None
+        Share of half-samples in which a member of the group is chosen; None where :func:`coterie.group_confidence` was not
+        called, NaN for a fixed feature.
+    shares : ndarray of shape (n_affiliated + 1,) or None
+        The same for each member by itself, the support feature first.
 
     Examples
     --------
@@ -68,6 +75,8 @@ class FeatureGroup:
     weight: float | None = None
     round: int = 0
     purity: Purity | None = None
+    confidence: float | None = None
+    shares: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -100,6 +109,8 @@ class FeatureGroup:
 
     def __repr__(self) -> str:
         support, *others = self.labels
+        if self.confidence is not None and not np.isnan(self.confidence):
+            support = f"[{self.confidence:.2f}] {support}"
         if not others:
             return f"{support} (alone)"
         shown = [f"{name} ({value:+.2f})" for name, value in zip(others, self.correlation, strict=True)][:_SHOWN_MEMBERS]
@@ -165,8 +176,22 @@ class FeatureGroups(Sequence[FeatureGroup]):
             return np.empty(0, dtype=np.int64)
         return np.unique(np.concatenate([group.members for group in self]))
 
+    def at_least(self, confidence: float) -> FeatureGroups:
+        """The groups with at least this confidence (see :func:`coterie.group_confidence`).
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> FeatureGroups([FeatureGroup(3, [7], [0.9], confidence=0.96), FeatureGroup(1, [], confidence=0.1)]).at_least(0.9)
+        1 group, 2 features
+          1. [0.96] 3 ~ 7 (+0.90)
+        """
+        if any(group.confidence is None for group in self):
+            raise ValueError("The groups have no confidence yet; call coterie.group_confidence(model, X, y) first.")
+        return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
+
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round."""
+        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share."""
         result = []
         for number, group in enumerate(self, start=1):
             scores = group.affiliated_scores if group.affiliated_scores is not None else np.full(len(group) - 1, np.nan)
@@ -182,6 +207,8 @@ class FeatureGroups(Sequence[FeatureGroup]):
                         "score": score,
                         "weight": group.weight if position == 0 else None,
                         "round": group.round,
+                        "confidence": group.confidence,
+                        "share": None if group.shares is None else float(group.shares[position]),
                     }
                 )
         return result
@@ -189,14 +216,14 @@ class FeatureGroups(Sequence[FeatureGroup]):
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
 
-        Its columns are group, feature, name, role, correlation, score, weight and round.
+        Its columns are group, feature, name, role, correlation, score, weight, round, confidence (of the group) and share (of
+        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`).
         """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        columns = ["group", "feature", "name", "role", "correlation", "score", "weight", "round"]
-        return pd.DataFrame(self.rows(), columns=columns).astype({"weight": float})
+        return pd.DataFrame(self.rows(), columns=COLUMNS).astype({"weight": float, "confidence": float, "share": float})
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
@@ -210,6 +237,8 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "weight": _or_none(group.weight),
                 "round": group.round,
                 "purity": group.purity._asdict() if group.purity is not None else None,
+                "confidence": _or_none(group.confidence),
+                "shares": [_or_none(value) for value in group.shares.tolist()] if group.shares is not None else None,
             }
             for group in self
         ]

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, group_confidence
 from coterie.discovery import base, lockstep, path_search
 from coterie.discovery.lockstep import Path, run_together
 from coterie.discovery.membership import MetOnTheWay, complete_memberships
@@ -267,3 +267,11 @@ def test_a_fold_without_weight_is_an_error(rng):
     weight = np.repeat([1.0, 1.0, 0.0], 10)
     with pytest.raises(ValueError, match="held-out samples of fold 3 of cv all have weight 0"):
         GroupDiscoveryClassifierCV(4, Cs=2, cv=KFold(3)).fit(X, y, sample_weight=weight)
+
+
+def test_confidence_repeats_the_search_that_was_chosen(planted):
+    model = GroupDiscoveryClassifierCV(10, Cs=3, cv=2, standardize=True, random_state=0).fit(planted.X, planted.y)
+    plain = GroupDiscoveryClassifier(model.n_features_, C=model.C_, standardize=True).fit(planted.X, planted.y)
+    options = {"n_pairs": 3, "n_permutations": 1, "random_state": 0}
+    found, expected = (group_confidence(fitted, planted.X, planted.y, **options) for fitted in (model, plain))
+    assert found.to_dict() == expected.to_dict()

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -101,6 +101,10 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
     @abstractmethod
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
         """The loss of samples with these weights."""
+
+    def _procedure(self) -> GroupDiscovery:
+        """The search that has led to this fitted model, to be done again on other samples."""
+        return clone(self)
 
     def _compute(self, data: Samples) -> dict[str, Any]:
         return self._discover(data, self._n_features_wanted(data.source.shape[1]))

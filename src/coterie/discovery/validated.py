@@ -39,6 +39,11 @@ _MODEL = OneOf("support", "groups")
 class ValidatedDiscovery(GroupDiscovery):
     """Base class: chooses C, threshold, scale, model and size on held-out samples, then fits the plain estimator to all."""
 
+    C_: float
+    threshold_: float
+    standardize_: bool
+    predict_with_: str
+    n_features_: int
     _plain: ClassVar[type[GroupDiscovery]]
     _allowed: ClassVar[dict[str, Rule]] = {
         "max_features_to_select": Whole(1),
@@ -81,6 +86,11 @@ class ValidatedDiscovery(GroupDiscovery):
             best_score_=float(results["mean_test_score"][row]),
             cv_results_=results,
         )
+
+    def _procedure(self) -> GroupDiscovery:
+        """The plain estimator with what was chosen: the search of the last fit."""
+        chosen = self._plain_estimator(self.C_, self.threshold_, self.standardize_, self.predict_with_)
+        return chosen.set_params(n_features_to_select=self.n_features_)
 
     def _plain_estimator(self, C: float, threshold: float, standardize: bool, predict_with: str) -> GroupDiscovery:
         """The estimator of one candidate."""

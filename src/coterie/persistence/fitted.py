@@ -88,7 +88,13 @@ def _is_group(group: Any, attributes: Mapping[str, Any]) -> bool:
         and (group.weight is None or _is_number(group.weight, attributes))
         and _is_count(group.round, attributes)
         and (group.purity is None or type(group.purity).__name__ == "Purity")
+        and (group.confidence is None or _is_number(group.confidence, attributes))
+        and (group.shares is None or (_is_vector(group.shares, "f") and len(group.shares) == len(group)))
     )
+
+
+def _is_confidence(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return type(value).__name__ == "GroupConfidence" and value.fits(attributes.get("groups_"))
 
 
 def _n_outputs(attributes: Mapping[str, Any]) -> int:
@@ -128,5 +134,6 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "offset_": _is_number,
     "classes_": _are_classes,
     "groups_": _are_groups,
+    "confidence_": _is_confidence,
     "_sklearn_output_config": _is_output_config,
 }

@@ -56,6 +56,7 @@ _HOMES: dict[str, Home] = {
     # Records in fitted attributes
     "FeatureGroup": Home("coterie.groups"),
     "FeatureGroups": Home("coterie.groups"),
+    "GroupConfidence": Home("coterie.confidence.result"),
     "FloatingSubset": Home("coterie.baselines.floating"),
     "ProbePlan": Home("coterie.probing.probes"),
     "ProbeSize": Home("coterie.probing.scores"),

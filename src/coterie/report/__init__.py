@@ -3,6 +3,7 @@
 from coterie.report.annotated import annotate
 from coterie.report.clumps import write_clumps
 from coterie.report.folder import read_result, write_result
+from coterie.report.judgement import HeldOut, judgement
 from coterie.report.result import DiscoveryResult
 
-__all__ = ["DiscoveryResult", "annotate", "read_result", "write_clumps", "write_result"]
+__all__ = ["DiscoveryResult", "HeldOut", "annotate", "judgement", "read_result", "write_clumps", "write_result"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import check_folder, new_folder, read_record, writing
+from coterie.groups import COLUMNS
 from coterie.persistence.model import load, save
 from coterie.report.annotated import ANNOTATED
 from coterie.report.clumps import CLUMPS
@@ -18,7 +19,6 @@ from coterie.report.table import write_csv
 GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "report.html"
 # What is in a result of an earlier version, which does not list its files.
 _UNLISTED = (GROUPS, RESULT, MODEL, REPORT, CLUMPS, ANNOTATED)
-_COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round"]
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -71,7 +71,7 @@ def write_result(
     ``report.html`` for people (it needs ``pip install coterie[report]``).
     """
     with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:
-        write_csv(folder / GROUPS, result.model.groups_.rows(), _COLUMNS, nan="")
+        write_csv(folder / GROUPS, result.model.groups_.rows(), COLUMNS, nan="")
         content = result.to_dict()
         save(result.model, folder / MODEL)
         page = _page(content)

@@ -23,9 +23,16 @@ def render(content: dict[str, Any]) -> str:
             heaviest=max(weights, default=0.0) or 1.0,
             shown_members=_SHOWN_MEMBERS,
             shown_groups=_SHOWN_GROUPS,
+            chance=_by_chance(content["confidence"]),
             curve=_curve([entry["objective"] for entry in content["rounds"]]),
         )
     )
+
+
+def _by_chance(confidence: dict[str, Any] | None) -> float:
+    """The largest confidence that a group reached with shuffled labels."""
+    values = [value for group in (confidence or {}).get("permuted", ()) for value in group if value is not None]
+    return max(values, default=0.0)
 
 
 @lru_cache(maxsize=1)

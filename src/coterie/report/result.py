@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coterie import __version__
+from coterie.report.judgement import HeldOut, judgement
 
 FORMAT = "coterie result"
 VERSION = 1
@@ -53,6 +54,10 @@ class DiscoveryResult:
         Whether a signal ended the fit early.
     feature_info : mapping
         More about each feature, such as the chromosome and the position of a SNP.
+    held_out : HeldOut or None
+        Scores on samples that were not seen, if they were measured.
+    target : mapping
+        What was predicted: ``label``, its name, and ``classes``, the number of samples of each.
 
     Examples
     --------
@@ -74,12 +79,29 @@ class DiscoveryResult:
     warnings: Sequence[str] = ()
     interrupted: bool = False
     feature_info: Mapping[str, Any] = field(default_factory=dict)
+    held_out: HeldOut | None = None
+    target: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def confidence(self) -> dict[str, Any] | None:
+        """The confidences of the groups as plain values, if they were computed."""
+        known = getattr(self.model, "confidence_", None)
+        return None if known is None else plain(known.to_dict())
+
+    @property
+    def judgement(self) -> str:
+        """What a careful reader should think, in a sentence or two."""
+        return judgement(None if self.held_out is None else self.held_out.to_dict(), self.confidence)
 
     @property
     def summary(self) -> dict[str, Any]:
         """The main figures, by the words for them."""
         groups = self.model.groups_
         facts: dict[str, Any] = {"groups": len(groups), "features in groups": sum(len(group) for group in groups)}
+        if self.held_out is not None:
+            facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
+            facts["its standard error"] = self.held_out.error
+            facts[f"{self.held_out.score} of a constant prediction"] = self.held_out.constant
         if self.score is not None:
             facts["R² on the training data" if self.task == "regression" else "accuracy on the training data"] = self.score
         facts |= {words: getattr(self.model, name) for name, words in _FACTS.items() if hasattr(self.model, name)}
@@ -104,6 +126,10 @@ class DiscoveryResult:
             "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "data": dict(self.data),
             "task": self.task,
+            "target": {"label": None, "classes": None, **self.target},
+            "judgement": self.judgement,
+            "held_out": None if self.held_out is None else self.held_out.to_dict(),
+            "confidence": self.confidence,
             "estimator": type(self.model).__name__,
             "parameters": self.model.get_params(deep=False),
             "summary": self.summary,
@@ -129,6 +155,7 @@ def _group_facts(groups: Any) -> list[dict[str, Any]]:
             "score": group.score,
             "round": group.round,
             "purity": group.purity._asdict() if group.purity is not None else None,
+            "confidence": group.confidence,
         }
         for number, group in enumerate(groups, start=1)
     ]
@@ -139,6 +166,7 @@ def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any
         "feature": int(group.members[position]),
         "name": group.names[position] if group.names is not None else None,
         "correlation": 1.0 if position == 0 else float(group.correlation[position - 1]),
+        "share": None if group.shares is None else float(group.shares[position]),
     }
 
 

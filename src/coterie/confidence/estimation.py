@@ -1,0 +1,300 @@
+r"""The confidence of groups: complementary half-samples (Shah and Samworth 2013) and shuffled labels.
+
+Correlated features take each other's place from sample to sample; their group does not. So a group counts as found again when
+*any* of its members is chosen. Features of a large spread are chosen more often by chance than others, so what a
+confidence is worth is told by the whole procedure repeated with shuffled labels. All half-samples are paths in lockstep
+(:mod:`coterie.discovery.lockstep`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from coterie._numba import thread_count
+from coterie._parameters import N_JOBS, VERBOSE, Whole, check
+from coterie.confidence.halves import complementary, shuffled
+from coterie.confidence.result import GroupConfidence, group_share
+from coterie.discovery.base import GroupDiscovery, Samples
+from coterie.discovery.lockstep import Path, batches, run_together
+from coterie.discovery.loop import CuttingPlane
+from coterie.interruption import stop_requested
+from coterie.progress import RoundProgress
+
+# Pairs of half-samples that are done together at first, and how long a batch may take later on: what Ctrl-C costs at most.
+_FIRST_PAIRS = 5
+_BATCH_SECONDS = 10.0
+# Parameters that do not change what is found.
+_NO_MATTER = frozenset(["n_jobs", "verbose", "keep", "predict_with"])
+
+
+def group_confidence(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    n_pairs: int = 25,
+    n_permutations: int = 5,
+    resume: GroupConfidence | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> GroupConfidence:
+    """How sure one can be of each group of a fitted model.
+
+    The search is repeated, with the settings of the model and for as many support features, on pairs of complementary
+    half-samples [1]_. The confidence of a group is the share of these half-samples in which any of its members is chosen. Then
+    the labels are shuffled and the whole is done again, which tells how many groups reach such a confidence by chance.
+
+    The model gets the result as ``confidence_``, and its ``groups_`` carry the confidences:
+    ``model.groups_.at_least(0.9)``.
+
+    Parameters
+    ----------
+    model : GroupDiscoveryClassifier, GroupDiscoveryRegressor or GroupDiscoveryOneClass
+        A fitted model, also one of the ``...CV`` estimators (with the values that they have chosen).
+
+    X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        The data that it was fitted to.
+
+    y : array-like of shape (n_samples,), default=None
+        Their labels or targets; None takes those that a path, data set or store has.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Their weights.
+
+    n_pairs : int, default=25
+        Pairs of complementary half-samples; classes are halved each by itself.
+
+    n_permutations : int, default=5
+        How often to repeat everything with shuffled labels, which takes as long each time; 0 leaves ``expected_false``
+        empty. Without labels (one class) there is nothing to shuffle.
+
+    resume : GroupConfidence, default=None
+        An earlier result for the same model and data to go on with, for instance after Ctrl-C. It is as if all had been done
+        at once.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the half-samples and permutations; that of ``resume`` where it is given.
+
+    n_jobs : int, default=None
+        Number of threads. None: all cores, but one in a worker of a parallel job. The result does not depend on it.
+
+    verbose : int, default=0
+        Show progress: a bar on a terminal, lines elsewhere.
+
+    Returns
+    -------
+    confidence : GroupConfidence
+        One entry a group. Ctrl-C keeps the pairs and permutations that are done, with a warning, if one pair is.
+
+    See Also
+    --------
+    coterie.metrics.selection_stability : How stable any selector is.
+
+    Notes
+    -----
+    Half of the samples show less than all of them: a weak group of many samples may have a low confidence and be real. A high
+    one says that the group predicts in this data set, not that it causes anything.
+
+    References
+    ----------
+    .. [1] R. D. Shah, R. J. Samworth, "Variable selection with error control: another look at stability selection", Journal of
+       the Royal Statistical Society B 75(1), 2013.
+
+    Examples
+    --------
+    >>> from coterie import GroupDiscoveryClassifier, group_confidence
+    >>> from coterie.datasets import make_support_affiliated
+    >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
+    >>> model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
+    >>> result = group_confidence(model, data.X, data.y, n_pairs=10, n_permutations=2, random_state=0)
+    >>> len(model.groups_.at_least(0.9))
+    3
+    """
+    _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
+    data = model._read(X, y, sample_weight)
+    if not (is_classifier(model) or is_regressor(model)):
+        n_permutations = 0
+    task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
+    chosen, permuted = task.earlier(resume)
+    result: GroupConfidence | None = resume
+    try:
+        for so_far in task.real_halves(chosen, n_pairs):
+            chosen = so_far
+            result = task.result(chosen, permuted)
+        task.announce(n_permutations - len(permuted), n_pairs)
+        for permutation in range(len(permuted), n_permutations):
+            values = task.permuted_confidence(1 + permutation, n_pairs)
+            if values is None:
+                break
+            permuted = (*permuted, values)
+            result = task.result(chosen, permuted)
+    except KeyboardInterrupt:
+        if result is None:
+            raise
+    if result is None:  # a signal came before the first pair was done
+        raise KeyboardInterrupt
+    if result.n_pairs < n_pairs or result.n_permutations < n_permutations:
+        warnings.warn(
+            f"Stopped after {result.n_pairs} of {n_pairs} pairs of half-samples and {result.n_permutations} of "
+            f"{n_permutations} permutations; pass the result as resume to go on.",
+            UserWarning,
+            stacklevel=2,
+        )
+    model.groups_ = result.attach(model.groups_)
+    model.confidence_ = result
+    return result
+
+
+def _check(model: Any, **parameters: Any) -> None:
+    if not isinstance(model, GroupDiscovery):
+        raise ValueError(
+            f"model is a {type(model).__name__}; the confidence is that of the groups of a GroupDiscovery… estimator."
+        )
+    check_is_fitted(model)
+    rules = {"n_pairs": Whole(1), "n_permutations": Whole(0), "n_jobs": N_JOBS, "verbose": VERBOSE}
+    for name, value in parameters.items():
+        check(name, value, rules[name])
+
+
+def _seed(random_state: Any) -> int:
+    """A number from which everything is drawn."""
+    if isinstance(random_state, (int, np.integer)) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+class _Task:
+    """The search of a model, to be repeated on half-samples."""
+
+    def __init__(self, model: GroupDiscovery, data: Samples, n_threads: int, verbose: int, seed: int) -> None:
+        self.model = model
+        self.data = data
+        self.estimator = model._procedure()
+        self.n_threads = n_threads
+        self.verbose = verbose
+        self.seed = seed
+        self.stratified = is_classifier(model)
+        self.n_features = int(np.count_nonzero(data.source.moments(data.weight, n_threads=n_threads).norm))
+        self._seconds = 0.0
+        self._n_paths = 0
+        self._refuse()
+
+    def _refuse(self) -> None:
+        """Refuse data that are not the model's, or cannot be halved."""
+        given, known = self.data.source.shape[1], self.model.n_features_in_
+        if given != known:
+            raise ValueError(f"X has {given} features, but the model was fitted to {known}; pass the data of its fit.")
+        if not self.stratified:
+            return
+        classes = self.data.attributes["classes_"]
+        if not np.array_equal(classes, getattr(self.model, "classes_", ())):
+            raise ValueError("y has other classes than the model; pass the data of its fit.")
+        used = self.data.targets if self.data.weight is None else self.data.targets[self.data.weight > 0]
+        counts = np.bincount(used, minlength=len(classes)).tolist()
+        if min(counts) < 2:  # one of weight 2 can be fitted to
+            label = classes.tolist()[counts.index(min(counts))]
+            raise ValueError(f"Class {label!r} has one sample, which cannot be halved. Leave the class out, or merge it.")
+
+    @property
+    def digest(self) -> str:
+        """What the same work is known by: settings, groups, labels and the size of the data."""
+        parts = [
+            repr(sorted((name, repr(value)) for name, value in self.estimator.get_params().items() if name not in _NO_MATTER)),
+            repr([group.members.tolist() for group in self.model.groups_]),
+            repr(self.data.source.shape),
+        ]
+        text = hashlib.sha256("\n".join(parts).encode())
+        text.update(np.ascontiguousarray(self.data.targets).tobytes())
+        if self.data.weight is not None:
+            text.update(self.data.weight.tobytes())
+        return text.hexdigest()
+
+    def earlier(self, resume: GroupConfidence | None) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """What an earlier call has done."""
+        if resume is None:
+            return (), ()
+        if resume.digest != self.digest:
+            raise ValueError("resume is the confidence of another model or other data; leave it out to begin anew.")
+        return resume.chosen, resume.permuted
+
+    def result(self, chosen: tuple[np.ndarray, ...], permuted: tuple[np.ndarray, ...]) -> GroupConfidence:
+        """What is known so far."""
+        return GroupConfidence.of(
+            self.model.groups_, chosen, permuted, n_features=self.n_features, seed=self.seed, digest=self.digest
+        )
+
+    def real_halves(self, chosen: tuple[np.ndarray, ...], n_pairs: int) -> Any:
+        """The support features of all half-samples so far, after each batch."""
+        with RoundProgress(2 * n_pairs, self.verbose, "Confidence", "half-samples") as bar:
+            while len(chosen) < 2 * n_pairs and not stop_requested():
+                first = len(chosen) // 2
+                found = self._run(self._paths(self.data, 0, range(first, min(first + self._batch(), n_pairs))))
+                if found is None:
+                    return
+                chosen = (*chosen, *(loop.oracle.supports for loop in found))
+                yield chosen
+                bar.update(len(chosen), "as sampled")
+
+    def announce(self, n_permutations: int, n_pairs: int) -> None:
+        """Say what the permutations will cost, before they begin."""
+        if self.verbose and n_permutations > 0 and self._n_paths and not stop_requested():
+            seconds = self._seconds / self._n_paths * (2 * n_pairs + 1) * n_permutations
+            with RoundProgress(None, self.verbose, "Confidence", "permutations of the labels to come") as bar:
+                bar.update(n_permutations, f"about {seconds:.0f} s")
+
+    def permuted_confidence(self, permutation: int, n_pairs: int) -> np.ndarray | None:
+        """Confidences of the groups found with shuffled labels; None if it was stopped."""
+        data = shuffled(self.data, self.seed, permutation)
+        whole = Path(self.estimator, data, data.weight, len(self.model.groups_))
+        paths = [whole, *self._paths(data, permutation, range(n_pairs))]
+        loops: list[CuttingPlane] = []
+        with RoundProgress(len(paths), self.verbose, f"Shuffled labels, {permutation}", "half-samples") as bar:
+            for part in batches(paths, self.data.source.shape[1]):
+                found = self._run(part)
+                if found is None:
+                    return None
+                loops += found
+                bar.update(len(loops), "with shuffled labels")
+        oracle = loops[0].oracle
+        books = oracle.collect()
+        chosen = tuple(loop.oracle.supports for loop in loops[1:])
+        found_anew = range(len(loops[0].fixed), len(oracle.supports))
+        groups = [np.append(oracle.supports[k], books.feature[books.support == k]) for k in found_anew]
+        return np.array([group_share(members, chosen) for members in groups])
+
+    def _paths(self, data: Samples, permutation: int, pairs: range) -> list[Path]:
+        """The searches on some pairs of half-samples."""
+        return [
+            Path(self.estimator, data, half, len(self.model.groups_))
+            for pair in pairs
+            for half in complementary(data, self.seed, permutation, pair, stratified=self.stratified)
+        ]
+
+    def _batch(self) -> int:
+        """Pairs of the next batch: as many as take some seconds and fit into memory."""
+        if not self._n_paths:
+            return _FIRST_PAIRS
+        quick = int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths))
+        return max(1, min(quick, len(next(batches(range(10**6), self.data.source.shape[1]))) // 2))
+
+    def _run(self, paths: Sequence[Path]) -> list[CuttingPlane] | None:
+        """The finished loops of some paths; None if a signal asked to stop."""
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of a half-sample: nobody sees its model
+            loops, _ = run_together(paths, n_threads=self.n_threads, on_round=lambda *_: stop_requested())
+        self._seconds += time.perf_counter() - began
+        self._n_paths += len(paths)
+        return None if stop_requested() else loops

@@ -1,0 +1,238 @@
+"""What is known of the confidence of groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie.groups import FeatureGroups
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN = 12
+# Above this share of selected features Shah and Samworth's bound says nothing.
+_LARGEST_SHARE = 1 / np.sqrt(3)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupConfidence:
+    """How often the groups of a model come back on half of the samples, and how often others do when labels are shuffled.
+
+    Made by :func:`coterie.group_confidence`. Arrays have one entry a group, in the order of ``model.groups_``.
+
+    Attributes
+    ----------
+    confidence : ndarray of shape (n_groups,)
+        Share of the half-samples in which any member of the group is chosen as a support feature; NaN for fixed features.
+    support_confidence : ndarray of shape (n_groups,)
+        Share in which this very support feature is.
+    shares : tuple of ndarray
+        Share of each member of each group, the support feature first.
+    n_pairs : int
+        Pairs of half-samples that were done.
+    n_permutations : int
+        Permutations of the labels that were done.
+    expected_false : ndarray of shape (n_groups,)
+        Number of groups that reach this confidence when the labels are shuffled, on average; NaN without permutations.
+    false_share : ndarray of shape (n_groups,)
+        An estimate of the share of false ones among the groups of the model that reach this confidence (of the false discovery
+        rate): the number expected, with the data themselves counted as one more permutation in which one group is false, over
+        the number of groups there are; made monotone, at most 1. So five permutations can never promise less than a sixth of a
+        false group.
+    bound : ndarray of shape (n_groups,)
+        Shah and Samworth's bound of the number of features that do not matter and reach this confidence, if all such features
+        are equally likely to be chosen and their shares have one mode; NaN where it says nothing (at or below 0.5).
+    permuted : tuple of ndarray
+        Confidences of the groups found with shuffled labels, one array a permutation.
+    n_features : int
+        Features that could have been chosen.
+    seed : int
+        What the half-samples and permutations were drawn with.
+    digest : str
+        Of the model and the data, so that only the same work is gone on with.
+    chosen : tuple of ndarray
+        Support features of each half-sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryRegressor, group_confidence
+    >>> X = np.random.default_rng(0).standard_normal((80, 30))
+    >>> model = GroupDiscoveryRegressor(2).fit(X, 3 * X[:, 4] - X[:, 7])
+    >>> group_confidence(model, X, 3 * X[:, 4] - X[:, 7], n_pairs=5, n_permutations=0, random_state=0)
+    2 groups, 5 pairs of half-samples, 0 permutations
+      1. 1.00
+      2. 1.00
+    """
+
+    confidence: np.ndarray
+    support_confidence: np.ndarray
+    shares: tuple[np.ndarray, ...]
+    n_pairs: int
+    n_permutations: int
+    expected_false: np.ndarray
+    false_share: np.ndarray
+    bound: np.ndarray
+    permuted: tuple[np.ndarray, ...]
+    n_features: int
+    seed: int
+    digest: str
+    chosen: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(
+        cls,
+        groups: FeatureGroups,
+        chosen: tuple[np.ndarray, ...],
+        permuted: tuple[np.ndarray, ...],
+        *,
+        n_features: int,
+        seed: int,
+        digest: str = "",
+    ) -> GroupConfidence:
+        """From the support features of half-samples, and the confidences of groups that shuffled labels gave."""
+        shares = [member_shares(group.members, chosen) for group in groups]
+        confidence = np.array([group_share(group.members, chosen) for group in groups])
+        fixed = np.array([group.round == 0 and np.isnan(group.score) for group in groups], dtype=bool)
+        confidence[fixed] = np.nan
+        expected = expected_false(confidence, permuted)
+        n_chosen = float(np.mean([len(features) for features in chosen])) - np.count_nonzero(fixed)
+        return cls(
+            confidence=confidence,
+            support_confidence=np.array([own[0] for own in shares]),
+            shares=tuple(shares),
+            n_pairs=len(chosen) // 2,
+            n_permutations=len(permuted),
+            expected_false=expected,
+            false_share=false_share(confidence, expected, len(permuted)),
+            bound=shah_samworth(confidence, n_chosen, n_features, len(chosen) // 2),
+            permuted=permuted,
+            n_features=n_features,
+            seed=seed,
+            digest=digest,
+            chosen=chosen,
+        )
+
+    def fits(self, groups: Any) -> bool:
+        """Whether this is of these groups, as far as shapes can tell; for files from strangers."""
+        arrays = (self.confidence, self.support_confidence, self.expected_false, self.false_share, self.bound)
+        return (
+            isinstance(groups, FeatureGroups)
+            and all(isinstance(array, np.ndarray) and array.shape == (len(groups),) for array in arrays)
+            and all(array.dtype.kind == "f" for array in arrays)
+            and isinstance(self.shares, tuple)
+            and [np.shape(own) for own in self.shares] == [(len(group),) for group in groups]
+            and all(isinstance(number, int) and number >= 0 for number in (self.n_pairs, self.n_permutations, self.seed))
+        )
+
+    def attach(self, groups: FeatureGroups) -> FeatureGroups:
+        """The groups with their confidence."""
+        return FeatureGroups(
+            [
+                replace(group, confidence=float(value), shares=own)
+                for group, value, own in zip(groups, self.confidence, self.shares, strict=True)
+            ]
+        )
+
+    @property
+    def reached_by_chance(self) -> float:
+        """The largest confidence of any group with shuffled labels; NaN without permutations."""
+        return max((float(np.nanmax(values, initial=0.0)) for values in self.permuted), default=float("nan"))
+
+    def rows(self) -> list[dict[str, float]]:
+        """One dictionary a group."""
+        names = ("confidence", "support_confidence", "expected_false", "false_share", "bound")
+        return [
+            {"group": number, **{name: float(getattr(self, name)[number - 1]) for name in names}}
+            for number in range(1, len(self.confidence) + 1)
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas data frame with one row a group (needs ``pip install coterie[tabular]``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
+        return pd.DataFrame(self.rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a JSON file can hold of it: numbers, with None for NaN."""
+
+        def plain(values: np.ndarray) -> list[float | None]:
+            return [None if np.isnan(value) else float(value) for value in values]
+
+        return {
+            "n_pairs": self.n_pairs,
+            "n_permutations": self.n_permutations,
+            "seed": self.seed,
+            "confidence": plain(self.confidence),
+            "support_confidence": plain(self.support_confidence),
+            "expected_false": plain(self.expected_false),
+            "false_share": plain(self.false_share),
+            "bound": plain(self.bound),
+            "permuted": [plain(np.sort(values)[::-1]) for values in self.permuted],
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.confidence)} groups, {self.n_pairs} pairs of half-samples, {self.n_permutations} permutations"]
+        for number, value in enumerate(self.confidence[:_SHOWN], start=1):
+            chance = self.expected_false[number - 1]
+            beside = "" if np.isnan(chance) else f" ({chance:.2g} expected with shuffled labels)"
+            lines.append(f"  {number}. " + ("fixed" if np.isnan(value) else f"{value:.2f}{beside}"))
+        if len(self.confidence) > _SHOWN:
+            lines.append(f"  … and {len(self.confidence) - _SHOWN} more")
+        return "\n".join(lines)
+
+
+def group_share(members: np.ndarray, chosen: tuple[np.ndarray, ...]) -> float:
+    """Share of the half-samples in which any of some features was chosen."""
+    return float(np.mean([np.isin(features, members).any() for features in chosen]))
+
+
+def member_shares(members: np.ndarray, chosen: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Share of the half-samples in which each of some features was chosen."""
+    return np.mean([np.isin(members, features) for features in chosen], axis=0)
+
+
+def expected_false(confidence: np.ndarray, permuted: tuple[np.ndarray, ...]) -> np.ndarray:
+    """How many groups reach each confidence with shuffled labels, on average over the permutations."""
+    if not permuted:
+        return np.full(len(confidence), np.nan)
+    everything = np.sort(np.concatenate(permuted))
+    reached = len(everything) - np.searchsorted(everything, confidence - 1e-9)
+    return np.where(np.isnan(confidence), np.nan, reached / len(permuted))
+
+
+def false_share(confidence: np.ndarray, expected: np.ndarray, n_permutations: int) -> np.ndarray:
+    """Expected false groups over the groups there are, at each confidence; a higher confidence never has a larger one.
+
+    What was never seen in a few permutations may still happen. So the data themselves count as one more, with one false group.
+    """
+    careful = (expected * n_permutations + 1.0) / (n_permutations + 1.0)
+    n_there = np.array([np.count_nonzero(confidence >= value - 1e-9) for value in confidence])
+    share = np.minimum(careful / np.maximum(n_there, 1), 1.0)
+    order = np.argsort(confidence, kind="stable")
+    result = share.copy()
+    known = order[~np.isnan(share[order])]
+    result[known] = np.minimum.accumulate(share[known])
+    return result
+
+
+def shah_samworth(confidence: np.ndarray, n_chosen: float, n_features: int, n_pairs: int) -> np.ndarray:
+    r"""Theorem 2 of Shah and Samworth (2013): at most :math:`C(\tau, B)\,q^2/p` features of no matter reach a share of τ.
+
+    For shares with one mode, q features chosen of p in each of 2B half-samples, and :math:`\theta = q/p \le 1/\sqrt3`.
+    """
+    bound = np.full(len(confidence), np.nan)
+    theta = n_chosen / n_features
+    if theta > _LARGEST_SHARE:
+        return bound
+    lowest = min(0.5 + theta**2, 0.5 + 1 / (2 * n_pairs) + 0.75 * theta**2)
+    low = (confidence > lowest) & (confidence <= 0.75) & (2 * confidence - 1 - 1 / (2 * n_pairs) > 0)
+    high = confidence > 0.75
+    bound[low] = 1.0 / (2.0 * (2.0 * confidence[low] - 1.0 - 1.0 / (2 * n_pairs)))
+    bound[high] = 4.0 * (1.0 - confidence[high] + 1.0 / (2 * n_pairs)) / (1.0 + 1.0 / n_pairs)
+    return bound * theta * n_chosen

@@ -1,0 +1,117 @@
+"""What a careful reader should think of a discovery: does it predict, and which groups are real?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# A group that comes back so often, and of which so few would with shuffled labels, is one to publish.
+SURE = 0.9
+_FEW_FALSE = 0.2
+# With this share of false ones among them, the groups are what shuffled labels would give.
+_CHANCE = 0.5
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores on samples that the whole procedure, the choice of its settings included, has not seen.
+
+    Attributes
+    ----------
+    score : str
+        What was measured: ``"accuracy"``, ``"R²"``, or the name of a scorer.
+    folds : sequence of float
+        The score of each fold.
+    constant : float
+        Mean score of a prediction that does not look at the features.
+    training : float
+        Score of the model on its own training data.
+
+    Examples
+    --------
+    >>> from coterie.report import HeldOut
+    >>> held_out = HeldOut("accuracy", [0.9, 0.8, 0.85], constant=0.5, training=0.97)
+    >>> round(held_out.mean, 3), round(held_out.error, 3), held_out.predicts
+    (0.85, 0.029, True)
+    """
+
+    score: str
+    folds: Sequence[float]
+    constant: float
+    training: float
+
+    @property
+    def mean(self) -> float:
+        """Mean over the folds."""
+        return float(np.mean(self.folds))
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean."""
+        return float(np.std(self.folds, ddof=1) / np.sqrt(len(self.folds))) if len(self.folds) > 1 else float("nan")
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the mean is better than a constant prediction by more than its standard error."""
+        return self.mean - (0.0 if np.isnan(self.error) else self.error) > self.constant
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``result.json``."""
+        return {
+            "score": self.score,
+            "mean": self.mean,
+            "error": self.error,
+            "constant": self.constant,
+            "training": self.training,
+            "folds": [float(value) for value in self.folds],
+        }
+
+
+def judgement(held_out: Mapping[str, Any] | None, confidence: Mapping[str, Any] | None) -> str:
+    """One or two sentences, from what ``result.json`` has of held-out scores and confidences.
+
+    Examples
+    --------
+    >>> from coterie.report import HeldOut, judgement
+    >>> judgement(HeldOut("accuracy", [0.52, 0.48], 0.5, 0.99).to_dict(), None)
+    'On held-out samples the groups predict no better than a constant: accuracy 0.5 ± 0.02, constant 0.5 (training 0.99).'
+    """
+    return " ".join(filter(None, [_of_scores(held_out), _of_groups(confidence)]))
+
+
+def _of_scores(held_out: Mapping[str, Any] | None) -> str:
+    if held_out is None:
+        return ""
+    error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
+    figures = f"{held_out['mean']:.3g}{error}, constant {held_out['constant']:.3g} (training {held_out['training']:.3g})"
+    predicts = held_out["mean"] - (held_out["error"] or 0.0) > held_out["constant"]
+    if predicts:
+        return f"Held-out {held_out['score']} {figures}."
+    return f"On held-out samples the groups predict no better than a constant: {held_out['score']} {figures}."
+
+
+def _of_groups(confidence: Mapping[str, Any] | None) -> str:
+    """How many groups are sure, and what the others are."""
+    if confidence is None:
+        return ""
+    values = np.array([np.nan if value is None else value for value in confidence["confidence"]], dtype=float)
+    share = np.array([np.nan if value is None else value for value in confidence["false_share"]], dtype=float)
+    judged = ~np.isnan(values)
+    shuffled = confidence["n_permutations"] > 0
+    sure = judged & (values >= SURE - 1e-9) & (~np.isfinite(share) | (share <= _FEW_FALSE))
+    others = judged & ~sure
+    n_sure, n_groups = int(sure.sum()), int(judged.sum())
+    if not n_groups:
+        return ""
+    by_chance = bool(shuffled and others.any() and np.nanmedian(share[others]) > _CHANCE)
+    rest = "appear about as often with shuffled labels" if by_chance else "are less certain"
+    if not n_sure:
+        words = "they appear about as often with shuffled labels" if by_chance else "look at them one by one"
+        return f"None of the {n_groups} groups comes back in {SURE:.0%} of the half-samples; {words}."
+    level = float(values[sure].min())
+    come = f"{n_sure} of {n_groups} groups {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
+    come += "" if level >= 1.0 else " or more"
+    return f"{come}." if not others.any() else f"{come}; the others {rest}."

@@ -1,0 +1,278 @@
+"""Confidence of groups: against separate fits, anytime, resumable, saved."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+import coterie
+from coterie import (
+    GroupDiscoveryClassifier,
+    GroupDiscoveryOneClass,
+    GroupDiscoveryRegressor,
+    group_confidence,
+)
+from coterie.confidence import estimation
+from coterie.confidence.halves import complementary, shuffled
+from coterie.confidence.result import expected_false, false_share, shah_samworth
+from coterie.datasets import make_support_affiliated
+
+QUICK = {"n_pairs": 4, "n_permutations": 1, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return make_support_affiliated(300, 120, n_support=4, n_true=10, random_state=3)
+
+
+def fitted(planted, **options):
+    return GroupDiscoveryClassifier(8, **options).fit(planted.X, planted.y)
+
+
+def naive(model, X, y, seed, permutation, n_pairs):
+    """Separate fits on parts of the data: the groups of the permuted labels, and the support features of all halves."""
+    data = shuffled(model._read(X, y), seed, permutation)
+    labels = np.asarray(y) if permutation == 0 else data.y
+    estimator = clone(model).set_params(n_features_to_select=len(model.groups_))
+    chosen = []
+    for pair in range(n_pairs):
+        for weight in complementary(data, seed, permutation, pair, stratified=hasattr(model, "classes_")):
+            part = np.flatnonzero(weight)
+            chosen.append(set(clone(estimator).fit(X[part], labels[part]).support_features_))
+    groups = clone(estimator).fit(X, labels).groups_
+    return np.array([np.mean([not features.isdisjoint(group.members.tolist()) for features in chosen]) for group in groups])
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "int8"])
+@pytest.mark.parametrize("estimator", [GroupDiscoveryClassifier(8, standardize=True), GroupDiscoveryRegressor(8)])
+def test_equal_to_separate_fits(planted, estimator, kind):
+    X = planted.X
+    if kind == "sparse":
+        X = sparse.csr_array(np.where(np.abs(X) > 1, X, 0.0))
+    elif kind == "int8":
+        X = np.round(5 * X).astype(np.int8)
+    y = planted.X[:, planted.groups.support] @ planted.weights if isinstance(estimator, GroupDiscoveryRegressor) else planted.y
+    model = clone(estimator).fit(X, y)
+    result = group_confidence(model, X, y, n_pairs=3, n_permutations=2, random_state=7)
+    np.testing.assert_allclose(result.confidence, naive(model, X, y, 7, 0, 3))
+    for number, values in enumerate(result.permuted, start=1):
+        np.testing.assert_allclose(np.sort(values), np.sort(naive(model, X, y, 7, number, 3)))
+
+
+def test_true_groups_are_told_from_false_ones(planted):
+    model = fitted(planted)
+    result = group_confidence(model, planted.X, planted.y, n_pairs=15, n_permutations=2, random_state=0)
+    true = np.array([bool(set(group.members) & set(planted.groups.members)) for group in model.groups_])
+    assert result.confidence[true].min() > 0.8 > 0.6 > result.confidence[~true].max()
+    assert result.false_share[true].max() < 0.4
+    assert model.groups_.at_least(0.8) == coterie.FeatureGroups([g for g, ok in zip(model.groups_, true, strict=True) if ok])
+
+
+def test_no_signal():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 300)), np.arange(100) % 2
+    model = GroupDiscoveryClassifier(10).fit(X, y)
+    result = group_confidence(model, X, y, n_pairs=10, n_permutations=3, random_state=0)
+    assert result.confidence.max() < 0.9
+    assert result.false_share.min() > 0.2  # one group comes back by chance; three permutations do not show that
+
+
+def test_what_the_groups_and_the_model_get(planted, tmp_path):
+    model = fitted(planted)
+    with pytest.raises(ValueError, match="have no confidence yet"):
+        model.groups_.at_least(0.5)
+    result = group_confidence(model, planted.X, planted.y, **QUICK)
+    assert model.confidence_ is result
+    assert [group.confidence for group in model.groups_] == result.confidence.tolist()
+    frame = model.groups_.to_frame()
+    first = frame[frame.group == 1]
+    assert set(first.confidence) == {result.confidence[0]}
+    assert first.share.tolist() == result.shares[0].tolist()
+    assert first.share.iloc[0] == result.support_confidence[0] <= result.confidence[0]
+    assert f"[{result.confidence[0]:.2f}]" in repr(model.groups_)
+    assert json.loads(model.groups_.to_json())[0]["confidence"] == result.confidence[0]
+    assert list(result.to_frame().columns)[:3] == ["group", "confidence", "support_confidence"]
+    assert "4 pairs of half-samples, 1 permutations" in repr(result)
+    json.dumps(result.to_dict(), allow_nan=False)
+    coterie.save(model, tmp_path / "model.coterie")
+    loaded = coterie.load(tmp_path / "model.coterie")
+    np.testing.assert_array_equal(loaded.confidence_.confidence, result.confidence)
+    assert [group.confidence for group in loaded.groups_] == result.confidence.tolist()
+    again = group_confidence(loaded, planted.X, planted.y, n_pairs=6, n_permutations=1, resume=loaded.confidence_)
+    assert again.n_pairs == 6
+    model.fit(planted.X, planted.y)
+    assert not hasattr(model, "confidence_")
+
+
+def test_resumed_is_as_if_done_at_once(planted):
+    model = fitted(planted)
+    whole = group_confidence(model, planted.X, planted.y, n_pairs=6, n_permutations=2, random_state=5)
+    part = group_confidence(model, planted.X, planted.y, n_pairs=3, n_permutations=0, random_state=5)
+    assert np.isnan(part.expected_false).all()
+    assert np.isnan(part.false_share).all()
+    more = group_confidence(model, planted.X, planted.y, n_pairs=6, n_permutations=2, resume=part)
+    np.testing.assert_array_equal(more.confidence, whole.confidence)
+    for a, b in zip(more.permuted, whole.permuted, strict=True):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="another model or other data"):
+        group_confidence(fitted(planted, C=2.0), planted.X, planted.y, resume=part)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_same_seed_same_result(planted, n_jobs):
+    model = fitted(planted)
+    order = np.random.default_rng(0).permutation(planted.X.shape[1])
+    result = group_confidence(model, planted.X, planted.y, n_jobs=n_jobs, **QUICK)
+    moved = group_confidence(fitted_to(planted.X[:, order], planted.y), planted.X[:, order], planted.y, **QUICK)
+    np.testing.assert_array_equal(result.confidence, moved.confidence)
+    np.testing.assert_array_equal(result.expected_false, moved.expected_false)
+
+
+def fitted_to(X, y):
+    return GroupDiscoveryClassifier(8).fit(X, y)
+
+
+def test_interrupted(planted, monkeypatch):
+    """Ctrl-C keeps the pairs that are done."""
+    model = fitted(planted)
+    calls = []
+    run = estimation.run_together
+
+    def interrupted(paths, **options):
+        calls.append(len(paths))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run(paths, **options)
+
+    monkeypatch.setattr(estimation, "run_together", interrupted)
+    with pytest.warns(UserWarning, match="Stopped after 5 of 9 pairs of half-samples and 0 of 2 permutations"):
+        result = group_confidence(model, planted.X, planted.y, n_pairs=9, n_permutations=2, random_state=0)
+    assert result.n_pairs == 5
+    assert model.confidence_ is result
+    calls[:] = [0]
+    model = fitted(planted)
+    with pytest.raises(KeyboardInterrupt):
+        group_confidence(model, planted.X, planted.y, n_pairs=9)
+    assert not hasattr(model, "confidence_")
+
+
+def test_a_signal_ends_it_after_a_batch(planted, monkeypatch):
+    model = fitted(planted)
+    asked = []
+    monkeypatch.setattr(estimation, "stop_requested", lambda: len(asked) > 0)
+    run = estimation.run_together
+
+    def last(paths, **options):
+        loops = run(paths, **options)
+        if len(paths) > 3:
+            asked.extend(paths[4:])
+        return loops
+
+    monkeypatch.setattr(estimation, "run_together", last)
+    with pytest.raises(KeyboardInterrupt):  # the first batch itself was cut off
+        group_confidence(model, planted.X, planted.y, n_pairs=5)
+
+
+def test_fixed_features_are_no_discoveries(planted):
+    model = fitted(planted, fixed_features=[100])
+    result = group_confidence(model, planted.X, planted.y, **QUICK)
+    assert np.isnan(result.confidence[0])
+    assert not np.isnan(result.confidence[1:]).any()
+    assert len(result.permuted[0]) <= 7
+    assert 100 not in model.groups_.at_least(0.0).support
+    assert "1. fixed" in repr(result)
+
+
+def test_one_class_has_no_labels_to_shuffle(planted):
+    X = np.abs(planted.X)
+    model = GroupDiscoveryOneClass(4).fit(X)
+    result = group_confidence(model, X, n_pairs=3, random_state=0)
+    assert result.n_permutations == 0
+    assert result.confidence.shape == (len(model.groups_),)
+
+
+def test_weights_are_repetitions(planted):
+    """A sample of weight 0 is as good as absent."""
+    weight = np.ones(len(planted.y))
+    weight[::5] = 0.0
+    X, y = planted.X[weight > 0], planted.y[weight > 0]
+    model = GroupDiscoveryClassifier(6).fit(planted.X, planted.y, weight)
+    whole = group_confidence(model, planted.X, planted.y, weight, **QUICK)
+    part = group_confidence(GroupDiscoveryClassifier(6).fit(X, y), X, y, **QUICK)
+    np.testing.assert_array_equal(whole.confidence, part.confidence)
+
+
+def test_three_classes():
+    X, y = make_classification(200, 60, n_informative=6, n_redundant=0, n_classes=3, random_state=0)
+    model = GroupDiscoveryClassifier(5).fit(X, y)
+    assert group_confidence(model, X, y, **QUICK).confidence[0] > 0.7
+
+
+def test_halves(planted):
+    model = fitted(planted)
+    data = model._read(planted.X, planted.y)
+    for pair in range(3):
+        first, second = complementary(data, 1, 0, pair, stratified=True)
+        np.testing.assert_array_equal(first + second, 1.0)
+        for label in (0, 1):
+            assert abs(first[data.targets == label].sum() - second[data.targets == label].sum()) <= 1
+    again = complementary(data, 1, 0, 2, stratified=True)
+    np.testing.assert_array_equal(again[0], first)
+    other = shuffled(data, 1, 1)
+    assert sorted(other.targets) == sorted(data.targets)
+    assert (other.targets != data.targets).any()
+    assert shuffled(data, 1, 0) is data
+
+
+def test_estimates_by_hand():
+    confidence = np.array([1.0, 0.5, 0.8, np.nan, 0.2])
+    permuted = (np.array([0.5, 0.1]), np.array([0.9, 0.3]))
+    expected = expected_false(confidence, permuted)
+    np.testing.assert_array_equal(expected, [0.0, 1.0, 0.5, np.nan, 1.5])
+    # One more permutation, with one false group: (0 + 1) / 3 of 1, (2 + 1) / 3 of 3, (1 + 1) / 3 of 2, (3 + 1) / 3 of 4.
+    np.testing.assert_allclose(false_share(confidence, expected, 2), [1 / 3, 1 / 3, 1 / 3, np.nan, 1 / 3])
+    np.testing.assert_allclose(
+        false_share(confidence, np.array([0.0, 5.0, 0.5, np.nan, 9.0]), 2), [1 / 3, 1, 1 / 3, np.nan, 1]
+    )
+    # A level with a smaller ratio below it takes that one.
+    np.testing.assert_allclose(false_share(np.array([0.9, 0.8, 0.8]), np.full(3, 0.2), 3), [0.4 / 3] * 3)
+
+
+def test_bound_of_shah_and_samworth_by_hand():
+    """C = 4 (1 - tau + 1/2B) / (1 + 1/B) above 3/4, 1 / (2 (2 tau - 1 - 1/2B)) below; times q^2 / p."""
+    bound = shah_samworth(np.array([1.0, 0.9, 0.6, 0.5, np.nan]), 10.0, 1000, 50)
+    np.testing.assert_allclose(bound[:2], [0.1 * 4 * 0.01 / 1.02, 0.1 * 4 * 0.11 / 1.02])
+    np.testing.assert_allclose(bound[2], 0.1 / (2 * (0.2 - 0.01)))
+    assert np.isnan(bound[3:]).all()
+    assert np.isnan(shah_samworth(np.array([1.0]), 10.0, 12, 50)).all()
+
+
+def test_wrong_input(planted):
+    model = fitted(planted)
+    for options, match in [
+        ({"n_pairs": 0}, "n_pairs=0 must be a whole number of at least 1"),
+        ({"n_permutations": -1}, "n_permutations=-1"),
+        ({"n_pairs": 2.5}, "n_pairs=2.5"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            group_confidence(model, planted.X, planted.y, **options)
+    with pytest.raises(ValueError, match="X has 119 features, but the model was fitted to 120"):
+        group_confidence(model, planted.X[:, 1:], planted.y)
+    with pytest.raises(ValueError, match="y has other classes"):
+        group_confidence(model, planted.X, np.where(planted.y > 0, "a", "b"))
+    with pytest.raises(NotFittedError):
+        group_confidence(GroupDiscoveryClassifier(), planted.X, planted.y)
+    with pytest.raises(ValueError, match="model is a LogisticRegression"):
+        group_confidence(LogisticRegression(), planted.X, planted.y)
+    y = np.zeros(len(planted.y), dtype=int)
+    y[3], y[4:90] = 1, 2
+    weight = np.where(y == 1, 2.0, 1.0)
+    with pytest.raises(ValueError, match="Class 1 has one sample, which cannot be halved"):
+        group_confidence(GroupDiscoveryClassifier(3).fit(planted.X, y, weight), planted.X, y, weight)
+    assert not hasattr(model, "confidence_")

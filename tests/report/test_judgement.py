@@ -1,0 +1,64 @@
+"""The sentences that tell a reader what to think."""
+
+import numpy as np
+import pytest
+
+from coterie import GroupDiscoveryClassifier, group_confidence
+from coterie.datasets import make_support_affiliated
+from coterie.report import DiscoveryResult, HeldOut, judgement, read_result, write_result
+
+
+def confidence_of(values, shares, n_permutations=5):
+    return {"confidence": values, "false_share": shares, "n_permutations": n_permutations}
+
+
+@pytest.mark.parametrize(
+    ("values", "shares", "n_permutations", "sentence"),
+    [
+        ([1.0, 0.97, 0.3, 0.2], [0.1, 0.1, 0.8, 1.0], 5, "2 of 4 groups come back in 97% of the half-samples or more; the "
+         "others appear about as often with shuffled labels."),
+        ([1.0, 0.5], [0.1, 0.2], 5, "1 of 2 groups comes back in 100% of the half-samples; the others are less certain."),
+        ([0.95, 0.92], [0.6, 0.6], 5, "None of the 2 groups comes back in 90% of the half-samples; they appear about as often "
+         "with shuffled labels."),
+        ([0.95, None], [None, None], 0, "1 of 1 groups comes back in 95% of the half-samples or more."),
+        ([0.2, 0.1], [0.3, 0.4], 5, "None of the 2 groups comes back in 90% of the half-samples; look at them one by one."),
+        ([None], [None], 0, ""),
+    ],
+)  # fmt: skip
+def test_groups(values, shares, n_permutations, sentence):
+    assert judgement(None, confidence_of(values, shares, n_permutations)) == sentence
+
+
+def test_scores():
+    good = HeldOut("accuracy", [0.9, 0.8, 0.85], 0.5, 1.0)
+    assert judgement(good.to_dict(), None) == "Held-out accuracy 0.85 ± 0.029, constant 0.5 (training 1)."
+    poor = HeldOut("R²", [-0.1, 0.1], 0.0, 0.97)
+    assert not poor.predicts
+    assert judgement(poor.to_dict(), None).startswith("On held-out samples the groups predict no better than a constant: R² 0")
+    assert np.isnan(HeldOut("accuracy", [0.7], 0.5, 1.0).error)
+    assert HeldOut("accuracy", [0.7], 0.5, 1.0).predicts
+    assert judgement(None, None) == ""
+
+
+def test_a_result_carries_it_all(tmp_path):
+    data = make_support_affiliated(300, 60, n_support=3, n_true=7, random_state=0)
+    model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
+    group_confidence(model, data.X, data.y, n_pairs=5, n_permutations=1, random_state=0)
+    target = {"label": "<b>ill</b>", "classes": {"no": 140, "yes": 160}}
+    result = DiscoveryResult(
+        model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8], 0.5, 1.0), target=target
+    )
+    write_result(tmp_path / "out", result)
+    content = read_result(tmp_path / "out")
+    assert content["held_out"]["mean"] == pytest.approx(0.85)
+    assert content["target"] == target
+    assert content["groups"][0]["confidence"] == content["confidence"]["confidence"][0] == model.groups_[0].confidence
+    assert content["groups"][0]["members"][0]["share"] == model.confidence_.support_confidence[0]
+    assert "groups come" in content["judgement"]
+    table = (tmp_path / "out" / "groups.csv").read_text().splitlines()
+    assert table[0].endswith(",confidence,share")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert content["judgement"].replace("±", "±") in page
+    assert "&lt;b&gt;ill" in page
+    assert "<b>ill" not in page.replace("<b>&lt;b&gt;ill", "")
+    assert "with shuffled labels (1 times)" in page
