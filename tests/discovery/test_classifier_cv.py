@@ -258,7 +258,7 @@ def test_bad_parameters(rng, parameters, message):
 
 def test_a_fold_without_a_class_is_an_error(rng):
     X, y = rng.standard_normal((30, 5)), np.repeat([0, 1, 2], 10)
-    with pytest.raises(ValueError, match="fold 1 of cv has no samples of class"):
+    with pytest.raises(ValueError, match="Fold 1 of cv leaves no samples of class"):
         GroupDiscoveryClassifierCV(4, n_features_per_round=2, cv=KFold(3)).fit(X, y)
 
 

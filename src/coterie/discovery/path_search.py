@@ -43,10 +43,10 @@ class Setting(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Weights of the samples in the fit, zero for those held out, and which are held out."""
+    """Weights of the samples in the fit, zero for those held out, and which are held out, in parts scored each by itself."""
 
     weight: np.ndarray
-    held_out: np.ndarray
+    parts: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,10 @@ class PathSearch:
     progress: Callable[[], RoundProgress]
 
     def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> tuple[dict[Candidate, list[ScoredPath]], int | None]:
-        """The scored paths of all candidates, a path a fold; and the size that all have reached if a signal has ended them."""
+        """The scored paths of all candidates, and the size that all have reached if a signal has ended them.
+
+        There is a path for each part of each fold, in this order.
+        """
         estimators = {setting: self.make(setting) for setting in settings}
         # Fold by fold: paths that share the weights share moments and views, too.
         jobs = [(fold, setting) for fold in folds for setting in settings]
@@ -99,10 +102,14 @@ class PathSearch:
                 loops, _ = run_together(paths, n_threads=self.n_threads, on_round=watch)
             for model in self.predict_with:
                 members = watch.memberships(loops) if model == "groups" else None
-                outputs = self._outputs(loops, [fold.held_out for fold, _ in part], members)
+                outputs = self._outputs(loops, [np.concatenate(fold.parts) for fold, _ in part], members)
                 for (fold, setting), path in zip(part, outputs, strict=True):
-                    own = [(size, self.score(values, fold.held_out)) for size, values in path]
-                    scored[setting.predicting(model)].append(own)
+                    first = 0
+                    for held_out in fold.parts:
+                        here = slice(first, first + len(held_out))
+                        first = here.stop
+                        own = [(size, self.score(values[here], held_out)) for size, values in path]
+                        scored[setting.predicting(model)].append(own)
             stopped = [len(loop.oracle.supports) for loop in loops if loop.stopped]
             if stopped:
                 largest = min(stopped) if largest is None else min(largest, *stopped)

@@ -23,6 +23,9 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
     max_features_to_select : int, default=100
         The largest number of support features to try (all features where there are fewer).
 
+    min_features_to_select : int, default=1
+        The smallest number of support features to choose; as many as ``max_features_to_select`` for just that number.
+
     Cs : int or list of float, default=10
         Values of C, the weight of the squared errors, to choose from. A number means so many, in equal ratios from 1e-4
         to 10, over a typical variance of the features (1 for standardised ones).
@@ -33,6 +36,10 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
     rule : {"best", "one_se"}, default="best"
         Which candidate is chosen: that of the best mean score, or the one with the fewest features whose mean score is
         within one standard error of the best.
+
+    nested : bool, default=False
+        Whether to measure the score of the whole procedure, the choice included, on samples that had no part in it, too
+        (``nested_scores_``). It takes about (n_folds + 1) / 2 times as long.
 
     n_features_per_round : int or "auto", default="auto"
         Support features chosen in a round, and so the step between sizes. ``"auto"`` is one a round up to ten, then
@@ -119,6 +126,12 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         ``threshold``, ``standardize``, ``predict_with``, ``n_features``, the mean and the standard deviation of the scores
         (``mean_test_score``, ``std_test_score``) and those of each fold (``split0_test_score``, ...).
 
+    nested_scores_ : ndarray of shape (n_folds,)
+        For each fold the score of what is chosen and fitted without its samples; only with ``nested``.
+
+    constant_scores_ : ndarray of shape (n_folds,)
+        For each fold the score of a prediction that does not look at the features; only with ``nested``.
+
     groups_, support_features_, support_coef_, coef_, intercept_, history_, ...
         As in :class:`GroupDiscoveryRegressor`, for the model fitted to all samples.
 
@@ -152,9 +165,11 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         self,
         max_features_to_select: int = 100,
         *,
+        min_features_to_select: int = 1,
         Cs: Any = 10,
         thresholds: Any = None,
         rule: str = "best",
+        nested: bool = False,
         n_features_per_round: int | str = "auto",
         correlation: str | None = "pearson",
         threshold: float = 0.7,
@@ -176,9 +191,11 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         verbose: int = 0,
     ) -> None:
         self.max_features_to_select = max_features_to_select
+        self.min_features_to_select = min_features_to_select
         self.Cs = Cs
         self.thresholds = thresholds
         self.rule = rule
+        self.nested = nested
         self.n_features_per_round = n_features_per_round
         self.correlation = correlation
         self.threshold = threshold

@@ -64,8 +64,8 @@ def merge_paths(paths: Sequence[ScoredPath], largest: int | None = None) -> tupl
     return sizes, table
 
 
-def choose(results: Mapping[str, np.ndarray], rule: str) -> int:
-    """The row that a rule chooses.
+def choose(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int:
+    """The row that a rule chooses among those with at least so many features (the largest, where there is none).
 
     ``"best"`` is the best mean score; ``"one_se"`` the fewest features with a mean score within one standard error
     (over the folds, of the best row) of it. Of equal rows the one with fewer features, then the better score, then the smaller
@@ -74,6 +74,7 @@ def choose(results: Mapping[str, np.ndarray], rule: str) -> int:
     mean = np.where(np.isnan(results["mean_test_score"]), -np.inf, results["mean_test_score"])
     if np.isneginf(mean).all():
         raise ValueError("The score is not a number for any number of features; choose another scoring or other folds.")
+    mean = np.where(results["n_features"] >= min(fewest, results["n_features"].max()), mean, -np.inf)
     order = np.lexsort((results["C"], -mean, results["n_features"]))
     best = order[np.argmax(mean[order])]
     limit = mean[best]

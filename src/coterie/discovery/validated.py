@@ -27,6 +27,7 @@ from coterie.data.source import Moments
 from coterie.data.view import FeatureView
 from coterie.discovery.base import GroupDiscovery, Samples
 from coterie.discovery.held_out import HeldOutScores
+from coterie.discovery.nested import constant_scores, nested_scores, pairs_of
 from coterie.discovery.path_search import Fold, PathSearch, Setting
 from coterie.discovery.score_table import Candidate, choose, score_table
 from coterie.progress import RoundProgress
@@ -47,12 +48,14 @@ class ValidatedDiscovery(GroupDiscovery):
     _plain: ClassVar[type[GroupDiscovery]]
     _allowed: ClassVar[dict[str, Rule]] = {
         "max_features_to_select": Whole(1),
+        "min_features_to_select": Whole(1),
         "Cs": Whole(1, 1000) | Several(PENALTY),
         "thresholds": Several(Number(at_most=1)) | OneOf(None),
         "standardize": Flag() | Several(Flag()),
         "predict_with": _MODEL | Several(_MODEL),
         "scoring": Anything(),
         "rule": OneOf("best", "one_se"),
+        "nested": Flag(),
         "embedded_cv": Anything(),
     }
 
@@ -72,10 +75,19 @@ class ValidatedDiscovery(GroupDiscovery):
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
         )
-        results = score_table(*search.run(folds, self._settings(data, moments)))
-        row = choose(results, self.rule)
+        settings = self._settings(data, moments)
+        paths, largest = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
+        outer = {candidate: own[: len(folds)] for candidate, own in paths.items()}
+        results = score_table(outer, largest)
+        fewest = min(int(self.min_features_to_select), most)
+        row = choose(results, self.rule, fewest)
         chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
         size = int(results["n_features"][row])
+        nested = {}
+        if self.nested:
+            pairs = {candidate: own[len(folds) :] for candidate, own in paths.items()}
+            scores = nested_scores(outer, pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
+            nested = {"nested_scores_": scores, "constant_scores_": constant_scores(score, data, folds)}
         return self._plain_estimator(*chosen)._discover(
             data,
             size,
@@ -85,6 +97,7 @@ class ValidatedDiscovery(GroupDiscovery):
             n_features_=size,
             best_score_=float(results["mean_test_score"][row]),
             cv_results_=results,
+            **nested,
         )
 
     def _procedure(self) -> GroupDiscovery:
@@ -123,11 +136,23 @@ class ValidatedDiscovery(GroupDiscovery):
             for name, mass in (("training", weight.sum()), ("held-out", all_weights[held_out].sum())):
                 if mass == 0.0:
                     raise ValueError(f"The {name} samples of fold {number} of cv all have weight 0; choose other folds.")
-            self._check_fold(data, weight, number)
-            folds.append(Fold(weight, held_out))
+            self._check_fold(data, weight, f"Fold {number}")
+            folds.append(Fold(weight, (np.asarray(held_out),)))
+        if self.nested:
+            self._check_pairs(data, folds)
         return folds
 
-    def _check_fold(self, data: Samples, weight: np.ndarray, number: int) -> None:
+    def _check_pairs(self, data: Samples, folds: list[Fold]) -> None:
+        """Refuse folds of which two leave nothing to learn from or to judge by."""
+        for pair in pairs_of(folds):
+            if len(folds) < 3 or pair.weight.sum() == 0.0 or not all(len(part) for part in pair.parts):
+                raise ValueError(
+                    "nested=True needs three folds or more, of which each holds out samples that no other does; choose other "
+                    "folds (cv)."
+                )
+            self._check_fold(data, pair.weight, "A pair of folds")
+
+    def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:
         """Refuse a fold from which nothing can be learnt."""
 
     @staticmethod
