@@ -16,7 +16,7 @@ from coterie.cli.rank import known_methods
 from coterie.data import open_features
 from coterie.methods import DISCOVERY
 
-COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict"]
+COMMANDS = ["demo", "discover", "--fast", "rank", "profile", "convert", "info", "predict"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -87,8 +87,8 @@ def test_convert_and_check(shell, svm):
     assert shell.json("info", "data.store")["format"] == "store"
     assert "--overwrite" in shell.error("convert", svm, "data.store")
     assert shell.json("convert", svm, "data.store", "--overwrite")["features"] == 40
-    first = shell.json("discover", svm, "-o", "a", "--n-features-to-select", "4")
-    second = shell.json("discover", "data.store", "-o", "b", "--n-features-to-select", "4")
+    first = shell.json("discover", "--fast", svm, "-o", "a", "--n-features-to-select", "4")
+    second = shell.json("discover", "--fast", "data.store", "-o", "b", "--n-features-to-select", "4")
     assert first["groups"] == second["groups"]
     assert "is no size" in shell.error("convert", svm, "x.store", "--memory", "lots")
 

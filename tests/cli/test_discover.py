@@ -17,7 +17,9 @@ def names(folder):
 
 
 def test_the_folder_holds_what_python_finds(shell, svm):
-    result = shell("discover", svm, "-o", "out", "--n-features-to-select", "5", "--threshold", "0.6", "--standardize")
+    result = shell(
+        "discover", "--fast", svm, "-o", "out", "--n-features-to-select", "5", "--threshold", "0.6", "--standardize"
+    )
     assert "Groups, in order of discovery" in result.stdout
     assert "Written to out: groups.csv, model.coterie, report.html, result.json." in result.stdout
     assert "60 samples, 40 features" in result.stderr
@@ -39,19 +41,19 @@ def test_the_folder_holds_what_python_finds(shell, svm):
 
 
 def test_json_and_default_folder(shell, svm):
-    content = shell.json("discover", svm, "--n-features-to-select", "3")
+    content = shell.json("discover", "--fast", svm, "--n-features-to-select", "3")
     assert content["output"] == "data-groups"
     assert len(content["groups"]) == 3
     assert names(shell.folder / "data-groups") == content["files"]
 
 
 def test_few_features_go_on_to_convergence(shell, svm):
-    assert shell.json("discover", svm)["parameters"]["n_features_to_select"] == "auto"
+    assert shell.json("discover", "--fast", svm)["parameters"]["n_features_to_select"] == "auto"
 
 
 def test_the_number_of_features_by_cross_validation(shell, svm):
     options = ("--n-features-to-select", "cv", "--max-features-to-select", "6", "--n-features-per-round", "2", "--cv", "3")
-    content = shell.json("discover", svm, *options, "--random-state", "0")
+    content = shell.json("discover", "--fast", svm, *options, "--random-state", "0")
     assert content["estimator"] == "GroupDiscoveryClassifierCV"
     assert content["parameters"]["max_features_to_select"] == 6
     assert len(shell.json("predict", "data-groups", svm)["predictions"]) == 60
@@ -59,7 +61,7 @@ def test_the_number_of_features_by_cross_validation(shell, svm):
 
 def test_validation_for_numbers_and_a_given_penalty(shell, svm):
     options = ("--n-features-to-select", "cv", "--max-features-to-select", "4", "--cv", "2", "--random-state", "0", "--task")
-    content = shell.json("discover", svm, *options, "regression", "--C", "0.1", "--predict-with", "support,groups")
+    content = shell.json("discover", "--fast", svm, *options, "regression", "--C", "0.1", "--predict-with", "support,groups")
     assert content["estimator"] == "GroupDiscoveryRegressorCV"
     assert content["parameters"]["Cs"] == [0.1]
     assert content["parameters"]["predict_with"] == ["support", "groups"]
@@ -69,13 +71,14 @@ def test_validation_for_numbers_and_a_given_penalty(shell, svm):
 
 
 def test_quiet_says_nothing_but_the_result(shell, svm):
-    assert shell("discover", svm, "--quiet", "--n-features-to-select", "3").stderr == ""
+    assert shell("discover", "--fast", svm, "--quiet", "--n-features-to-select", "3").stderr == ""
 
 
 def test_every_parameter_can_be_reached(shell, svm, tmp_path):
     (tmp_path / "fixed.txt").write_text("3\n7\n")
     shell(
-        "discover", svm, "-o", "out", "--n-features-to-select", "auto", "--n-features-per-round", "2", "--correlation", "su",
+        "discover", "--fast", svm, "-o", "out", "--n-features-to-select", "auto", "--n-features-per-round", "2",
+        "--correlation", "su",
         "--threshold", "0.5", "--n-bins", "4", "--affiliates", "ranked", "--fixed-features", "@fixed.txt", "--keep", "groups",
         "--C", "2.5", "--no-fit-intercept", "--standardize", "--class-weight", '{"-1": 2, "1": 1}', "--cv", "3",
         "--max-rounds", "4", "--tol", "1e-3", "--n-jobs", "1", "--random-state", "5", "--representative", "score",
@@ -113,8 +116,8 @@ def test_the_task_follows_the_labels(shell, rng):
     }
     for task, y in targets.items():
         dump_svmlight_file(X, y, "data.svm", zero_based=False)
-        assert shell.json("discover", "data.svm", "--overwrite", "--n-features-to-select", "2")["task"] == task
-    content = shell.json("discover", "data.svm", "--overwrite", "--task", "one-class", "--n-features-to-select", "2")
+        assert shell.json("discover", "--fast", "data.svm", "--overwrite", "--n-features-to-select", "2")["task"] == task
+    content = shell.json("discover", "--fast", "data.svm", "--overwrite", "--task", "one-class", "--n-features-to-select", "2")
     assert content["estimator"] == "GroupDiscoveryOneClass"
     assert "accuracy on the training data" not in content["summary"]
 
@@ -131,18 +134,20 @@ def test_whole_numbers_that_hardly_repeat_are_targets():
 
 def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
     options = ("--n-features-to-select", "3", "--quiet")
-    shell("discover", svm, "-o", "out", *options)
-    assert "out exists; choose another name, or replace it with --overwrite" in shell.error("discover", svm, "-o", "out")
-    shell("discover", svm, "-o", "out", "--overwrite", "--n-features-to-select", "4", "--quiet")
+    shell("discover", "--fast", svm, "-o", "out", *options)
+    assert "out exists; choose another name, or replace it with --overwrite" in shell.error(
+        "discover", "--fast", svm, "-o", "out"
+    )
+    shell("discover", "--fast", svm, "-o", "out", "--overwrite", "--n-features-to-select", "4", "--quiet")
     assert read_result("out")["summary"]["groups"] == 4
     mine = shell.folder / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
-    assert "holds something else" in shell.error("discover", svm, "-o", "mine", "--overwrite")
+    assert "holds something else" in shell.error("discover", "--fast", svm, "-o", "mine", "--overwrite")
     assert names(mine) == ["thesis.txt"]
     (shell.folder / "file").write_text("")
-    assert "file is a file" in shell.error("discover", svm, "-o", "file", "--overwrite")
-    assert "There is no folder nowhere" in shell.error("discover", svm, "-o", "nowhere/out")
+    assert "file is a file" in shell.error("discover", "--fast", svm, "-o", "file", "--overwrite")
+    assert "There is no folder nowhere" in shell.error("discover", "--fast", svm, "-o", "nowhere/out")
 
 
 @pytest.mark.parametrize(
@@ -179,18 +184,18 @@ def test_errors_are_one_line_and_leave_nothing(shell, svm, words, message):
     (shell.folder / "broken.svm").write_text("1 1:1 2:x\n-1 1:3\n")
     (shell.folder / "binary.svm").write_bytes(bytes(range(256)))
     before = names(shell.folder)
-    assert message in shell.error("discover", *words)
+    assert message in shell.error("discover", "--fast", *words)
     assert names(shell.folder) == before
 
 
 def test_debug_shows_the_traceback(shell, svm):
-    result = shell("discover", svm, "--C", "abc", "--debug", code=2)
+    result = shell("discover", "--fast", svm, "--C", "abc", "--debug", code=2)
     assert "Traceback" in result.stderr
     assert result.stderr.strip().splitlines()[-1].startswith("coterie: C='abc'")
 
 
 def test_warnings_are_notes_and_are_kept(shell, svm):
-    result = shell("discover", svm, "--n-features-to-select", "40", "-o", "out")
+    result = shell("discover", "--fast", svm, "--n-features-to-select", "40", "-o", "out")
     assert "coterie: warning: Only" in result.stderr
     assert "support features were found" in read_result("out")["warnings"][0]
 
@@ -199,7 +204,20 @@ def test_warnings_are_notes_and_are_kept(shell, svm):
 def test_predictions_are_those_of_the_model(shell, svm, estimator):
     X, y = load_svmlight_file(str(svm))
     task = {"C": "classification", "R": "regression", "O": "one-class"}[estimator.__name__[len("GroupDiscovery")]]
-    shell("discover", svm, "-o", "out", "--model", "kept.coterie", "--task", task, "--n-features-to-select", "5", "--quiet")
+    shell(
+        "discover",
+        "--fast",
+        svm,
+        "-o",
+        "out",
+        "--model",
+        "kept.coterie",
+        "--task",
+        task,
+        "--n-features-to-select",
+        "5",
+        "--quiet",
+    )
     model = estimator(5).fit(X.tocsc(), y)
     printed = shell("predict", "out", svm)
     rows = list(csv.DictReader(printed.stdout.splitlines()))
@@ -217,14 +235,14 @@ def test_predictions_of_several_classes_and_names(shell, rng):
     X = rng.standard_normal((90, 6))
     X[:, 0] += np.repeat([0, 3, 6], 30)
     dump_svmlight_file(X, np.repeat([0, 1, 2], 30), "data.svm", zero_based=False)
-    shell("discover", "data.svm", "-o", "out", "--n-features-to-select", "2", "--quiet")
+    shell("discover", "--fast", "data.svm", "-o", "out", "--n-features-to-select", "2", "--quiet")
     content = shell.json("predict", "out", "data.svm")
     assert {"sample", "prediction", "decision 0", "decision 1", "decision 2"} == set(content["predictions"][0])
     assert content["score"] > 0.8
 
 
 def test_what_cannot_be_predicted(shell, svm):
-    shell("discover", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
+    shell("discover", "--fast", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
     (shell.folder / "narrow.svm").write_text("1 1:1\n-1 2:1\n")
     assert "has 2 features, but the model was trained on 40" in shell.error("predict", "out", "narrow.svm")
     assert "There is no file" in shell.error("predict", "nothing", "data.svm")
@@ -236,7 +254,7 @@ def test_what_cannot_be_predicted(shell, svm):
 
 
 def test_info_about_results_models_and_data(shell, svm):
-    shell("discover", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
+    shell("discover", "--fast", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
     assert shell.json("info", "out")["groups"] == 3
     assert shell.json("info", "out/model.coterie")["class"] == "GroupDiscoveryClassifier"
     facts = shell.json("info", svm)
@@ -257,7 +275,7 @@ def test_names_of_folders():
 
 
 def test_result_json_has_no_nan(shell, svm):
-    shell("discover", svm, "-o", "out", "--fixed-features", "3", "--n-features-to-select", "3", "--quiet")
+    shell("discover", "--fast", svm, "-o", "out", "--fixed-features", "3", "--n-features-to-select", "3", "--quiet")
 
     def refuse(value):
         raise AssertionError(value)

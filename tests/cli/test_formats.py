@@ -39,7 +39,7 @@ def test_the_help_names_every_format_and_its_labels():
 
 
 def test_names_come_along_as_they_are(shell, table):
-    result = shell("discover", "genes.csv", "-o", "out", *OPTIONS)
+    result = shell("discover", "--fast", "genes.csv", "-o", "out", *OPTIONS)
     assert "[red]gene " in result.stdout  # shown, not obeyed
     with (shell.folder / "out" / "groups.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -48,14 +48,14 @@ def test_names_come_along_as_they_are(shell, table):
     content = shell.json("predict", "out", "genes.csv", "--label", "diagnosis")
     assert {row["prediction"] for row in content["predictions"]} == {"ill", "well"}
     assert "gene 0" in shell("info", "genes.csv", "--label", "diagnosis").stdout
-    assert shell.json("discover", "genes.csv", "--class-weight", '{"ill": 3}', *OPTIONS)["parameters"]["class_weight"] == {
-        "ill": 3
-    }
+    assert shell.json("discover", "--fast", "genes.csv", "--class-weight", '{"ill": 3}', *OPTIONS)["parameters"][
+        "class_weight"
+    ] == {"ill": 3}
 
 
 def test_features_can_be_fixed_by_name(shell, table):
     fixed = NAMES[7].replace(",", "")
-    content = shell.json("discover", "genes.csv", *OPTIONS, "--fixed-features", f'["{fixed}"]')
+    content = shell.json("discover", "--fast", "genes.csv", *OPTIONS, "--fixed-features", f'["{fixed}"]')
     assert content["groups"][0]["name"] == NAMES[7]
 
 
@@ -72,19 +72,19 @@ def test_the_same_groups_from_every_format(shell, table):
         ("genes.parquet", "diagnosis"),
         ("genes.npz", "y"),
     ):
-        content = shell.json("discover", name, "-o", f"{name}-out", "--n-features-to-select", "5", "--label", label)
+        content = shell.json("discover", "--fast", name, "-o", f"{name}-out", "--n-features-to-select", "5", "--label", label)
         found[name] = [[member["feature"] for member in group["members"]] for group in content["groups"]]
-    content = shell.json("discover", "genes.store", "--n-features-to-select", "5")
+    content = shell.json("discover", "--fast", "genes.store", "--n-features-to-select", "5")
     found["genes.store"] = [[member["feature"] for member in group["members"]] for group in content["groups"]]
     assert len(set(map(str, found.values()))) == 1, found
 
 
 def test_wrong_labels_and_names(shell, table):
-    assert "diagnose" in shell.error("discover", "genes.csv", "--label", "diagnose")
-    assert "drop the column, or name it as --label" in shell.error("discover", "genes.csv", "--label", "none")
+    assert "diagnose" in shell.error("discover", "--fast", "genes.csv", "--label", "diagnose")
+    assert "drop the column, or name it as --label" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
-    assert "has no labels; say where they are" in shell.error("discover", "genes.npz", "--label", "none")
-    shell("discover", "genes.csv", "-o", "out", *OPTIONS, "--quiet")
+    assert "has no labels; say where they are" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
+    shell("discover", "--fast", "genes.csv", "-o", "out", *OPTIONS, "--quiet")
     table[[*NAMES[::-1], "diagnosis"]].to_csv(shell.folder / "other.csv", index=False)
     assert "put the features in the order of the training data" in shell.error(
         "predict", "out", "other.csv", "--label", "diagnosis"
@@ -99,7 +99,7 @@ def test_results_go_back_into_anndata(shell, table):
         warnings.simplefilter("ignore")
         data = anndata.AnnData(X, obs, pd.DataFrame(index=[f"g{j}" for j in range(40)]))
         data.write_h5ad(shell.folder / "cells.h5ad")
-    content = shell.json("discover", "cells.h5ad", *OPTIONS, "-o", "out")
+    content = shell.json("discover", "--fast", "cells.h5ad", *OPTIONS, "-o", "out")
     assert "annotated.h5ad" in content["files"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -122,7 +122,7 @@ def test_plink(shell, real_data):
     pytest.importorskip("bed_reader")
     folder = real_data / "plink_eur"
     options = ("--phenotype", folder / "EUR_subset.pheno.covars", "--label", "PHENO")
-    result = shell("discover", folder / "EUR_subset.bed", *options, "-o", "out", "--n-features-to-select", "3")
+    result = shell("discover", "--fast", folder / "EUR_subset.bed", *options, "-o", "out", "--n-features-to-select", "3")
     assert "samples without phenotype dropped: 10" in result.stderr
     lines = [line.split("\t") for line in (shell.folder / "out" / "groups.clumps").read_text().splitlines()]
     with (folder / "EUR_subset.bim").open() as file:
@@ -130,7 +130,7 @@ def test_plink(shell, real_data):
     assert len(lines) == 4
     assert all((line[0], line[1]) == places[line[2]] for line in lines[1:])
     shell("convert", folder / "EUR_subset.bed", "eur.store", *options, "--quiet")
-    shell("discover", "eur.store", "-o", "again", "--n-features-to-select", "3", "--quiet")
+    shell("discover", "--fast", "eur.store", "-o", "again", "--n-features-to-select", "3", "--quiet")
     assert (shell.folder / "again" / "groups.clumps").read_text() == (shell.folder / "out" / "groups.clumps").read_text()
     assert (shell.folder / "again" / "groups.csv").read_text() == (shell.folder / "out" / "groups.csv").read_text()
 
@@ -138,7 +138,7 @@ def test_plink(shell, real_data):
 def test_the_default_is_the_estimators_for_more_features(shell, rng):
     X = rng.standard_normal((30, _FEW_FEATURES + 1))
     np.savez(shell.folder / "wide.npz", X=X, y=(X[:, 0] > 0).astype(int))
-    assert shell.json("discover", "wide.npz")["parameters"]["n_features_to_select"] == 100
+    assert shell.json("discover", "--fast", "wide.npz")["parameters"]["n_features_to_select"] == 100
 
 
 def test_read_only_folders(shell, table, monkeypatch):
@@ -148,7 +148,7 @@ def test_read_only_folders(shell, table, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(claims, "_open_claim", refuse)
-    assert "the folder cannot be written to (Permission denied)" in shell.error("discover", "genes.csv", *OPTIONS)
+    assert "the folder cannot be written to (Permission denied)" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
 
 
 def test_a_full_disk_is_one_line(shell, table, monkeypatch):
@@ -158,5 +158,5 @@ def test_a_full_disk_is_one_line(shell, table, monkeypatch):
         raise OSError(28, "No space left on device", "out")
 
     monkeypatch.setattr(folder, "save", full)
-    assert "No space left on device" in shell.error("discover", "genes.csv", *OPTIONS)
+    assert "No space left on device" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
     assert sorted(path.name for path in shell.folder.iterdir()) == ["genes.csv"]

@@ -35,7 +35,7 @@ def names(folder):
 
 @pytest.fixture
 def model(shell, svm):
-    shell("discover", svm, "-o", "out", *SHORT, "--quiet")
+    shell("discover", "--fast", svm, "-o", "out", *SHORT, "--quiet")
     return "out"
 
 
@@ -45,8 +45,8 @@ def model(shell, svm):
 def commands(model="out"):
     """Every option that names a file or folder to write, with the place to put it."""
     return {
-        "discover -o": ["discover", "data.svm", "-o", "{}"],
-        "discover --model": ["discover", "data.svm", "-o", "new", "--model", "{}"],
+        "discover -o": ["discover", "--fast", "data.svm", "-o", "{}"],
+        "discover --model": ["discover", "--fast", "data.svm", "-o", "new", "--model", "{}"],
         "predict": ["predict", model, "data.svm", "-o", "{}"],
         "rank": ["rank", "data.svm", "-o", "{}"],
         "checkpoint": ["rank", "data.svm", "--method", "daf", "--set", "checkpoint={}"],
@@ -102,11 +102,11 @@ def test_a_checkpoint_has_one_run_at_a_time(shell, svm):
 
 def test_a_result_with_other_files_in_it_is_not_replaced(shell, svm, model):
     (shell.folder / "out" / "notes.txt").write_text("mine")
-    for words in (["discover", svm, "-o", "out", "--overwrite"], ["demo", "-o", "out"]):
+    for words in (["discover", "--fast", svm, "-o", "out", "--overwrite"], ["demo", "-o", "out"]):
         assert "out holds something else than a result of Coterie (notes.txt)" in shell.error(*words)
     assert (shell.folder / "out" / "notes.txt").read_text() == "mine"
     (shell.folder / "out" / "notes.txt").unlink()
-    shell("discover", svm, "-o", "out", "--overwrite", *SHORT, "--quiet")
+    shell("discover", "--fast", svm, "-o", "out", "--overwrite", *SHORT, "--quiet")
 
 
 def test_only_our_own_store_is_replaced(shell, svm):
@@ -119,7 +119,7 @@ def test_only_our_own_store_is_replaced(shell, svm):
 
 def test_a_link_stays_and_its_target_is_replaced(shell, svm, model):
     (shell.folder / "link").symlink_to("out")
-    shell("discover", svm, "-o", "link", "--overwrite", "--n-features-to-select", "2", "--quiet")
+    shell("discover", "--fast", svm, "-o", "link", "--overwrite", "--n-features-to-select", "2", "--quiet")
     assert (shell.folder / "link").is_symlink()
     assert len((shell.folder / "out" / "groups.csv").read_text().splitlines()) > 1
     assert names(shell.folder) == ["data.svm", "link", "out"]
@@ -200,12 +200,12 @@ def evil_table(shell):
     "words",
     [
         ["info", "{data}"],
-        ["discover", "{data}", "-o", "out\x1b[0m", *SHORT],
+        ["discover", "--fast", "{data}", "-o", "out\x1b[0m", *SHORT],
         ["rank", "{data}"],
         ["profile", "{data}"],
         ["compare", "{data}", "-o", "cmp\x9b1m", "--methods", "fisher", "--n-features", "2", "--cv", "2"],
         ["convert", "{data}", "store\x1b[0m"],
-        ["discover", "{data}", "--label", "no\x1b[2Jsuch"],
+        ["discover", "--fast", "{data}", "--label", "no\x1b[2Jsuch"],
         ["rank", "{data}", "--method", "\x1b[2J"],
         ["info", "missing\x1b[2J"],
         ["info", "{data}", "--no\x1b[2J"],
@@ -234,7 +234,7 @@ def test_progress_is_harmless(parts):
 
 @pytest.mark.skipif(not hasattr(os, "forkpty"), reason="needs a terminal")
 def test_predictions_on_a_terminal_and_in_a_pipe(shell, evil_table):
-    shell("discover", evil_table.name, "-o", "out", *SHORT, "--quiet")
+    shell("discover", "--fast", evil_table.name, "-o", "out", *SHORT, "--quiet")
     words = [sys.executable, "-m", "coterie", "predict", "out", evil_table.name, "--quiet"]
     piped = subprocess.run(words, capture_output=True, text=True, check=True, cwd=shell.folder).stdout
     assert "class\x1b[0m" in piped  # programs get the names as they are

@@ -31,7 +31,7 @@ def slow_data(tmp_path):
 
 
 def start(folder, *words):
-    command = [sys.executable, "-u", "-m", "coterie", "discover", "data.svm", "-o", "out", *words]
+    command = [sys.executable, "-u", "-m", "coterie", "discover", "--fast", "data.svm", "-o", "out", *words]
     return subprocess.Popen(
         command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=listen_to_signals
     )
@@ -82,7 +82,19 @@ def kill_at_random(folder, times, seed):
     Returns how often one was there, and how often the kill came in the middle of the writing.
     """
     moments = random.Random(seed)
-    command = ("discover", "data.svm", "-o", "out", "--n-features-to-select", "20", "--n-jobs", "1", "--overwrite", "--quiet")
+    command = (
+        "discover",
+        "--fast",
+        "data.svm",
+        "-o",
+        "out",
+        "--n-features-to-select",
+        "20",
+        "--n-jobs",
+        "1",
+        "--overwrite",
+        "--quiet",
+    )
     results = halfway = 0
     with Nursery(folder) as nursery:
         assert nursery.run(*command)[0] == 0

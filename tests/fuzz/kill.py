@@ -105,7 +105,7 @@ DATA = frozenset({"data.svm", "other.svm", "tmp"})
 def cases(folder: Path) -> dict[str, Case]:
     """The commands; all paths are absolute, so that the child knows them when it counts."""
     data, other, target = str(folder / "data.svm"), str(folder / "other.svm"), str(folder / "target")
-    discover = ("discover", data, "-o", target, "--overwrite", "--n-jobs", "1", "--n-features-to-select")
+    discover = ("discover", "--fast", data, "-o", target, "--overwrite", "--n-jobs", "1", "--n-features-to-select")
     compare = ("compare", data, "-o", target, "--methods", "fisher", "--cv", "2", "--n-features")
     rank = ("rank", data, "--method", "daf", "--set", f"checkpoint={target}", "--set", "random_state=0", "--set", "n_jobs=1",
             "-o", str(folder / "ranking.csv"), "--set")  # fmt: skip
@@ -295,7 +295,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--command", choices=["convert", "discover", "compare", "rank"], help="all by default")
+    parser.add_argument("--command", choices=["convert", "discover", "--fast", "compare", "rank"], help="all by default")
     parser.add_argument("--random-share", type=float, default=0.5, help="of the kills that come at random moments")
     parser.add_argument("--inline", action="store_true", help="compare without processes of its own, which is faster")
     options = parser.parse_args()
@@ -305,7 +305,7 @@ def main() -> None:
         from tests.comparison.conftest import Inline
 
         comparison.Schedule = Inline  # type: ignore[misc]  # for the children, too
-    for name in [options.command] if options.command else ["convert", "discover", "compare", "rank"]:
+    for name in [options.command] if options.command else ["convert", "discover", "--fast", "compare", "rank"]:
         counts = kill_many(name, options.times, options.seed, options.random_share)
         print(f"{options.times} kills of {name}: {dict(sorted(counts.items()))}", flush=True)
 

@@ -13,7 +13,9 @@ from coterie.cli.output import Output
 if TYPE_CHECKING:
     from coterie.report import DiscoveryResult
 
-_PARAMETERS = {"n_features_to_select": 16, "n_features_per_round": 1, "C": 10.0}
+# Some features more than there are true ones: what is not true must be told by its confidence.
+_PARAMETERS = {"n_features_to_select": 16, "C": 10.0}
+_PAIRS = 15
 
 
 def demo(
@@ -31,7 +33,7 @@ def demo(
         coterie demo
         coterie demo --seed 3 -o /tmp/demo
     """
-    from coterie.cli.discover import fit
+    from coterie.cli.fitting import Care, fit
     from coterie.data import Dataset, as_source
     from coterie.datasets import make_support_affiliated
     from coterie.files import claimed
@@ -46,7 +48,7 @@ def demo(
             f"{len(data.groups.members)} features decide the class, the rest is noise."
         )
         dataset = Dataset(as_source(data.X), data.y, format="synthetic", path=Path(f"make_support_affiliated, seed {seed}"))
-        result, code = fit(dataset, "classification", dict(_PARAMETERS), voice)
+        result, code = fit(dataset, "classification", dict(_PARAMETERS), Care(n_pairs=_PAIRS, n_permutations=1), voice)
         recovery = group_recovery(data.groups, result.model.groups_)
         files = write_result(output, result, overwrite=True)
     voice.show(_table(result, data))
@@ -66,11 +68,13 @@ def _tell(result: DiscoveryResult, data: Any, recovery: float, voice: Output) ->
         for group, weight in zip(data.groups, data.weights, strict=True)
         if group.support not in found
     ]
+    if result.judgement:
+        voice.show(result.judgement)
     voice.show(f"Recovery: {recovery:.1%} of the true features stand in their right group and role.")
     if missed:
         voice.show(f"Not found: {', '.join(missed)}.")
     voice.show(
-        f"Training accuracy {result.score:.1%} with {len(model.groups_)} features; relative optimality gap "
+        f"Relative optimality gap "
         f"{model.dual_gap_:.1e}; {model.n_correlations_evaluated_:,} of {model.n_correlations_possible_:,} correlations "
         f"evaluated; {result.seconds:.1f} s."
     )
@@ -84,6 +88,7 @@ def _table(result: DiscoveryResult, data: Any) -> Table:
         for feature in group.members
     }
     table = Table(title="Groups, in order of discovery", title_justify="left")
+    table.add_column("confidence", justify="right")
     table.add_column("support", justify="right")
     table.add_column("affiliated (correlation)")
     table.add_column("weight", justify="right")
@@ -96,5 +101,6 @@ def _table(result: DiscoveryResult, data: Any) -> Table:
             complete = set(true_group.members) == set(group.members)
             role = "true" if true_group.support == group.support else "affiliated of a true one"
             verdict = f"{role}{'' if complete else ', incomplete'} (true weight {weight:+.2f})"
-        table.add_row(str(group.support), affiliated or "–", f"{group.weight:+.4f}", verdict)
+        confidence = "" if group.confidence is None else f"{group.confidence:.2f}"
+        table.add_row(confidence, str(group.support), affiliated or "–", f"{group.weight:+.4f}", verdict)
     return table

@@ -97,22 +97,32 @@ def parameter_options(*places: str, skip: Sequence[str] = (), panel: str = "Meth
 
     def build(**given: Any) -> dict[str, Any]:
         return {
-            name: parse_value(value) if isinstance(value, str) else not known[name].default  # a flag turns it round
+            name: parse_value(value) if isinstance(value, str) else _flag(known[name], value)
             for name, value in given.items()
-            if value not in (None, False)
+            if value is not None and (value is not False or _is_switch(known[name]))
         }
 
     return Bundle([_option(parameter, panel) for parameter in known.values()], build)
 
 
+def _is_switch(parameter: Parameter) -> bool:
+    """Whether a parameter is on, off, or left to the estimator."""
+    return parameter.default == "auto" and parameter.kind.startswith("bool")
+
+
+def _flag(parameter: Parameter, value: bool) -> bool:
+    """What a flag says: itself for a switch, else what the parameter is not by default."""
+    return value if _is_switch(parameter) else not parameter.default
+
+
 def _option(parameter: Parameter, panel: str) -> inspect.Parameter:
     """An option with a value, or for a parameter that is on or off, a flag for what it is not by default."""
     name = parameter.name.replace("_", "-")
-    boolean = isinstance(parameter.default, bool)
+    boolean = isinstance(parameter.default, bool) or _is_switch(parameter)
     choices = re.match(r"\{(.*?)\}", parameter.kind)
     hint = f" ({choices.group(1)})" if choices else ""
     option = typer.Option(
-        f"--no-{name}" if parameter.default is True else f"--{name}",
+        f"--{name}/--no-{name}" if _is_switch(parameter) else f"--no-{name}" if parameter.default is True else f"--{name}",
         help=escape(f"{_first_sentences(parameter.help)}{hint}")
         + f" [dim]\\[default: {escape(str(parameter.default))}][/dim]",
         show_default=False,

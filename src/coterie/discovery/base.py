@@ -48,6 +48,11 @@ from coterie.solver.losses import Loss
 from coterie.solver.master import Master
 
 
+def standardizes(value: bool | str, source: FeatureSource) -> bool:
+    """Whether features are judged by their values over their standard deviation; ``"auto"``: where they are dense."""
+    return not source.is_sparse if isinstance(value, str) else bool(value)
+
+
 @dataclass(frozen=True)
 class Samples:
     """What a fit works on.
@@ -88,7 +93,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         "keep": OneOf("support", "groups"),
         "predict_with": OneOf("support", "groups"),
         "C": PENALTY,
-        "standardize": Flag(),
+        "standardize": Flag() | OneOf("auto"),
         "cv": Anything(),
         "max_rounds": Whole(1) | OneOf(None),
         "tol": Number(),
@@ -153,7 +158,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             view = FeatureView.of(
                 data.source,
                 weight,
-                standardize=bool(self.standardize),
+                standardize=standardizes(self.standardize, data.source),
                 centred=loss.centred,
                 n_threads=thread_count(self.n_jobs),
                 moments=moments,

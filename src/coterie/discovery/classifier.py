@@ -78,9 +78,10 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     fit_intercept : bool, default=True
         Whether to fit an intercept. The papers have none.
 
-    standardize : bool, default=False
-        Judge features by their values divided by their standard deviation. X is not copied, and
-        the weights are those of the original features.
+    standardize : bool or "auto", default="auto"
+        Judge features by their values divided by their standard deviation. X is not copied, and the weights are those of
+        the original features. ``"auto"`` does so for dense features, of which those with large values would win otherwise,
+        and not for sparse ones, whose rare values it would blow up. The papers do not (False).
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
@@ -234,7 +235,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         predict_with: str = "support",
         C: float = 1.0,
         fit_intercept: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         class_weight: Any = None,
         cv: Any = None,
         max_rounds: int | None = None,

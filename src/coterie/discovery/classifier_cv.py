@@ -77,8 +77,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
 
-    standardize : bool or list of bool, default=False
-        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both.
+    standardize : bool, "auto" or list of bool, default="auto"
+        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both. ``"auto"`` does so
+        for dense features, and tries both for sparse ones.
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
@@ -186,7 +187,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         keep: str = "support",
         predict_with: Any = "support",
         fit_intercept: bool = True,
-        standardize: Any = False,
+        standardize: Any = "auto",
         class_weight: Any = None,
         cv: Any = 5,
         scoring: Any = None,

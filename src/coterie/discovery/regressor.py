@@ -68,8 +68,10 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
 
-    standardize : bool, default=False
-        Judge features by their values divided by their standard deviation; X is not copied.
+    standardize : bool or "auto", default="auto"
+        Judge features by their values divided by their standard deviation. X is not copied, and the weights are those of
+        the original features. ``"auto"`` does so for dense features, of which those with large values would win otherwise,
+        and not for sparse ones, whose rare values it would blow up. The papers do not (False).
 
     cv : int, cross-validation generator or None, default=None
         Embedded cross-validation: in each round every fold proposes support features from its training
@@ -179,7 +181,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         predict_with: str = "support",
         C: float = 1.0,
         fit_intercept: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         cv: Any = None,
         max_rounds: int | None = None,
         tol: float = 1e-4,

@@ -74,8 +74,9 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
 
-    standardize : bool or list of bool, default=False
-        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both.
+    standardize : bool, "auto" or list of bool, default="auto"
+        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both. ``"auto"`` does so
+        for dense features, and tries both for sparse ones.
 
     cv : int or cross-validation generator, default=5
         Folds that decide. A number means so many shuffled folds.
@@ -180,7 +181,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         keep: str = "support",
         predict_with: Any = "support",
         fit_intercept: bool = True,
-        standardize: Any = False,
+        standardize: Any = "auto",
         cv: Any = 5,
         scoring: Any = None,
         embedded_cv: Any = None,

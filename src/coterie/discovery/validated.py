@@ -51,7 +51,7 @@ class ValidatedDiscovery(GroupDiscovery):
         "min_features_to_select": Whole(1),
         "Cs": Whole(1, 1000) | Several(PENALTY),
         "thresholds": Several(Number(at_most=1)) | OneOf(None),
-        "standardize": Flag() | Several(Flag()),
+        "standardize": Flag() | OneOf("auto") | Several(Flag()),
         "predict_with": _MODEL | Several(_MODEL),
         "scoring": Anything(),
         "rule": OneOf("best", "one_se"),
@@ -120,10 +120,16 @@ class ValidatedDiscovery(GroupDiscovery):
         view = partial(FeatureView.of, data.source, data.weight, centred=bool(self.fit_intercept), moments=moments)
         return [
             Setting(C, threshold, standardize)
-            for standardize in dict.fromkeys(bool(value) for value in _several(self.standardize))
+            for standardize in self._scales(data)
             for threshold in dict.fromkeys(thresholds)
             for C in penalties(self.Cs, view(standardize=standardize))
         ]
+
+    def _scales(self, data: Samples) -> list[bool]:
+        """Whether to standardise, or both to choose from."""
+        if isinstance(self.standardize, str):
+            return [False, True] if data.source.is_sparse else [True]
+        return list(dict.fromkeys(bool(value) for value in _several(self.standardize)))
 
     def _folds(self, data: Samples) -> list[Fold]:
         """The folds with their weights; each has something to learn from and something to judge by."""
