@@ -16,7 +16,7 @@ from coterie.cli.rank import known_methods
 from coterie.data import open_features
 from coterie.methods import DISCOVERY
 
-COMMANDS = ["demo", "discover", "--fast", "rank", "profile", "convert", "info", "predict"]
+COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

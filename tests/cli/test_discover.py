@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load
+from coterie import (
+    GroupDiscoveryClassifier,
+    GroupDiscoveryClassifierCV,
+    GroupDiscoveryOneClass,
+    GroupDiscoveryRegressor,
+    group_confidence,
+    load,
+)
 from coterie.cli.data import stem
 from coterie.report import read_result
 
@@ -51,23 +58,90 @@ def test_few_features_go_on_to_convergence(shell, svm):
     assert shell.json("discover", "--fast", svm)["parameters"]["n_features_to_select"] == "auto"
 
 
-def test_the_number_of_features_by_cross_validation(shell, svm):
-    options = ("--n-features-to-select", "cv", "--max-features-to-select", "6", "--n-features-per-round", "2", "--cv", "3")
-    content = shell.json("discover", "--fast", svm, *options, "--random-state", "0")
+QUICK = ("--max-features-to-select", "6", "--n-pairs", "3", "--n-permutations", "1", "--random-state", "0")
+
+
+def test_validated_by_default(shell, svm):
+    """The number of features and C are chosen, and what is said of them holds for samples that were not seen."""
+    result = shell("discover", svm, *QUICK, "--predict-with", "support")
+    assert "accuracy" in result.stdout
+    assert "of the half-samples" in result.stdout
+    assert "confidence" in result.stdout
+    content = read_result(shell.folder / "data-groups")
     assert content["estimator"] == "GroupDiscoveryClassifierCV"
     assert content["parameters"]["max_features_to_select"] == 6
+    X, y = load_svmlight_file(str(svm))
+    model = GroupDiscoveryClassifierCV(6, nested=True, random_state=0).fit(X.tocsc(), y)
+    held_out = content["held_out"]
+    assert held_out["folds"] == pytest.approx(model.nested_scores_.tolist())
+    assert held_out["score"] == "accuracy"
+    assert held_out["constant"] == pytest.approx(model.constant_scores_.mean())
+    assert held_out["training"] == content["summary"]["accuracy on the training data"]
+    confidence = group_confidence(model, X.tocsc(), y, n_pairs=3, n_permutations=1, random_state=0)
+    assert content["confidence"]["confidence"] == pytest.approx(confidence.confidence.tolist())
+    assert content["target"]["classes"] == {
+        f"{label:g}": count for label, count in zip(*np.unique(y, return_counts=True), strict=True)
+    }
+    assert load(shell.folder / "data-groups" / "model.coterie").confidence_.n_pairs == 3
+    with (shell.folder / "data-groups" / "groups.csv").open(newline="") as file:
+        assert float(next(csv.DictReader(file))["confidence"]) == content["groups"][0]["confidence"]
     assert len(shell.json("predict", "data-groups", svm)["predictions"]) == 60
 
 
-def test_validation_for_numbers_and_a_given_penalty(shell, svm):
-    options = ("--n-features-to-select", "cv", "--max-features-to-select", "4", "--cv", "2", "--random-state", "0", "--task")
-    content = shell.json("discover", "--fast", svm, *options, "regression", "--C", "0.1", "--predict-with", "support,groups")
+def test_what_is_said_is_obeyed(shell, svm):
+    options = ("--n-features-to-select", "4", "--C", "0.1", "--task", "regression", "--predict-with", "support,groups")
+    content = shell.json("discover", svm, *options, "--n-pairs", "0", "--random-state", "0", "--no-standardize", "--cv", "3")
     assert content["estimator"] == "GroupDiscoveryRegressorCV"
-    assert content["parameters"]["Cs"] == [0.1]
-    assert content["parameters"]["predict_with"] == ["support", "groups"]
+    assert content["summary"]["groups"] == 4
     assert content["summary"]["C"] == 0.1
-    assert content["summary"]["predicts with"] in ("support", "groups")
+    assert content["parameters"]["standardize"] is False
+    assert content["held_out"]["score"] == "R²"
+    assert len(content["held_out"]["folds"]) == 3
+    assert content["confidence"] is None
     assert "|correlation| ≥ 0.7" in (shell.folder / "data-groups" / "report.html").read_text()
+
+
+def test_other_ways_to_say_how_many(shell, svm):
+    content = shell.json("discover", svm, "--n-features-to-select", "auto", "--n-pairs", "2", "--n-permutations", "0")
+    assert content["estimator"] == "GroupDiscoveryClassifier"
+    assert content["held_out"] is None
+    assert content["confidence"]["n_pairs"] == 2
+    content = shell.json("discover", svm, "--overwrite", "--n-features-to-select", "0.1", "--C", "1", "--n-pairs", "0")
+    assert content["summary"]["groups"] == 4
+    content = shell.json(
+        "discover", svm, "--overwrite", "--task", "one-class", "--n-features-to-select", "3", "--n-pairs", "2"
+    )
+    assert content["confidence"]["n_permutations"] == 0
+
+
+def test_no_signal_is_said(shell):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 200)), np.arange(60) % 2
+    dump_svmlight_file(X, y, "noise.svm", zero_based=False)
+    result = shell(
+        "discover", "noise.svm", "--max-features-to-select", "5", "--n-pairs", "4", "--n-permutations", "1", "--C", "1"
+    )
+    assert "predict no better than a constant" in result.stdout
+    assert "no better than a constant prediction" in result.stderr
+
+
+def test_what_makes_a_result_doubtful(shell, rng):
+    X = rng.standard_normal((40, 12)) * np.logspace(-3, 3, 12)
+    y = np.repeat([0, 1, 2], [33, 5, 2])
+    np.savez("data.npz", X=X, y=y)
+    result = shell("discover", "data.npz", "--no-standardize", "--max-features-to-select", "2", "--n-pairs", "0", "--cv", "2")
+    assert "Classes with few samples: 1 (5), 2 (2)" in result.stderr
+    assert "very different scales" in result.stderr
+    assert read_result(shell.folder / "data-groups")["held_out"] is None  # a class of two cannot be held out twice
+
+
+def test_fast_says_what_it_is(shell, svm):
+    result = shell("discover", "--fast", svm, "--n-features-to-select", "3")
+    assert "Figures of the training data alone" in result.stdout
+    content = read_result(shell.folder / "data-groups")
+    assert content["held_out"] is None
+    assert content["confidence"] is None
+    assert "figures of the training data alone" in (shell.folder / "data-groups" / "report.html").read_text()
 
 
 def test_quiet_says_nothing_but_the_result(shell, svm):
@@ -160,8 +234,8 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
             ["data.svm", "--task", "regression", "--class-weight", "balanced"],
             "--class-weight has no meaning for --task regression",
         ),
-        (["data.svm", "--task", "one-class", "--n-features-to-select", "cv"], "cv needs labels or targets"),
-        (["data.svm", "--max-features-to-select", "9"], "goes with --n-features-to-select cv"),
+        (["data.svm", "--task", "one-class", "--n-features-to-select", "cv"], "cv does not go with --fast"),
+        (["data.svm", "--max-features-to-select", "9"], "--max-features-to-select belongs to the validation"),
         (["data.svm", "--class-weight", "{1: 2"], "looks like JSON, but is not"),
         (["data.svm", "--correlation", "spearman"], "must be one of 'pearson', 'su', None"),
         (["data.svm", "--fixed-features", "gene7"], "names, but X has none"),

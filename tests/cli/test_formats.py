@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from coterie.cli.data import DataOptions, DataPath
-from coterie.cli.discover import _FEW_FEATURES
+from coterie.cli.fitting import _FEW_FEATURES
 from coterie.data import FORMATS
 from tests.conftest import grouped_matrix
 

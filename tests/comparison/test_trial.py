@@ -237,5 +237,5 @@ def test_standardised_features_know_no_units(inline, data):
     for key, features in plain.selections.items():
         if key[0] != "variance":  # all variances are 1: rounding decides
             assert sorted(other.selections[key]) == sorted(features), key
-    raw = coterie.compare(["gdm"], scaled, y, n_features=4, cv=2)
+    raw = coterie.compare({"gdm": GroupDiscoveryClassifier(standardize=False)}, scaled, y, n_features=4, cv=2)
     assert raw.selections["gdm", 4, 0].tolist() != plain.selections["gdm", 4, 0].tolist()

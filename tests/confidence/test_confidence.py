@@ -68,9 +68,9 @@ def test_true_groups_are_told_from_false_ones(planted):
     model = fitted(planted)
     result = group_confidence(model, planted.X, planted.y, n_pairs=15, n_permutations=2, random_state=0)
     true = np.array([bool(set(group.members) & set(planted.groups.members)) for group in model.groups_])
-    assert result.confidence[true].min() > 0.8 > 0.6 > result.confidence[~true].max()
+    assert result.confidence[true].min() > 0.7 > 0.6 > result.confidence[~true].max()
     assert result.false_share[true].max() < 0.4
-    assert model.groups_.at_least(0.8) == coterie.FeatureGroups([g for g, ok in zip(model.groups_, true, strict=True) if ok])
+    assert model.groups_.at_least(0.7) == coterie.FeatureGroups([g for g, ok in zip(model.groups_, true, strict=True) if ok])
 
 
 def test_no_signal():

@@ -143,7 +143,9 @@ def test_a_number_of_Cs_is_a_grid_over_a_typical_variance(rng, standardize):
     variance = X.var(axis=0)
     typical = 1.0 if standardize else (variance**2).sum() / variance.sum()
     np.testing.assert_allclose(np.unique(model.cv_results_["C"]), 10.0 ** np.arange(-4, 2) / typical)
-    without = GroupDiscoveryClassifierCV(2, Cs=6, cv=2, fit_intercept=False).fit(X + 1.0, y)  # judged about zero
+    without = GroupDiscoveryClassifierCV(2, Cs=6, cv=2, fit_intercept=False, standardize=False).fit(
+        X + 1.0, y
+    )  # judged about zero
     squares = ((X + 1.0) ** 2).mean(axis=0)
     assert without.cv_results_["C"].min() == pytest.approx(1e-4 * squares.sum() / (squares**2).sum())
     assert model.C_ in model.cv_results_["C"]
@@ -241,7 +243,7 @@ def test_several_classes_names_and_scorers(rng):
         ({"thresholds": 0.5}, "thresholds=0.5 must be a list"),
         ({"rule": "x"}, "rule='x' must be one of 'best', 'one_se'"),
         ({"predict_with": ["x"]}, r"predict_with=\['x'\] must be one of 'support', 'groups' or a list"),
-        ({"standardize": [2]}, r"standardize=\[2\] must be True or False or a list"),
+        ({"standardize": [2]}, r"standardize=\[2\] must be True or False, 'auto' or a list"),
         ({"scoring": "nonsense"}, "nonsense"),
         ({"scoring": make_scorer(log_loss, response_method="predict_proba")}, "predict_proba"),
         ({"predict_with": "everything"}, "predict_with='everything'"),

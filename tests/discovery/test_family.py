@@ -61,7 +61,7 @@ def test_regression_is_optimal_and_certified(rng, fit_intercept, is_sparse):
     y = X[:, 3] - 2 * X[:, 8] + 0.3 * rng.standard_normal(len(X)) + 5
     weight = rng.random(len(y)) + 0.1
     make = sparse.csc_array if is_sparse else np.asarray
-    model = GroupDiscoveryRegressor(9, n_features_per_round=3, fit_intercept=fit_intercept, C=0.7)
+    model = GroupDiscoveryRegressor(9, n_features_per_round=3, fit_intercept=fit_intercept, C=0.7, standardize=False)
     model.fit(make(X), y, sample_weight=weight)
     assert max(r.gap for r in model.history_) <= 1e-8
     Z = X[:, model.support_features_]
@@ -126,7 +126,8 @@ def test_several_classes_are_optimal_and_certified(rng, fit_intercept, is_sparse
     X, _ = sparse_counts(rng)
     y = np.argmax(X[:, :3] + 0.3 * rng.standard_normal((len(X), 3)), axis=1)
     make = sparse.csc_array if is_sparse else np.asarray
-    model = GroupDiscoveryClassifier(8, n_features_per_round=4, fit_intercept=fit_intercept, C=2.0).fit(make(X), y)
+    model = GroupDiscoveryClassifier(8, n_features_per_round=4, fit_intercept=fit_intercept, C=2.0, standardize=False)
+    model.fit(make(X), y)
     assert max(r.gap for r in model.history_) <= 1e-7
     assert model.support_coef_.shape == (3, 8)
     Z, blocks = X[:, model.support_features_], blocks_of(model)
@@ -155,7 +156,7 @@ def test_scores_of_several_classes_are_norms_over_classes(rng):
     loss = OneVsRestHinge(y, 4, np.ones(len(y)), 1.0, True)
     start = loss.evaluate(np.zeros((len(y), 4))).residual
     scores = np.linalg.norm((X - X.mean(axis=0)).T @ start, axis=1)
-    model = GroupDiscoveryClassifier(1, correlation=None).fit(X, y)
+    model = GroupDiscoveryClassifier(1, correlation=None, standardize=False).fit(X, y)
     assert model.support_features_[0] == np.argmax(scores)
     assert model.history_[0].scores[0] == pytest.approx(scores.max())
     importance = np.sqrt(4 * np.bincount(y) / len(y))
@@ -238,7 +239,7 @@ def test_smaller_c_puts_more_samples_below_the_margin(rng):
 def test_without_the_constraint_the_best_scores_win(rng, is_sparse):
     X, y = grouped_matrix(rng, n_features=30)
     make = sparse.csc_array if is_sparse else np.asarray
-    model = GroupDiscoveryClassifier(12, n_features_per_round=12, correlation=None).fit(make(X), y)
+    model = GroupDiscoveryClassifier(12, n_features_per_round=12, correlation=None, standardize=False).fit(make(X), y)
     start = SquaredHinge(y, np.ones(len(y)), 1.0, True).evaluate(np.zeros((len(y), 1))).residual[:, 0]
     assert model.support_features_.tolist() == np.argsort(-np.abs((X - X.mean(axis=0)).T @ start))[:12].tolist()
     assert all(len(group) == 1 for group in model.groups_)

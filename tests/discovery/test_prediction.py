@@ -128,7 +128,7 @@ def test_classifier_on_groups_is_the_svm_on_their_columns(rng, is_sparse, standa
 def test_several_classes_on_groups(rng):
     X, _ = grouped_matrix(rng, n_samples=90)
     y = np.array(["a", "b", "c"])[np.argsort(np.argsort(X[:, 0] + 0.3 * X[:, 5])) // 30]
-    model = GroupDiscoveryClassifier(4, predict_with="groups", threshold=0.6).fit(X, y)
+    model = GroupDiscoveryClassifier(4, predict_with="groups", threshold=0.6, standardize=False).fit(X, y)
     Z = X[:, model.groups_.members]
     for c, label in enumerate(model.classes_):
         _, w, b = svm_with_cvxpy(Z, np.where(y == label, 1.0, -1.0), np.ones(90), 1.0, True)
@@ -144,7 +144,7 @@ def test_regression_on_groups_is_ridge(rng, fit_intercept):
     X, _ = grouped_matrix(rng)
     y = X[:, 0] - X[:, 7] + 0.1 * rng.standard_normal(len(X)) + 3
     weight = rng.random(len(y)) + 0.1
-    model = GroupDiscoveryRegressor(3, C=2.0, predict_with="groups", fit_intercept=fit_intercept)
+    model = GroupDiscoveryRegressor(3, C=2.0, predict_with="groups", fit_intercept=fit_intercept, standardize=False)
     model.fit(X, y, sample_weight=weight)
     Z = X[:, model.groups_.members]
     reference = Ridge(alpha=0.5, fit_intercept=fit_intercept).fit(Z, y, sample_weight=weight)

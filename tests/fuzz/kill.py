@@ -295,7 +295,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--command", choices=["convert", "discover", "--fast", "compare", "rank"], help="all by default")
+    parser.add_argument("--command", choices=["convert", "discover", "compare", "rank"], help="all by default")
     parser.add_argument("--random-share", type=float, default=0.5, help="of the kills that come at random moments")
     parser.add_argument("--inline", action="store_true", help="compare without processes of its own, which is faster")
     options = parser.parse_args()
@@ -305,7 +305,7 @@ def main() -> None:
         from tests.comparison.conftest import Inline
 
         comparison.Schedule = Inline  # type: ignore[misc]  # for the children, too
-    for name in [options.command] if options.command else ["convert", "discover", "--fast", "compare", "rank"]:
+    for name in [options.command] if options.command else ["convert", "discover", "compare", "rank"]:
         counts = kill_many(name, options.times, options.seed, options.random_share)
         print(f"{options.times} kills of {name}: {dict(sorted(counts.items()))}", flush=True)
 

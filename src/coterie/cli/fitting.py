@@ -154,10 +154,8 @@ def _estimator(place: str, parameters: dict[str, Any], task: str, fast: bool) ->
     known = {parameter.name for parameter in read_parameters(place)}
     for foreign in sorted(set(parameters) - known):
         option = f"--{foreign.replace('_', '-')}"
-        if fast and any(foreign == p.name for other in DISCOVERY_CV.values() for p in read_parameters(other)):
-            raise ValueError(
-                f"{option} belongs to the validation, which --fast, one class and 'auto' do without; leave it out."
-            )
+        if fast and task in DISCOVERY_CV and any(foreign == p.name for p in read_parameters(DISCOVERY_CV[task])):
+            raise ValueError(f"{option} belongs to the validation, which there is none of with --fast or auto; leave it out.")
         raise ValueError(f"{option} has no meaning for --task {task}; leave it out.")
     return load(place)(**parameters)
 

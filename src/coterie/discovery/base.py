@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -34,6 +35,7 @@ from coterie.correlation.measures import MEASURES
 from coterie.correlation.protocol import Correlation
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
+from coterie.data.zeros import mostly_zero
 from coterie.discovery.assembly import assemble_groups
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
@@ -47,10 +49,8 @@ from coterie.solver.design import design_of
 from coterie.solver.losses import Loss
 from coterie.solver.master import Master
 
-
-def standardizes(value: bool | str, source: FeatureSource) -> bool:
-    """Whether features are judged by their values over their standard deviation; ``"auto"``: where they are dense."""
-    return not source.is_sparse if isinstance(value, str) else bool(value)
+# Where no more than this part of the values is other than zero, features are not standardised by themselves.
+_FEW_VALUES = 0.1
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ class Samples:
     targets: np.ndarray
     weight: np.ndarray | None
 
+    @cached_property
+    def mostly_zero(self) -> bool:
+        """Whether the features are counts of rare things, whose few values a standard deviation would blow up."""
+        return mostly_zero(self.source, _FEW_VALUES)
+
 
 class GroupDiscovery(CallbackSupportMixin, Selector):
     """Base class: runs the loop; a subclass reads the targets and makes the loss."""
@@ -102,6 +107,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         "verbose": VERBOSE,
     }
     groups_: FeatureGroups
+    standardize_: bool
 
     @abstractmethod
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
@@ -109,7 +115,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
 
     def _procedure(self) -> GroupDiscovery:
         """The search that has led to this fitted model, to be done again on other samples."""
-        return clone(self)
+        return clone(self).set_params(standardize=self.standardize_)
 
     def _compute(self, data: Samples) -> dict[str, Any]:
         return self._discover(data, self._n_features_wanted(data.source.shape[1]))
@@ -158,7 +164,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             view = FeatureView.of(
                 data.source,
                 weight,
-                standardize=standardizes(self.standardize, data.source),
+                standardize=not data.mostly_zero if isinstance(self.standardize, str) else bool(self.standardize),
                 centred=loss.centred,
                 n_threads=thread_count(self.n_jobs),
                 moments=moments,
@@ -244,6 +250,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             "converged_at_": loop.converged_at,
             "objective_": solution.objective,
             "dual_gap_": solution.gap,
+            "standardize_": oracle.view.scale is not None,
             "dual_coef_": solution.residual.T,
             "n_correlations_evaluated_": oracle.n_evaluated,
             "n_correlations_possible_": n_features * (n_features - 1) // 2,

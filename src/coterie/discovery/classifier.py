@@ -80,8 +80,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     standardize : bool or "auto", default="auto"
         Judge features by their values divided by their standard deviation. X is not copied, and the weights are those of
-        the original features. ``"auto"`` does so for dense features, of which those with large values would win otherwise,
-        and not for sparse ones, whose rare values it would blow up. The papers do not (False).
+        the original features. ``"auto"`` does so unless at least nine of ten values are zero (words, clicks): otherwise
+        features in small units could not win, but rare things must not be blown up. The papers do not (False).
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.
@@ -139,6 +139,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     objective_ : float
         Objective (the dual one, the paper's theta) of the last round.
+
+    standardize_ : bool
+        Whether features were judged by their values over their standard deviation.
 
     dual_gap_ : float
         Certified relative optimality gap of the last round.

@@ -78,8 +78,8 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         Whether to fit an intercept.
 
     standardize : bool, "auto" or list of bool, default="auto"
-        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both. ``"auto"`` does so
-        for dense features, and tries both for sparse ones.
+        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both. ``"auto"`` does so,
+        and tries both where at least nine of ten values are zero.
 
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss.

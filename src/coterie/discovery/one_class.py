@@ -111,6 +111,9 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     offset_ : float
         The margin: ``decision_function = score_samples - offset_``.
 
+    standardize_ : bool
+        Whether features were judged by their values over their standard deviation.
+
     objective_, dual_gap_ : float
         Dual objective of the last round, and its certified relative optimality gap.
 

@@ -70,8 +70,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     standardize : bool or "auto", default="auto"
         Judge features by their values divided by their standard deviation. X is not copied, and the weights are those of
-        the original features. ``"auto"`` does so for dense features, of which those with large values would win otherwise,
-        and not for sparse ones, whose rare values it would blow up. The papers do not (False).
+        the original features. ``"auto"`` does so unless at least nine of ten values are zero (words, clicks): otherwise
+        features in small units could not win, but rare things must not be blown up. The papers do not (False).
 
     cv : int, cross-validation generator or None, default=None
         Embedded cross-validation: in each round every fold proposes support features from its training
@@ -116,6 +116,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     intercept_ : float
         Intercept.
+
+    standardize_ : bool
+        Whether features were judged by their values over their standard deviation.
 
     objective_, dual_gap_ : float
         Dual objective of the last round, and its certified relative optimality gap.

@@ -75,8 +75,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Whether to fit an intercept.
 
     standardize : bool, "auto" or list of bool, default="auto"
-        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both. ``"auto"`` does so
-        for dense features, and tries both for sparse ones.
+        Judge features by their values divided by their standard deviation; ``[False, True]`` tries both. ``"auto"`` does so,
+        and tries both where at least nine of ten values are zero.
 
     cv : int or cross-validation generator, default=5
         Folds that decide. A number means so many shuffled folds.

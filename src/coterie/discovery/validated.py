@@ -128,7 +128,7 @@ class ValidatedDiscovery(GroupDiscovery):
     def _scales(self, data: Samples) -> list[bool]:
         """Whether to standardise, or both to choose from."""
         if isinstance(self.standardize, str):
-            return [False, True] if data.source.is_sparse else [True]
+            return [False, True] if data.mostly_zero else [True]
         return list(dict.fromkeys(bool(value) for value in _several(self.standardize)))
 
     def _folds(self, data: Samples) -> list[Fold]:

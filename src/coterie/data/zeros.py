@@ -1,0 +1,42 @@
+"""Whether features are mostly zero, however they are stored."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie.data.source import FeatureSource
+
+# Features of a block: dense ones are looked at, of sparse ones only the number of entries.
+_DENSE, _SPARSE = 256, 1 << 16
+
+
+def mostly_zero(source: FeatureSource, most: float) -> bool:
+    """Whether no more than this part of all values is other than zero.
+
+    It is the same for the same data in any format. Features are read until the answer is certain: with few zeros that is soon.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        The features.
+    most : float
+        The part, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from coterie.data import as_source
+    >>> from coterie.data.zeros import mostly_zero
+    >>> X = np.eye(20)
+    >>> mostly_zero(as_source(X), 0.1), mostly_zero(as_source(sparse.csc_array(X)), 0.1), mostly_zero(as_source(X), 0.01)
+    (True, True, False)
+    """
+    n_samples, n_features = source.shape
+    limit = most * n_samples * n_features
+    count = 0
+    for _, block in source.blocks(_SPARSE if source.is_sparse else _DENSE):
+        count += int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data))
+        if count > limit:
+            return False
+    return True
