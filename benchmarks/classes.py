@@ -85,10 +85,12 @@ def rows_of(task: Task, sizes: tuple[int, ...], threads: int) -> list[dict[str, 
     elimination = eliminated(task, few, sizes)
     for size in sizes:
         began = time.perf_counter()
-        ours = GroupDiscoveryClassifier(size, n_jobs=threads).fit(task.X, task.y)
+        ours = GroupDiscoveryClassifier(size, standardize=False, n_jobs=threads).fit(task.X, task.y)
         seconds = time.perf_counter() - began
         began = time.perf_counter()
-        slower = GroupDiscoveryClassifier(size, n_features_per_round=max(1, size // 20), n_jobs=threads).fit(task.X, task.y)
+        slower = GroupDiscoveryClassifier(
+            size, n_features_per_round=max(1, size // 20), standardize=False, n_jobs=threads
+        ).fit(task.X, task.y)
         slower_seconds = time.perf_counter() - began
         rival = tune(fit_l1, task.X[:, some], task.y, size, start, max_fits=12, max_seconds=120.0)
         start = rival.C

@@ -41,7 +41,7 @@ class MethodA(BaseEstimator):
     def fit(self, X, y):
         self.model_ = (
             selector_named("fgm")
-            .set_params(n_features_per_round=A_ROUND)
+            .set_params(n_features_per_round=A_ROUND, standardize=False)
             .set_params(n_features_to_select=self.n_features_to_select)
         )
         self.model_.fit(X[:, self.left], y)
@@ -55,9 +55,11 @@ class MethodA(BaseEstimator):
 
 def methods() -> dict[str, Any]:
     return {
-        "GDM": GroupDiscoveryClassifier(threshold=THRESHOLD, n_features_per_round=A_ROUND),
-        "GDM with affiliated": GroupDiscoveryClassifier(threshold=THRESHOLD, n_features_per_round=A_ROUND, keep="groups"),
-        "FGM": selector_named("fgm").set_params(n_features_per_round=A_ROUND),
+        "GDM": GroupDiscoveryClassifier(threshold=THRESHOLD, standardize=False, n_features_per_round=A_ROUND),
+        "GDM with affiliated": GroupDiscoveryClassifier(
+            threshold=THRESHOLD, standardize=False, n_features_per_round=A_ROUND, keep="groups"
+        ),
+        "FGM": selector_named("fgm").set_params(n_features_per_round=A_ROUND, standardize=False),
         "L1-SVM": selector_named("l1-svm"),
         "SVM-RFE": selector_named("svm-rfe"),
         "RCFS": selector_named("rcfs"),

@@ -45,7 +45,9 @@ def recovery_rows(shape: tuple[int, int], seeds: range, threads: int) -> list[di
         hits, smallest = [], []
         for seed in seeds:
             data = planted(shape, noise, seed)
-            model = GroupDiscoveryRegressor(12, n_features_per_round=1, n_jobs=threads).fit(data.X, data.target)
+            model = GroupDiscoveryRegressor(12, n_features_per_round=1, standardize=False, n_jobs=threads).fit(
+                data.X, data.target
+            )
             hits.append(group_recovery(data.groups, model.groups_))
             whole = {(group.support, frozenset(group.members.tolist())) for group in model.groups_}
             lost = [

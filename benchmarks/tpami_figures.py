@@ -26,9 +26,9 @@ SHOWN = (10, 50, 100, 200)
 LIMIT = 200.0
 A_ROUND = 10  # features a round, as in the papers
 METHODS: dict[str, Any] = {
-    "GDM-PCC": GroupDiscoveryClassifier(n_features_per_round=A_ROUND),
-    "GDM-SU": GroupDiscoveryClassifier(correlation="su", threshold=0.6, n_features_per_round=A_ROUND),
-    "GDM, τ = 0 (FGM)": selector_named("fgm").set_params(n_features_per_round=A_ROUND),
+    "GDM-PCC": GroupDiscoveryClassifier(n_features_per_round=A_ROUND, standardize=False),
+    "GDM-SU": GroupDiscoveryClassifier(correlation="su", threshold=0.6, n_features_per_round=A_ROUND, standardize=False),
+    "GDM, τ = 0 (FGM)": selector_named("fgm").set_params(n_features_per_round=A_ROUND, standardize=False),
     "L1-SVM": selector_named("l1-svm"),
     "SVM-RFE": selector_named("svm-rfe"),
     "mRMR": selector_named("mrmr"),
