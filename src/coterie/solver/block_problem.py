@@ -11,11 +11,10 @@ Newton steps end it, however ill-conditioned the columns are.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import lapack
 
 from coterie.kernels.blocks import block_descent
 from coterie.solver.design import AnyDesign
@@ -119,10 +118,13 @@ def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.nd
 
 def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n_outputs, p, _ = hessian.shape
-    values = np.empty((n_outputs, p))
-    vectors = np.zeros((n_outputs, p, int(np.diff(blocks).max(initial=1))))
+    widths = np.diff(blocks)
+    values = np.maximum(hessian.diagonal(axis1=1, axis2=2), 0.0)  # those of blocks of one, of which there are many
+    vectors = np.zeros((n_outputs, p, int(widths.max(initial=1))))
+    vectors[:, :, 0] = 1.0
+    wide = [(blocks[t], blocks[t + 1]) for t in np.flatnonzero(widths > 1)]
     for c in range(n_outputs):
-        for first, last in itertools.pairwise(blocks):
+        for first, last in wide:
             value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
             values[c, first:last] = np.maximum(value, 0.0)
             vectors[c, first:last, : last - first] = vector
@@ -185,12 +187,12 @@ def _newton_direction(hessian: np.ndarray, slope: np.ndarray, coef: np.ndarray, 
         spread[np.arange(len(owner)), owner] = unit[:, c]
         spread[:, -1] = -slope[:, c]
         system = part.copy()
-        system[np.diag_indices_from(system)] += curvature[owner]
-        try:
-            factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
+        system.ravel()[:: len(system) + 1] += curvature[owner]  # a view: the copy is contiguous
+        # LAPACK itself: SciPy's checks take longer than it does where there are few weights.
+        factor, failed = lapack.dpotrf(system, lower=0, clean=0, overwrite_a=1)
+        if failed:
             return None
-        solved[c] = linalg.cho_solve(factor, spread, check_finite=False)
+        solved[c], _ = lapack.dpotrs(factor, spread, lower=0)
         coupling += spread[:, :-1].T @ solved[c]
     middle = np.ones((n_blocks, n_blocks)) - np.diag(curvature)
     try:
