@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-# A group that comes back so often, and of which so few would with shuffled labels, is one to publish.
-SURE = 0.9
-_FEW_FALSE = 0.2
+# Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples; where labels
+# were not shuffled, those that come back nearly always (which on features of unequal scale promises nothing).
+_FEW_FALSE, _HALF = 0.2, 0.5
+_ALWAYS = 0.9
 # With this share of false ones among them, the groups are what shuffled labels would give.
 _CHANCE = 0.5
 
@@ -101,7 +102,7 @@ def _of_groups(confidence: Mapping[str, Any] | None) -> str:
     share = np.array([np.nan if value is None else value for value in confidence["false_share"]], dtype=float)
     judged = ~np.isnan(values)
     shuffled = confidence["n_permutations"] > 0
-    sure = judged & (values >= SURE - 1e-9) & (~np.isfinite(share) | (share <= _FEW_FALSE))
+    sure = judged & ((share <= _FEW_FALSE) & (values > _HALF) if shuffled else values >= _ALWAYS - 1e-9)
     others = judged & ~sure
     n_sure, n_groups = int(sure.sum()), int(judged.sum())
     if not n_groups:
@@ -110,7 +111,7 @@ def _of_groups(confidence: Mapping[str, Any] | None) -> str:
     rest = "appear about as often with shuffled labels" if by_chance else "are less certain"
     if not n_sure:
         words = "they appear about as often with shuffled labels" if by_chance else "look at them one by one"
-        return f"None of the {n_groups} groups comes back in {SURE:.0%} of the half-samples; {words}."
+        return f"None of the {n_groups} groups is sure to come back on other samples; {words}."
     level = float(values[sure].min())
     come = f"{n_sure} of {n_groups} groups {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
     come += "" if level >= 1.0 else " or more"
