@@ -20,8 +20,8 @@ def confidence_of(values, shares, n_permutations=5):
         ([1.0, 0.5], [0.1, 0.2], 5, "1 of 2 groups comes back in 100% of the half-samples; the others are less certain."),
         ([0.95, 0.92], [0.6, 0.6], 5, "None of the 2 groups is sure to come back on other samples; they appear about as often "
          "with shuffled labels."),
-        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups come back in 60% of the half-samples or more; the others are less "
-         "certain."),
+        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups come back in 60% of the half-samples or more; the others are "
+         "less certain."),
         ([0.95, None], [None, None], 0, "1 of 1 groups comes back in 95% of the half-samples or more."),
         ([0.2, 0.1], [0.3, 0.4], 5, "None of the 2 groups is sure to come back on other samples; look at them one by one."),
         ([None], [None], 0, ""),
