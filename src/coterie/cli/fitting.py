@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 _PANEL = "Honesty"
 _FEW_FEATURES = 100
-# Samples and stored values up to which models on whole groups are tried as well, each of which is fitted anew.
+# Samples and values up to which models on whole groups are tried as well, each of which is fitted anew; and the part of values
+# other than zero below which they are not.
 _MOST_SAMPLES = 2000
 _MOST_VALUES = 10**8
+_FEW_VALUES = 0.1
 # Samples of a class below which it cannot be held out twice, and below which it is tiny.
 _FEWEST, _TINY = 3, 10
 # Features whose scales are this far apart are not judged alike.
@@ -122,10 +124,13 @@ def _validated(dataset: Dataset, task: str, parameters: dict[str, Any]) -> Any:
     """The estimator that chooses what the user has not said."""
     import numpy as np
 
+    from coterie.data.zeros import mostly_zero
+
     n_samples, n_features = dataset.source.shape
-    chosen = _searched(parameters, n_features)
-    dense = not dataset.source.is_sparse and n_samples * n_features <= _MOST_VALUES
-    if "predict_with" not in chosen and dense and n_samples <= _MOST_SAMPLES:
+    # The fewest features that do as well, within the error: where nearly all are chosen no group can stand out.
+    chosen = {"rule": "one_se", **_searched(parameters, n_features)}
+    few = n_samples <= _MOST_SAMPLES and n_samples * n_features <= _MOST_VALUES
+    if "predict_with" not in chosen and few and not mostly_zero(dataset.source, _FEW_VALUES):
         chosen["predict_with"] = ["support", "groups"]
     model = _estimator(DISCOVERY_CV[task], chosen, task, False)
     assert dataset.y is not None
