@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -292,9 +291,7 @@ class _Task:
     def _run(self, paths: Sequence[Path]) -> list[CuttingPlane] | None:
         """The finished loops of some paths; None if a signal asked to stop."""
         began = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of a half-sample: nobody sees its model
-            loops, _ = run_together(paths, n_threads=self.n_threads, on_round=lambda *_: stop_requested())
+        loops, _ = run_together(paths, n_threads=self.n_threads, on_round=lambda *_: stop_requested())
         self._seconds += time.perf_counter() - began
         self._n_paths += len(paths)
         return None if stop_requested() else loops

@@ -9,11 +9,13 @@ features are computed for all weights at once, and so rounded differently).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from coterie._numba import one_blas_thread, run_chunks
 from coterie.data.many_moments import many_moments
@@ -65,7 +67,10 @@ def run_together(
         Called with the position and the loop of each path after each of its rounds, by several threads at the same time;
         a true answer ends the path.
     """
-    with one_blas_thread():
+    with one_blas_thread(), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # nobody sees these models; the one that is fitted in the end warns
         loops = _loops(paths, n_threads)
         shared = SharedPass([view for loop in loops for view in loop.oracle.views], n_threads)
         for position, loop in enumerate(loops):
