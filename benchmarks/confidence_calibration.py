@@ -15,7 +15,7 @@ import numpy as np
 from _calibration_data import KINDS, DataSet
 from _models import warnings_counted
 from _record import read_arguments, write_results
-from _tables import FIGURES, print_table
+from _tables import DOCS, FIGURES, columns, markdown_table, print_table, replace_section
 from _truth import is_found, is_true, linked, members_of
 
 from coterie import GroupDiscoveryClassifier, group_confidence
@@ -191,10 +191,12 @@ def main() -> None:
     print_table(f"Promised and realised share of false groups, {shape[0]} x {shape[1]:,}, {N_FEATURES} asked for", levels)
     print_table("Groups at a confidence, and what shuffled labels and the bound expect", cuts)
     print_table("Planted groups", power)
-    if not options.quick:
-        draw(runs)
     details = [vars(one) for one in runs]
     write_results("confidence_calibration", options, levels=levels, cuts=cuts, power=power, details=details)
+    if not options.quick:
+        draw(runs)
+        shown = [columns(levels, *(name for name in levels[0] if name != "sets")), cuts, power]
+        replace_section(DOCS / "confidence-evidence.md", "calibration", "\n".join(markdown_table(rows) for rows in shown))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import numpy as np
 from _models import warm_up, warnings_counted
 from _real import find_data, load
 from _record import read_arguments, write_results
-from _tables import print_table, verdict
+from _tables import DOCS, columns, markdown_table, print_table, replace_section, verdict
 from _timing import Timing, measure_in_turn
 from scipy import sparse
 
@@ -182,6 +182,9 @@ def main() -> None:
             print_table(f"{task.name}: half-samples in lockstep on one thread", profiles[-1])
     name = "confidence_cost" if options.only != "profile" else "confidence_cost_profile"
     write_results(name, options, rows=rows, profiles=profiles)
+    if rows and not options.quick:
+        table = markdown_table(columns(rows, *rows[1]))  # the second row has all columns
+        replace_section(DOCS / "confidence-evidence.md", "cost", table)
 
 
 if __name__ == "__main__":

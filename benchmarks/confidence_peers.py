@@ -16,7 +16,7 @@ import numpy as np
 from _fresh_process import ChildRun, run_in_child
 from _peers import METHODS, as_they_are
 from _record import read_arguments, write_results
-from _tables import print_table
+from _tables import DOCS, columns, markdown_table, print_table, replace_section
 from _truth import is_found, is_true, members_of
 
 from coterie.datasets import make_big_dimensional, make_support_affiliated
@@ -113,7 +113,9 @@ def main() -> None:
             details += [run for runs in found.values() for run in runs]
             print_table(f"{kind}, {n_samples:,} x {n_features:,}, limit {options.limit:g} s", rows[-len(METHODS) :])
             write_results("confidence_peers", options, rows=rows, details=details)  # after each size: the next may take long
-    print_table("All", rows)
+            if not options.quick:
+                names = dict.fromkeys(name for row in rows for name in row)
+                replace_section(DOCS / "confidence-evidence.md", "peers", markdown_table(columns(rows, *names)))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from _models import warnings_counted
 from _record import read_arguments, write_results
-from _tables import print_table
+from _tables import DOCS, columns, markdown_table, print_table, replace_section
 from _truth import is_found, is_true, linked, members_of
 
 from coterie import GroupDiscoveryClassifier, group_confidence
@@ -162,15 +162,22 @@ def main() -> None:
     first = options.seed or 1000  # seeds that no default was chosen on
     everything = {}
     for kind in kinds(options.quick):
-        records = [run(kind, first + number, options.threads) for number in range(kind.n_seeds)]
-        everything[kind] = records
-        print(f"{kind.name}: {len(records)} seeds done", flush=True)
+        everything[kind] = []
+        for seed in range(first, first + kind.n_seeds):
+            everything[kind].append(run(kind, seed, options.threads))
+            print(f"{kind.name}, seed {seed}: {everything[kind][-1].seconds:.1f} s", flush=True)
     rows = [separation_row(kind, records) for kind, records in everything.items()]
     print_table(f"Confidence of true and of false groups, {N_PAIRS} pairs", rows)
     by_weight = [row for kind, records in everything.items() for row in weight_rows(kind, records)]
     print_table("Planted groups that were found", by_weight)
     details = {kind.name: [vars(record) for record in records] for kind, records in everything.items()}
     write_results("confidence_truth", options, rows=rows, by_weight=by_weight, details=details)
+    if not options.quick:
+        page = DOCS / "confidence-evidence.md"
+        split = list(rows[0]).index("false groups")
+        first_part, second_part = list(rows[0])[:split], ["data", *list(rows[0])[split:]]
+        tables = [columns(rows, *first_part), columns(rows, *second_part), by_weight]
+        replace_section(page, "truth", "\n".join(markdown_table(table) for table in tables))
 
 
 if __name__ == "__main__":
