@@ -177,7 +177,7 @@ def draw(runs: Sequence[Run]) -> None:
 
 def main() -> None:
     options = read_arguments(__doc__)
-    shape = (200, 600) if options.quick else (300, 2000)
+    shape = (200, 600) if options.quick else (250, 1500)
     n_sets = 1 if options.quick else 10
     runs = []
     for number, (kind, make) in enumerate(KINDS.items()):

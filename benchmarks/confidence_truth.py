@@ -51,9 +51,9 @@ def kinds(quick: bool) -> list[Kind]:
             20,
             (0.05, 0.15, 0.5),
         ),
-        Kind("ICML", lambda seed: make_feature_groups(random_state=seed), 100, 5, (0.5, 1.0, 1.5, 2.0)),
-        Kind("SNPs, 1,000 x 10,000", lambda seed: snps(1000, 10_000, seed), 30, 10, (1.25, 1.5, 1.75)),
-        Kind("SNPs, 500 x 5,000", lambda seed: snps(500, 5000, seed), 30, 10, (1.25, 1.5, 1.75)),
+        Kind("ICML", lambda seed: make_feature_groups(random_state=seed), 100, 3, (0.5, 1.0, 1.5, 2.0)),
+        Kind("SNPs, 1,000 x 10,000", lambda seed: snps(1000, 10_000, seed), 30, 5, (1.25, 1.5, 1.75)),
+        Kind("SNPs, 500 x 5,000", lambda seed: snps(500, 5000, seed), 30, 5, (1.25, 1.5, 1.75)),
     ]
 
 
