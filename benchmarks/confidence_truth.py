@@ -22,6 +22,7 @@ from coterie import GroupDiscoveryClassifier, group_confidence
 from coterie.datasets import make_big_dimensional, make_feature_groups, make_support_affiliated
 
 CUT = 0.9
+CUTS = (0.3, 0.4, 0.5, 0.7, 0.9)
 N_PAIRS = 25
 
 
@@ -135,6 +136,22 @@ def separation_row(kind: Kind, records: Sequence[Found]) -> dict[str, Any]:
     }
 
 
+def cut_rows(kind: Kind, records: Sequence[Found]) -> list[dict[str, Any]]:
+    """What lower cuts would report: 0.9 is a careful one."""
+    confidence, true = (np.concatenate([getattr(record, name) for record in records]) for name in ("confidence", "true"))
+    return [
+        {
+            "data": kind.name,
+            "confidence at least": cut,
+            "true": int((true & (confidence >= cut - 1e-9)).sum()),
+            "of": int(true.sum()),
+            "false": int((~true & (confidence >= cut - 1e-9)).sum()),
+            "of false": int((~true).sum()),
+        }
+        for cut in CUTS
+    ]
+
+
 def weight_rows(kind: Kind, records: Sequence[Found]) -> list[dict[str, Any]]:
     """How many planted groups were found, and found with a high confidence, by the size of their weight."""
     weights, found, published = (
@@ -170,13 +187,15 @@ def main() -> None:
     print_table(f"Confidence of true and of false groups, {N_PAIRS} pairs", rows)
     by_weight = [row for kind, records in everything.items() for row in weight_rows(kind, records)]
     print_table("Planted groups that were found", by_weight)
+    by_cut = [row for kind, records in everything.items() for row in cut_rows(kind, records)]
+    print_table("What other cuts report", by_cut)
     details = {kind.name: [vars(record) for record in records] for kind, records in everything.items()}
-    write_results("confidence_truth", options, rows=rows, by_weight=by_weight, details=details)
+    write_results("confidence_truth", options, rows=rows, by_weight=by_weight, by_cut=by_cut, details=details)
     if not options.quick:
         page = DOCS / "confidence-evidence.md"
         split = list(rows[0]).index("false groups")
         first_part, second_part = list(rows[0])[:split], ["data", *list(rows[0])[split:]]
-        tables = [columns(rows, *first_part), columns(rows, *second_part), by_weight]
+        tables = [columns(rows, *first_part), columns(rows, *second_part), by_weight, by_cut]
         replace_section(page, "truth", "\n".join(markdown_table(table) for table in tables))
 
 
