@@ -165,7 +165,7 @@ def weight_rows(kind: Kind, records: Sequence[Found]) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "data": kind.name,
-                    "|weight|": f"{low:g} to {high:g}" if np.isfinite(high) else f"{low:g} or more",
+                    "absolute weight": f"{low:g} to {high:g}" if np.isfinite(high) else f"{low:g} or more",
                     "planted": int(here.sum()),
                     "found": int(found[here].sum()),
                     f"at {CUT} or more": int(published[here].sum()),
