@@ -41,7 +41,7 @@ class Task(NamedTuple):
     y: np.ndarray
     n_features: int
     standardize: bool
-    n_timed: int  # half-samples that are fitted one by one; the time of the others is inferred
+    n_timed: int  # half-samples that are fitted one by one, or profiled; the time of the others is inferred
 
     def model(self, threads: int) -> GroupDiscoveryClassifier:
         return GroupDiscoveryClassifier(self.n_features, C=1.0, standardize=self.standardize, n_jobs=threads)
@@ -64,10 +64,10 @@ def fit_once(task: Task, threads: int) -> GroupDiscoveryClassifier:
     return task.model(threads).fit(task.X, task.y)
 
 
-def together(task: Task, model: GroupDiscoveryClassifier, threads: int, counts: list[float]) -> Any:
+def together(task: Task, model: GroupDiscoveryClassifier, threads: int, counts: list[float], n_pairs: int = N_PAIRS) -> Any:
     """All half-samples in lockstep, with the passes of each batch noted."""
     with passes_noted(counts):
-        return group_confidence(model, task.X, task.y, n_pairs=N_PAIRS, n_permutations=0, random_state=0, n_jobs=threads)
+        return group_confidence(model, task.X, task.y, n_pairs=n_pairs, n_permutations=0, random_state=0, n_jobs=threads)
 
 
 @contextmanager
@@ -161,7 +161,7 @@ def profile_rows(task: Task, n_rows: int = 30) -> list[dict[str, Any]]:
     model = fit_once(task, 1)
     profiler = cProfile.Profile()
     with warnings_counted():
-        profiler.runcall(together, task, model, 1, [])
+        profiler.runcall(together, task, model, 1, [], task.n_timed // 2)
     stats = pstats.Stats(profiler)
     total = stats.total_tt  # type: ignore[attr-defined]
     found = stats.stats  # type: ignore[attr-defined]
