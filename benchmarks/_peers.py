@@ -99,11 +99,12 @@ def benjamini_hochberg(p: np.ndarray, level: float) -> np.ndarray:
     return order[: good[-1] + 1] if len(good) else order[:0]
 
 
+# In order of how much one would like to know should there be no time for all.
 METHODS = {
     "ours, confidence >= 0.9": ours_confident,
-    "ours, false share <= 0.1": ours_false_share,
     "SuSiE, 95 % credible sets": susie,
+    "ours, false share <= 0.1": ours_false_share,
+    "hidimstat, CluDL, FDR 0.1": hidimstat_clusters,
     "knockpy, group knockoffs, FDR 0.1": knockpy_groups,
     "knockpy, group knockoffs, FDR 0.2": partial(knockpy_groups, level=0.2),
-    "hidimstat, CluDL, FDR 0.1": hidimstat_clusters,
 }

@@ -8,6 +8,7 @@ knockpy hidimstat``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +16,14 @@ from typing import Any
 import numpy as np
 from _fresh_process import ChildRun, run_in_child
 from _peers import METHODS, as_they_are
-from _record import read_arguments, write_results
+from _record import RESULTS, read_arguments, write_results
 from _tables import DOCS, columns, markdown_table, print_table, replace_section
 from _truth import is_found, is_true, members_of
 
 from coterie.datasets import make_big_dimensional, make_support_affiliated
 
 MOST_BYTES = 16 << 30
+N_SEEDS = {1000: 2}  # one seed of the larger sizes
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,6 @@ def table_row(kind: str, n_features: int, method: str, runs: Sequence[dict[str, 
     row: dict[str, Any] = {"data": kind, "m": n_features, "method": method}
     good = [run for run in runs if "trouble" not in run]
     trouble = next((run["trouble"] for run in runs if "trouble" in run), None)
-    if not runs:
-        return row | {"seeds": 0, "trouble": "not tried: trouble at a smaller size"}
     if not good:
         return row | {"seeds": 0, "trouble": trouble}
     return row | {
@@ -91,32 +91,53 @@ def table_row(kind: str, n_features: int, method: str, runs: Sequence[dict[str, 
     }
 
 
+def earlier(options: Any) -> list[dict[str, Any]]:
+    """The runs of an earlier file of results that this one, of one size only, leaves as they are."""
+    path = RESULTS / "confidence_peers.json"
+    if options.only is None or options.quick or not path.exists():
+        return []
+    return [run for run in json.loads(path.read_text(encoding="utf-8"))["details"] if str(run["m"]) not in sizes_of(options)]
+
+
+def sizes_of(options: Any) -> list[str]:
+    """The numbers of features to run, as they are written on the command line."""
+    return ["300"] if options.quick else options.only.split("+") if options.only else ["1000", "10000", "100000"]
+
+
+def tell(details: Sequence[dict[str, Any]], options: Any) -> None:
+    """Write tables and results of all runs so far: the next run may take long, or be the last."""
+    keys = dict.fromkeys((run["m"], run["data"], run["method"]) for run in details)
+    place = list(METHODS).index
+    rows = [
+        table_row(kind, m, method, [run for run in details if (run["m"], run["data"], run["method"]) == (m, kind, method)])
+        for m, kind, method in sorted(keys, key=lambda key: (key[0], key[1], place(key[2])))
+    ]
+    print_table(f"Limit {options.limit:g} s", rows)
+    write_results("confidence_peers", options, rows=rows, details=details)
+    if not options.quick:
+        names = dict.fromkeys(name for row in rows for name in row)
+        replace_section(DOCS / "confidence-evidence.md", "peers", markdown_table(columns(rows, *names)))
+
+
 def main() -> None:
-    options = read_arguments(__doc__, slow="nothing more; the limit of a run is --limit")
-    sizes = {300: 2} if options.quick else {1000: 2, 10_000: 1, 100_000: 1}
+    options = read_arguments(
+        __doc__, slow="nothing more; the limit of a run is --limit", parts=("1000", "10000", "100000", "10000+100000")
+    )
     n_samples = 200 if options.quick else 1000
-    rows, details, given_up = [], [], set()
-    for n_features, n_seeds in sizes.items():
-        for kind, make in KINDS.items():
-            found: dict[str, list[dict[str, Any]]] = {name: [] for name in METHODS}
-            for seed in range(2000 + options.seed, 2000 + options.seed + n_seeds):
-                data = make(n_samples, n_features, seed)
-                for name, fit in METHODS.items():
-                    family = name.split(", FDR")[0]  # what is too slow at one level is so at the other
+    details, given_up = earlier(options), set()
+    for name, fit in METHODS.items():
+        family = name.split(", FDR")[0]  # what is too slow at one level is so at the other
+        for size in map(int, sizes_of(options)):
+            for kind, make in KINDS.items():
+                for seed in range(2000 + options.seed, 2000 + options.seed + N_SEEDS.get(size, 1)):
                     if (kind, family) in given_up:
                         continue
+                    data = make(n_samples, size, seed)
                     run = run_in_child(fit, data.X, data.y, options.limit, tell=as_they_are, most_bytes=MOST_BYTES)
-                    found[name].append(outcome(data, run) | {"seed": seed, "data": kind, "m": n_features, "method": name})
-                    if "trouble" in found[name][-1]:
+                    details.append(outcome(data, run) | {"seed": seed, "data": kind, "m": size, "method": name})
+                    if "trouble" in details[-1]:
                         given_up.add((kind, family))
-                        print(f"{kind}, {n_features:,}, {name}: {found[name][-1]['trouble']}", flush=True)
-            rows += [table_row(kind, n_features, name, runs) for name, runs in found.items()]
-            details += [run for runs in found.values() for run in runs]
-            print_table(f"{kind}, {n_samples:,} x {n_features:,}, limit {options.limit:g} s", rows[-len(METHODS) :])
-            write_results("confidence_peers", options, rows=rows, details=details)  # after each size: the next may take long
-            if not options.quick:
-                names = dict.fromkeys(name for row in rows for name in row)
-                replace_section(DOCS / "confidence-evidence.md", "peers", markdown_table(columns(rows, *names)))
+                tell(details, options)
 
 
 if __name__ == "__main__":
