@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,21 +30,30 @@ class ChildRun:
 
     seconds: float | None = None
     peak_increase: int | None = None
-    features: np.ndarray | None = None
+    features: Any = None
     limit: float | None = None
     failure: str | None = None
 
 
-def run_in_child(fit: Fit, X: Any, y: np.ndarray, limit: float | None = None) -> ChildRun:
+def run_in_child(
+    fit: Fit,
+    X: Any,
+    y: np.ndarray,
+    limit: float | None = None,
+    *,
+    tell: Callable[[Any], Any] = selected_features,
+    most_bytes: int | None = None,
+) -> ChildRun:
     """Fit once in a fresh process that holds X and little else, for the increase of its peak memory.
 
-    The data go through a file and not through a pipe, whose buffers would count. ``fit`` must be picklable.
+    The data go through a file and not through a pipe, whose buffers would count. ``fit`` must be picklable, and so must
+    ``tell``, which says what the run is asked about its model. Beyond ``most_bytes`` of memory a fit fails (Linux).
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         _save(Path(folder), X, y)
         receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(target=_fit_and_tell, args=(folder, fit, sender))
+        child = context.Process(target=_fit_and_tell, args=(folder, fit, tell, most_bytes, sender))
         child.start()
         sender.close()
         try:
@@ -58,15 +68,19 @@ def run_in_child(fit: Fit, X: Any, y: np.ndarray, limit: float | None = None) ->
             child.join()
 
 
-def _fit_and_tell(folder: str, fit: Fit, sender: Connection) -> None:
+def _fit_and_tell(folder: str, fit: Fit, tell: Callable[[Any], Any], most_bytes: int | None, sender: Connection) -> None:
     """The child's work: load, fit toy data (imports and compiled code do not count), fit, tell."""
     try:
+        if most_bytes is not None:
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
         X, y = _load(Path(folder))
         warm_up(fit, X)
         before = _reset_peak()
         with warnings_counted():
             timing = measure(partial(fit, X, y), 1)
-        answer = ChildRun(timing.best, max(0, _peak_memory() - before), selected_features(timing.result))
+        answer = ChildRun(timing.best, max(0, _peak_memory() - before), tell(timing.result))
     except Exception as error:
         answer = ChildRun(failure=f"{type(error).__name__}: {error}")
     sender.send(answer)

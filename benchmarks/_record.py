@@ -18,7 +18,10 @@ import psutil
 import coterie
 
 RESULTS = Path(__file__).parent / "results"
-LIBRARIES = ("coterie", "numpy", "scipy", "scikit-learn", "numba", "celer", "sortedl1", "feature-engine")
+LIBRARIES = (
+    *("coterie", "numpy", "scipy", "scikit-learn", "numba", "celer", "sortedl1", "feature-engine"),
+    *("pysusie", "knockpy", "hidimstat"),
+)
 
 
 def read_arguments(

@@ -40,6 +40,11 @@ def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def columns(rows: Sequence[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    """Some columns of rows, for a page that has no room for all; a row without one of them has an empty cell."""
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
 def replace_section(page: Path, name: str, text: str) -> None:
     """Put a measured section between its marks ``<!-- name -->`` and ``<!-- end name -->`` of a page."""
     first, last = f"<!-- {name} -->\n", f"<!-- end {name} -->\n"

@@ -1,0 +1,100 @@
+"""Small data sets with and without signal, on which a promised share of false groups is compared with the realised one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from _real import find_data, load
+from _truth import strong_neighbours
+from scipy import sparse
+
+from coterie.datasets import make_big_dimensional, make_support_affiliated
+
+N_PLANTED = 6
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Features, labels, the planted groups (none without signal) and their support features, and how to judge features."""
+
+    X: Any
+    y: np.ndarray
+    planted: list[np.ndarray]
+    standardize: bool = False
+
+    @property
+    def supports(self) -> np.ndarray:
+        return np.array([members[0] for members in self.planted], dtype=np.int64)
+
+    def without_signal(self, seed: int) -> DataSet:
+        """The same features; labels shuffled, so that nothing is true."""
+        return DataSet(self.X, np.random.default_rng([seed, 1]).permutation(self.y), [], self.standardize)
+
+
+def dense(seed: int, shape: tuple[int, int]) -> DataSet:
+    """Gaussian features of equal scale, labels with noise."""
+    data = make_support_affiliated(*shape, n_support=N_PLANTED, n_true=3 * N_PLANTED, noise=0.5, random_state=seed)
+    return DataSet(data.X, data.y, [group.members for group in data.groups])
+
+
+def unequal(seed: int, shape: tuple[int, int], standardize: bool = False) -> DataSet:
+    """The same with scales that are lognormal over the features: most chance choices go to the largest."""
+    data = dense(seed, shape)
+    scale = np.random.default_rng([seed, 2]).lognormal(size=shape[1])
+    return DataSet(data.X * scale, data.y, data.planted, standardize)
+
+
+def unequal_standardized(seed: int, shape: tuple[int, int]) -> DataSet:
+    """The same, judged by values over their standard deviation."""
+    return unequal(seed, shape, standardize=True)
+
+
+def text(seed: int, shape: tuple[int, int]) -> DataSet:
+    """Word counts: random documents and words of 20 Newsgroups where it is at hand, with effects of some words."""
+    rng = np.random.default_rng([seed, 3])
+    if find_data("20news_bigrams.npz") is None:
+        X: Any = make_big_dimensional(
+            "news20", n_samples=shape[0], n_features=shape[1], n_values=shape[1] * shape[0] // 50, random_state=seed
+        ).X
+    else:
+        words = _news()
+        X = words[np.sort(rng.choice(words.shape[0], shape[0], replace=False))].tocsc()
+        common = np.flatnonzero(np.diff(X.indptr) >= 5)  # the words of these documents that are not too rare to choose from
+        X = X[:, np.sort(rng.choice(common, min(shape[1], len(common)), replace=False))]
+    share = np.diff(X.indptr) / X.shape[0]
+    likely = np.flatnonzero((share >= 0.08) & (share <= 0.4))
+    return _with_effects(sparse.csc_array(X), likely, rng)
+
+
+@cache
+def _news() -> sparse.csr_array:
+    return load("20news_bigrams")[0]
+
+
+def _with_effects(X: Any, candidates: np.ndarray, rng: np.random.Generator) -> DataSet:
+    """Labels by the presence of some features; a planted group is such a feature with all that correlate at 0.7 or more."""
+    signal, planted = np.zeros(X.shape[0]), []
+    for support in rng.choice(candidates, N_PLANTED, replace=False).tolist():
+        present = (X[:, [support]].toarray()[:, 0] > 0).astype(np.float64)
+        signal += rng.uniform(1.0, 2.0) * rng.choice([-1.0, 1.0]) * (present - present.mean()) / present.std()
+        planted.append(strong_neighbours(X, support))
+    noisy = signal + 0.5 * rng.standard_normal(len(signal))
+    return DataSet(X, np.where(noisy > np.median(noisy), 1, -1), planted)
+
+
+def snps(seed: int, shape: tuple[int, int]) -> DataSet:
+    """Genotypes in linkage blocks, with causal SNPs."""
+    data = make_big_dimensional("psoriasis", n_samples=shape[0], n_features=shape[1], n_support=N_PLANTED, random_state=seed)
+    return DataSet(data.X, data.y, [group.members for group in data.groups])
+
+
+KINDS = {
+    "dense, equal scale": dense,
+    "dense, unequal scale": unequal,
+    "the same, standardised": unequal_standardized,
+    "text counts": text,
+    "SNPs": snps,
+}
