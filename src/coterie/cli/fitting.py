@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _PANEL = "Honesty"
 _FEW_FEATURES = 100
+# Values of C to choose from; more take longer and seldom choose better.
+_N_PENALTIES = 5
 # Samples and values up to which models on whole groups are tried as well, each of which is fitted anew; and the part of values
 # other than zero below which they are not.
 _MOST_SAMPLES = 2000
@@ -128,7 +130,7 @@ def _validated(dataset: Dataset, task: str, parameters: dict[str, Any]) -> Any:
 
     n_samples, n_features = dataset.source.shape
     # The fewest features that do as well, within the error: where nearly all are chosen no group can stand out.
-    chosen = {"rule": "one_se", **_searched(parameters, n_features)}
+    chosen = {"rule": "one_se", "Cs": _N_PENALTIES, **_searched(parameters, n_features)}
     few = n_samples <= _MOST_SAMPLES and n_samples * n_features <= _MOST_VALUES
     if "predict_with" not in chosen and few and not mostly_zero(dataset.source, _FEW_VALUES):
         chosen["predict_with"] = ["support", "groups"]
