@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import DataOptions, DataPath, stem
+from coterie.cli.data import DataOptions, DataPath, scales_apart, stem
 from coterie.cli.output import Output
 from coterie.cli.parameters import parameters_of, parse_settings, parse_value
 from coterie.interruption import interrupting
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 TABLE, SUMMARY, FIGURE = "comparison.csv", "summary.csv", "comparison.png"
 _METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
-# Standard deviations of features that differ by more make methods depend on the units.
-_SCALES_APART = 100.0
 
 
 def _show_methods(wanted: bool) -> None:
@@ -205,11 +203,7 @@ def _whole_numbers(text: str) -> list[int]:
 
 def _note_scales(dataset: Dataset, voice: Output) -> None:
     """Say so when the units of the features are far apart."""
-    if dataset.source.is_sparse or voice.quiet:
-        return
-    scale = dataset.source.moments().scale
-    scale = scale[scale > 0]
-    if len(scale) and scale.max() > _SCALES_APART * scale.min():
+    if not voice.quiet and scales_apart(dataset):
         voice.note("The features have very different scales, on which some methods depend; --standardize gives all the same.")
 
 

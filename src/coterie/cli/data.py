@@ -35,6 +35,8 @@ Task = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+# Largest over smallest standard deviation from which on scales are far apart.
+_SCALES_APART = 100.0
 TASKS = ("auto", "classification", "regression", "one-class")
 
 
@@ -142,6 +144,15 @@ def _task_of(y: np.ndarray) -> str:
         return "regression"
     n_values = len(np.unique(y))
     return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
+
+
+def scales_apart(dataset: Dataset) -> bool:
+    """Whether dense features have so different scales that what depends on them must be said."""
+    if dataset.source.is_sparse:
+        return False
+    scale = dataset.source.moments().scale
+    scale = scale[scale > 0]
+    return bool(len(scale) and scale.max() > _SCALES_APART * scale.min())
 
 
 def names_of(source: Any, features: Any) -> list[str | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.data import TASKS
+from coterie.cli.data import TASKS, scales_apart
 from coterie.cli.output import Output
 from coterie.cli.parameters import read_parameters
 from coterie.interruption import StopRequest, stopping_gracefully
@@ -22,15 +22,11 @@ _PANEL = "Honesty"
 _FEW_FEATURES = 100
 # Values of C to choose from; more take longer and seldom choose better.
 _N_PENALTIES = 5
-# Samples and values up to which models on whole groups are tried as well, each of which is fitted anew; and the part of values
-# other than zero below which they are not.
+# Samples and values up to which models on whole groups are tried as well, each of which is fitted anew.
 _MOST_SAMPLES = 2000
 _MOST_VALUES = 10**8
-_FEW_VALUES = 0.1
 # Samples of a class below which it cannot be held out twice, and below which it is tiny.
 _FEWEST, _TINY = 3, 10
-# Features whose scales are this far apart are not judged alike.
-_SCALES_APART = 100.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +128,7 @@ def _validated(dataset: Dataset, task: str, parameters: dict[str, Any]) -> Any:
     # The fewest features that do as well, within the error: where nearly all are chosen no group can stand out.
     chosen = {"rule": "one_se", "Cs": _N_PENALTIES, **_searched(parameters, n_features)}
     few = n_samples <= _MOST_SAMPLES and n_samples * n_features <= _MOST_VALUES
-    if "predict_with" not in chosen and few and not mostly_zero(dataset.source, _FEW_VALUES):
+    if "predict_with" not in chosen and few and not mostly_zero(dataset.source):
         chosen["predict_with"] = ["support", "groups"]
     model = _estimator(DISCOVERY_CV[task], chosen, task, False)
     assert dataset.y is not None
@@ -220,15 +216,12 @@ def _warn_of_data(dataset: Dataset, task: str, parameters: dict[str, Any]) -> No
         if tiny:
             shown = ", ".join(tiny[:5]) + (", …" if len(tiny) > 5 else "")
             warnings.warn(f"Classes with few samples: {shown}. Little can be said about them.", UserWarning, stacklevel=2)
-    if not dataset.source.is_sparse and parameters.get("standardize", True) is False:
-        scale = dataset.source.moments().scale
-        scale = scale[scale > 0]
-        if len(scale) and scale.max() > _SCALES_APART * scale.min():
-            warnings.warn(
-                "The features have very different scales, and large ones are preferred; --standardize gives all the same.",
-                UserWarning,
-                stacklevel=2,
-            )
+    if parameters.get("standardize", True) is False and scales_apart(dataset):
+        warnings.warn(
+            "The features have very different scales, and large ones are preferred; --standardize gives all the same.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:

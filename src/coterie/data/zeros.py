@@ -8,9 +8,11 @@ from coterie.data.source import FeatureSource
 
 # Features of a block: dense ones are looked at, of sparse ones only the number of entries.
 _DENSE, _SPARSE = 256, 1 << 16
+# The part of values below which features are counts of rare things: words, clicks.
+FEW_VALUES = 0.1
 
 
-def mostly_zero(source: FeatureSource, most: float) -> bool:
+def mostly_zero(source: FeatureSource, most: float = FEW_VALUES) -> bool:
     """Whether no more than this part of all values is other than zero.
 
     It is the same for the same data in any format. Features are read until the answer is certain: with few zeros that is soon.
@@ -19,7 +21,7 @@ def mostly_zero(source: FeatureSource, most: float) -> bool:
     ----------
     source : FeatureSource
         The features.
-    most : float
+    most : float, default=0.1
         The part, between 0 and 1.
 
     Examples
@@ -29,7 +31,7 @@ def mostly_zero(source: FeatureSource, most: float) -> bool:
     >>> from coterie.data import as_source
     >>> from coterie.data.zeros import mostly_zero
     >>> X = np.eye(20)
-    >>> mostly_zero(as_source(X), 0.1), mostly_zero(as_source(sparse.csc_array(X)), 0.1), mostly_zero(as_source(X), 0.01)
+    >>> mostly_zero(as_source(X)), mostly_zero(as_source(sparse.csc_array(X))), mostly_zero(as_source(X), 0.01)
     (True, True, False)
     """
     n_samples, n_features = source.shape

@@ -49,9 +49,6 @@ from coterie.solver.design import design_of
 from coterie.solver.losses import Loss
 from coterie.solver.master import Master
 
-# Where no more than this part of the values is other than zero, features are not standardised by themselves.
-_FEW_VALUES = 0.1
-
 
 @dataclass(frozen=True)
 class Samples:
@@ -80,7 +77,7 @@ class Samples:
     @cached_property
     def mostly_zero(self) -> bool:
         """Whether the features are counts of rare things, whose few values a standard deviation would blow up."""
-        return mostly_zero(self.source, _FEW_VALUES)
+        return mostly_zero(self.source)
 
 
 class GroupDiscovery(CallbackSupportMixin, Selector):
