@@ -31,7 +31,7 @@ from coterie.progress import RoundProgress
 
 # Pairs of half-samples that are done together at first, and how long a batch may take later on: what Ctrl-C costs at most.
 _FIRST_PAIRS = 5
-_BATCH_SECONDS = 10.0
+_BATCH_SECONDS = 30.0
 # Parameters that do not change what is found.
 _NO_MATTER = frozenset(["n_jobs", "verbose", "keep", "predict_with"])
 
