@@ -9,7 +9,8 @@ from coterie.report import DiscoveryResult, HeldOut, judgement, read_result, wri
 
 
 def confidence_of(values, shares, n_permutations=5):
-    return {"confidence": values, "false_share": shares, "n_permutations": n_permutations}
+    expected = [None if share is None else 1.0 if share > 0.25 else 0.0 for share in shares]
+    return {"confidence": values, "false_share": shares, "expected_false": expected, "n_permutations": n_permutations}
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,9 @@ def confidence_of(values, shares, n_permutations=5):
          "with shuffled labels."),
         ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups come back in 60% of the half-samples or more; the others are "
          "less certain."),
-        ([0.95, None], [None, None], 0, "1 of 1 groups comes back in 95% of the half-samples or more."),
+        ([0.95, None], [None, None], 0, "The group comes back in 95% of the half-samples or more."),
+        ([1.0], [0.25], 3, "The group comes back in 100% of the half-samples."),
+        ([0.6], [0.25], 3, "The group is not sure to come back on other samples."),
         ([0.2, 0.1], [0.3, 0.4], 5, "None of the 2 groups is sure to come back on other samples; look at them one by one."),
         ([None], [None], 0, ""),
     ],

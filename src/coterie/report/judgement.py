@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-# Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples; where
-# labels were not shuffled, those that come back nearly always (which on features of unequal scale promises nothing).
+# Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples, or nearly
+# always and as none does with shuffled labels (a group alone has no small share). Where labels were not shuffled, those that
+# come back nearly always, which on features of unequal scale promises nothing.
 _FEW_FALSE, _HALF = 0.2, 0.5
 _ALWAYS = 0.9
 # With this share of false ones among them, the groups are what shuffled labels would give.
@@ -98,11 +99,14 @@ def _of_groups(confidence: Mapping[str, Any] | None) -> str:
     """How many groups are sure, and what the others are."""
     if confidence is None:
         return ""
-    values = np.array([np.nan if value is None else value for value in confidence["confidence"]], dtype=float)
-    share = np.array([np.nan if value is None else value for value in confidence["false_share"]], dtype=float)
+    values, share, expected = (
+        np.array([np.nan if value is None else value for value in confidence[name]], dtype=float)
+        for name in ("confidence", "false_share", "expected_false")
+    )
     judged = ~np.isnan(values)
     shuffled = confidence["n_permutations"] > 0
-    sure = judged & ((share <= _FEW_FALSE) & (values > _HALF) if shuffled else values >= _ALWAYS - 1e-9)
+    always = values >= _ALWAYS - 1e-9
+    sure = judged & (((share <= _FEW_FALSE) & (values > _HALF)) | (always & (expected == 0.0)) if shuffled else always)
     others = judged & ~sure
     n_sure, n_groups = int(sure.sum()), int(judged.sum())
     if not n_groups:
@@ -110,9 +114,12 @@ def _of_groups(confidence: Mapping[str, Any] | None) -> str:
     by_chance = bool(shuffled and others.any() and np.nanmedian(share[others]) > _CHANCE)
     rest = "appear about as often with shuffled labels" if by_chance else "are less certain"
     if not n_sure:
+        if n_groups == 1:
+            return "The group is not sure to come back on other samples."
         words = "they appear about as often with shuffled labels" if by_chance else "look at them one by one"
         return f"None of the {n_groups} groups is sure to come back on other samples; {words}."
     level = float(values[sure].min())
-    come = f"{n_sure} of {n_groups} groups {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
+    which = "The group" if n_groups == 1 else f"{n_sure} of {n_groups} groups"
+    come = f"{which} {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
     come += "" if level >= 1.0 else " or more"
     return f"{come}." if not others.any() else f"{come}; the others {rest}."
