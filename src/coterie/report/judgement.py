@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-# Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples; or
-# nearly always, and none does with shuffled labels (a group alone has no small share). Where labels were not shuffled, those that
-# come back nearly always, which on features of unequal scale promises nothing.
+# Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples. Or that
+# come back nearly always, as none does with shuffled labels: a group alone has no small share. Where labels were not
+# shuffled, those that come back nearly always, which on features of unequal scale promises nothing.
 _FEW_FALSE, _HALF = 0.2, 0.5
 _ALWAYS = 0.9
 # With this share of false ones among them, the groups are what shuffled labels would give.
