@@ -148,6 +148,9 @@ def keep_models(folder: Path) -> None:
     coterie.save(coterie.GroupDiscoveryClassifier(3, cv=2, random_state=state).fit(frame, y), folder / "named.coterie")
     selector = coterie.GlobalRedundancySelector(fisher_score, 2).set_output(transform="pandas").fit(frame, y)
     coterie.save(selector, folder / "redundancy.coterie")
+    sure = coterie.GroupDiscoveryClassifier(3).fit(frame, y)
+    coterie.group_confidence(sure, frame, y, n_pairs=2, n_permutations=1, random_state=0)
+    coterie.save(sure, folder / "confidence.coterie")
 
 
 def keep_comparison(folder: Path) -> None:
@@ -449,9 +452,11 @@ def try_model(target: Path, rng: random.Random) -> str:
     n_features = getattr(model, "n_features_in_", 6)
     X = np.random.default_rng(0).standard_normal((4, n_features if n_features < 1000 else 6))
     outcome = "loaded"
-    for name in ("predict", "transform", "decision_function", "get_feature_names_out", "coef_", "groups_"):
+    for name in ("predict", "transform", "decision_function", "get_feature_names_out", "coef_", "groups_", "confidence_"):
         try:
             value = getattr(model, name, None)
+            if name == "confidence_" and value is not None:
+                value.to_dict(), value.rows(), value.reached_by_chance
             if callable(value):
                 value() if name == "get_feature_names_out" else value(X)
             repr(value)

@@ -123,9 +123,11 @@ class GroupConfidence:
             isinstance(groups, FeatureGroups)
             and all(isinstance(array, np.ndarray) and array.shape == (len(groups),) for array in arrays)
             and all(array.dtype.kind == "f" for array in arrays)
-            and isinstance(self.shares, tuple)
-            and [np.shape(own) for own in self.shares] == [(len(group),) for group in groups]
-            and all(isinstance(number, int) and number >= 0 for number in (self.n_pairs, self.n_permutations, self.seed))
+            and all(_are_arrays(rows, kind) for rows, kind in ((self.shares, "f"), (self.permuted, "f"), (self.chosen, "iu")))
+            and [len(own) for own in self.shares] == [len(group) for group in groups]
+            and (self.n_pairs, self.n_permutations) == (len(self.chosen) // 2, len(self.permuted))
+            and all(type(number) is int and number >= 0 for number in (self.n_features, self.n_pairs, self.seed))
+            and isinstance(self.digest, str)
         )
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
@@ -185,6 +187,12 @@ class GroupConfidence:
         if len(self.confidence) > _SHOWN:
             lines.append(f"  … and {len(self.confidence) - _SHOWN} more")
         return "\n".join(lines)
+
+
+def _are_arrays(rows: Any, kinds: str) -> bool:
+    """Whether these are vectors of numbers of some kinds."""
+    is_vector = (isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in kinds for row in rows)
+    return isinstance(rows, tuple) and all(is_vector)
 
 
 def group_share(members: np.ndarray, chosen: tuple[np.ndarray, ...]) -> float:
