@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from coterie.report import DiscoveryResult
 
 # Some features more than there are true ones: what is not true must be told by its confidence.
-_PARAMETERS = {"n_features_to_select": 16, "C": 10.0}
-_PAIRS = 15
+_PARAMETERS = {"n_features_to_select": 16, "C": 10.0, "cv": 3}
+_PAIRS = 10
 
 
 def demo(
