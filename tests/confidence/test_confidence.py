@@ -119,6 +119,11 @@ def test_resumed_is_as_if_done_at_once(planted):
     np.testing.assert_array_equal(more.confidence, whole.confidence)
     for a, b in zip(more.permuted, whole.permuted, strict=True):
         np.testing.assert_array_equal(a, b)
+    few = group_confidence(model, planted.X, planted.y, n_pairs=3, n_permutations=2, random_state=5)
+    again = group_confidence(model, planted.X, planted.y, n_pairs=6, n_permutations=2, resume=few)
+    np.testing.assert_array_equal(again.expected_false, whole.expected_false)  # those of three pairs do not count
+    same = group_confidence(model, planted.X, planted.y, n_pairs=2, n_permutations=2, resume=whole)
+    assert same.n_pairs == 6
     with pytest.raises(ValueError, match="another model or other data"):
         group_confidence(fitted(planted, C=2.0), planted.X, planted.y, resume=part)
 
@@ -186,6 +191,14 @@ def test_fixed_features_are_no_discoveries(planted):
     assert len(result.permuted[0]) <= 7
     assert 100 not in model.groups_.at_least(0.0).support
     assert "1. fixed" in repr(result)
+
+
+def test_a_model_of_an_older_file(planted):
+    """Which has no attribute that says whether features were standardised, only the parameter."""
+    model = fitted(planted, standardize=False)
+    expected = group_confidence(model, planted.X, planted.y, **QUICK).confidence
+    del model.standardize_
+    np.testing.assert_array_equal(group_confidence(model, planted.X, planted.y, **QUICK).confidence, expected)
 
 
 def test_one_class_has_no_labels_to_shuffle(planted):

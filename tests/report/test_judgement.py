@@ -42,6 +42,9 @@ def test_scores():
     assert judgement(poor.to_dict(), None).startswith("On held-out samples the groups predict no better than a constant: R² 0")
     assert np.isnan(HeldOut("accuracy", [0.7], 0.5, 1.0).error)
     assert HeldOut("accuracy", [0.7], 0.5, 1.0).predicts
+    assert (
+        judgement(HeldOut("accuracy", [0.7], 0.5, 1.0).to_dict(), None) == "Held-out accuracy 0.7, constant 0.5 (training 1)."
+    )
     assert judgement(None, None) == ""
 
 

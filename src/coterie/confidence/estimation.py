@@ -126,7 +126,8 @@ def group_confidence(
     if not (is_classifier(model) or is_regressor(model)):
         n_permutations = 0
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
-    chosen, permuted = task.earlier(resume)
+    n_pairs = n_pairs if resume is None else max(n_pairs, resume.n_pairs)
+    chosen, permuted = task.earlier(resume, n_pairs)
     result: GroupConfidence | None = resume
     try:
         for so_far in task.real_halves(chosen, n_pairs):
@@ -220,13 +221,13 @@ class _Task:
             text.update(self.data.weight.tobytes())
         return text.hexdigest()
 
-    def earlier(self, resume: GroupConfidence | None) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """What an earlier call has done."""
+    def earlier(self, resume: GroupConfidence | None, n_pairs: int) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """What an earlier call has done; permutations count only if they had as many pairs."""
         if resume is None:
             return (), ()
         if resume.digest != self.digest:
             raise ValueError("resume is the confidence of another model or other data; leave it out to begin anew.")
-        return resume.chosen, resume.permuted
+        return resume.chosen, resume.permuted if resume.n_pairs == n_pairs else ()
 
     def result(self, chosen: tuple[np.ndarray, ...], permuted: tuple[np.ndarray, ...]) -> GroupConfidence:
         """What is known so far."""

@@ -112,7 +112,8 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
 
     def _procedure(self) -> GroupDiscovery:
         """The search that has led to this fitted model, to be done again on other samples."""
-        return clone(self).set_params(standardize=self.standardize_)
+        # Files from before standardize="auto" say by the parameter alone what was done.
+        return clone(self).set_params(standardize=getattr(self, "standardize_", self.standardize))
 
     def _compute(self, data: Samples) -> dict[str, Any]:
         return self._discover(data, self._n_features_wanted(data.source.shape[1]))

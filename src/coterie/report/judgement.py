@@ -58,7 +58,7 @@ class HeldOut:
     @property
     def predicts(self) -> bool:
         """Whether the mean is better than a constant prediction by more than its standard error."""
-        return self.mean - (0.0 if np.isnan(self.error) else self.error) > self.constant
+        return _predicts(self.mean, self.error, self.constant)
 
     def to_dict(self) -> dict[str, Any]:
         """For ``result.json``."""
@@ -70,6 +70,11 @@ class HeldOut:
             "training": self.training,
             "folds": [float(value) for value in self.folds],
         }
+
+
+def _predicts(mean: float, error: float | None, constant: float) -> bool:
+    """Whether a mean score is better than a constant prediction's by more than its error, where that is known."""
+    return mean - (0.0 if error is None or np.isnan(error) else error) > constant
 
 
 def judgement(held_out: Mapping[str, Any] | None, confidence: Mapping[str, Any] | None) -> str:
@@ -89,8 +94,7 @@ def _of_scores(held_out: Mapping[str, Any] | None) -> str:
         return ""
     error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
     figures = f"{held_out['mean']:.3g}{error}, constant {held_out['constant']:.3g} (training {held_out['training']:.3g})"
-    predicts = held_out["mean"] - (held_out["error"] or 0.0) > held_out["constant"]
-    if predicts:
+    if _predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         return f"Held-out {held_out['score']} {figures}."
     return f"On held-out samples the groups predict no better than a constant: {held_out['score']} {figures}."
 
