@@ -8,6 +8,25 @@ from coterie._numba import kernel
 
 
 @kernel()
+def number_by_first(names, first):
+    """Replace names from 0 on by numbers in the order in which they first come up; -1 stays.
+
+    Their first places are written to ``first``, which has room for all names. Returns how many there are.
+    """
+    number = np.full(first.shape[0], -1, np.int64)
+    count = 0
+    for i in range(names.shape[0]):
+        name = names[i]
+        if name >= 0:
+            if number[name] < 0:
+                number[name] = count
+                first[count] = i
+                count += 1
+            names[i] = number[name]
+    return count
+
+
+@kernel()
 def hinge_offset(margin, weight, stratum, which, target, guess):
     r"""The :math:`\gamma` with :math:`\sum_i \omega_i (\gamma - m_i)_+ = target` over one stratum of samples.
 
