@@ -16,11 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from coterie.kernels.blocks import block_descent
+from coterie.kernels.blocks import block_descent, block_newton
 from coterie.solver.design import AnyDesign
 from coterie.solver.losses import Loss, LossState
 
 _TOLERANCE = 1e-13
+# Weights of one output up to which compiled loops are faster than LAPACK and what it takes to call it.
+_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,10 @@ def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.nd
         done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
         if done < sweeps:
             break
-        coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
+        if len(hessian) == 1 and len(coef) <= _FEW:
+            block_newton(hessian[0], linear[:, 0], blocks, coef[:, 0])
+        else:
+            coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
     return coef
 
 
