@@ -55,6 +55,21 @@ def test_first_round_is_that_of_naive_code(rng, is_sparse, fit_intercept, standa
     np.testing.assert_allclose(model.history_[0].scores, whole[chosen])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_correlations_by_chance_in_a_fold_are_not_in_the_groups(seed):
+    X, y = grouped_matrix(np.random.default_rng(seed), n_samples=40, n_features=60, noise=1.0)
+    options = {"n_features_per_round": 2, "cv": 5, "affiliates": "ranked", "threshold": 0.5, "random_state": 0}
+    model = GroupDiscoveryClassifier(8, **options).fit(X, y)
+    C = naive.correlation(X)
+    for group in model.groups_:
+        np.testing.assert_allclose(group.correlation, C[group.affiliated, group.support], atol=1e-9)
+        assert (np.abs(group.correlation) >= 0.5).all()
+        assert (
+            np.abs(group.correlation) >= np.abs(C[np.ix_(group.affiliated, model.support_features_)]).max(axis=1) - 1e-9
+        ).all()
+    assert len(model.groups_.members) > 8
+
+
 @pytest.mark.parametrize("affiliates", ["complete", "ranked"])
 @pytest.mark.parametrize("correlation", ["pearson", "su", None])
 def test_rules_hold_with_folds(rng, correlation, affiliates):
@@ -117,3 +132,8 @@ def test_ties_in_votes_do_not_depend_on_the_order_of_the_columns(seed):
     permuted = GroupDiscoveryClassifier(**options).fit(np.ascontiguousarray(X[:, order]), y)
     assert order[permuted.support_features_].tolist() == model.support_features_.tolist()
     np.testing.assert_array_equal(permuted.votes_, model.votes_[order])
+    # Folds agree on which copy they propose, so the copies do not take votes from each other.
+    alone = GroupDiscoveryClassifier(**options).fit(X[:, :12], y)
+    assert (model.support_features_ % 12).tolist() == alone.support_features_.tolist()
+    np.testing.assert_array_equal(model.votes_[:12] + model.votes_[12:], alone.votes_)
+    assert not (model.votes_[:12] * model.votes_[12:]).any()
