@@ -97,6 +97,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         "C": PENALTY,
         "standardize": Flag() | OneOf("auto"),
         "cv": Anything(),
+        "cv_part": OneOf("training", "fold"),
         "max_rounds": Whole(1) | OneOf(None),
         "tol": Number(),
         "n_jobs": N_JOBS,
@@ -201,7 +202,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         if self._voting_cv is None:
             return Oracle(self._measure(view), **options)
         parts = fold_parts(
-            view, y, self._voting_cv, "training", classifier=is_classifier(self), random_state=self.random_state
+            view, y, self._voting_cv, self.cv_part, classifier=is_classifier(self), random_state=self.random_state
         )
         return VotingOracle(self._measure(view), [self._measure(part) for part in parts], **options)
 
