@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import accuracy_score, make_scorer
 
 import coterie
 from coterie import baselines
@@ -24,6 +25,7 @@ SELECTORS = [
     coterie.GroupDiscoveryRegressor(3),
     coterie.GroupDiscoveryRegressorCV(4, Cs=2, cv=2, predict_with=["support", "groups"], random_state=0),
     coterie.GroupDiscoveryOneClass(3),
+    coterie.GroupDiscoveryOneClassCV(3, Cs=2, cv=2, scoring=make_scorer(accuracy_score), random_state=0),
     coterie.GlobalRedundancySelector("fisher", 3),
     coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     FilterSelector("fisher", 3),

@@ -24,6 +24,7 @@ _HOMES = {
     "GroupDiscoveryClassifier": "coterie.discovery.classifier",
     "GroupDiscoveryClassifierCV": "coterie.discovery.classifier_cv",
     "GroupDiscoveryOneClass": "coterie.discovery.one_class",
+    "GroupDiscoveryOneClassCV": "coterie.discovery.one_class_cv",
     "GroupDiscoveryRegressor": "coterie.discovery.regressor",
     "GroupDiscoveryRegressorCV": "coterie.discovery.regressor_cv",
     "KNNCriterion": "coterie.probing.criteria",
@@ -50,6 +51,7 @@ __all__ = [
     "GroupDiscoveryClassifier",
     "GroupDiscoveryClassifierCV",
     "GroupDiscoveryOneClass",
+    "GroupDiscoveryOneClassCV",
     "GroupDiscoveryRegressor",
     "GroupDiscoveryRegressorCV",
     "KNNCriterion",
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.one_class import GroupDiscoveryOneClass
+    from coterie.discovery.one_class_cv import GroupDiscoveryOneClassCV
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups

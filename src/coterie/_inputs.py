@@ -271,6 +271,23 @@ def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def read_normality(y: Any, n_samples: int) -> np.ndarray:
+    """Labels of an outlier detector: 1 for normal samples and -1 for outliers; all are normal where y is None."""
+    if y is None:
+        return np.ones(n_samples, dtype=np.int64)
+    _refuse_missing_labels(y)
+    y = check_targets(y)
+    check_consistent_length(_Rows(n_samples), y)
+    found = list(y) if y.dtype.kind == "O" else np.unique(y).tolist()
+    wrong = [label for label in found if isinstance(label, (bool, str, bytes)) or label not in (1, -1)]
+    if wrong:
+        raise ValueError(
+            f"y has the label {wrong[0]!r}; the labels of an outlier detector are 1 for normal samples and -1 for outliers "
+            "(None: all are normal)."
+        )
+    return y.astype(np.int64)
+
+
 def read_targets(y: np.ndarray) -> np.ndarray:
     """Targets of a regression as float64."""
     try:

@@ -87,6 +87,7 @@ DISCOVERY = {
 DISCOVERY_CV = {
     "classification": "coterie.discovery.classifier_cv:GroupDiscoveryClassifierCV",
     "regression": "coterie.discovery.regressor_cv:GroupDiscoveryRegressorCV",
+    "one-class": "coterie.discovery.one_class_cv:GroupDiscoveryOneClassCV",
 }
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")
 _WALK: dict[str, Mapping[str, Any]] = {

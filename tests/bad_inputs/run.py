@@ -49,6 +49,9 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     ),
     "regressor, groups predict": coterie.GroupDiscoveryRegressor(3, predict_with="groups"),
     "one class": coterie.GroupDiscoveryOneClass(3),
+    "one class, validated": coterie.GroupDiscoveryOneClassCV(
+        4, Cs=3, cv=2, predict_with=["support", "groups"], standardize=False, random_state=0
+    ),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
     "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),

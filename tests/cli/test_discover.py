@@ -118,9 +118,8 @@ def test_no_signal_is_said(shell):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 200)), np.arange(60) % 2
     dump_svmlight_file(X, y, "noise.svm", zero_based=False)
-    result = shell(
-        "discover", "noise.svm", "--max-features-to-select", "5", "--n-pairs", "4", "--n-permutations", "1", "--C", "1"
-    )
+    options = ("--max-features-to-select", "5", "--n-pairs", "4", "--n-permutations", "1", "--C", "1", "--random-state", "0")
+    result = shell("discover", "noise.svm", *options)
     assert "predict no better than a constant" in result.stdout
     assert "no better than a constant prediction" in result.stderr
 
@@ -195,6 +194,28 @@ def test_the_task_follows_the_labels(shell, rng):
     content = shell.json("discover", "--fast", "data.svm", "--overwrite", "--task", "one-class", "--n-features-to-select", "2")
     assert content["estimator"] == "GroupDiscoveryOneClass"
     assert "accuracy on the training data" not in content["summary"]
+
+
+def test_one_class_is_validated_where_outliers_are_known(shell, rng):
+    X = np.repeat(rng.gamma(2.0, size=(90, 5)), 2, axis=1) + rng.random((90, 10))
+    X[:60, :4] += 3.0
+    dump_svmlight_file(X, np.repeat([1, -1], [60, 30]), "data.svm", zero_based=False)
+    options = ("--task", "one-class", "--max-features-to-select", "3", "--n-pairs", "2", "--cv", "3", "--random-state", "0")
+    content = shell.json("discover", "data.svm", *options)
+    assert content["estimator"] == "GroupDiscoveryOneClassCV"
+    assert content["held_out"]["score"] == "balanced accuracy"
+    assert content["held_out"]["constant"] == 0.5 < content["held_out"]["mean"] < content["held_out"]["training"] + 0.2
+    assert content["confidence"]["n_permutations"] == 0
+    for labels in (np.repeat([1, 0], [60, 30]), np.repeat([1, -1], [88, 2])):
+        dump_svmlight_file(X, labels, "data.svm", zero_based=False)
+        assert "validation, which there is none of with --fast or auto, or without labels" in shell.error(
+            "discover", "data.svm", "--overwrite", *options
+        )
+        words = ("--task", "one-class", "--n-pairs", "0", "--overwrite")
+        assert "needs labels 1 and -1" in shell.error("discover", "data.svm", *words, "--n-features-to-select", "cv")
+        content = shell.json("discover", "data.svm", *words, "--n-features-to-select", "2")
+        assert content["estimator"] == "GroupDiscoveryOneClass"
+        assert content["held_out"] is None
 
 
 def test_whole_numbers_that_hardly_repeat_are_targets():

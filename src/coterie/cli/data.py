@@ -31,7 +31,8 @@ Task = Annotated[
     typer.Option(
         "--task",
         "-t",
-        help="auto (by the labels), classification, regression or one-class (labels are not used).",
+        help="auto (by the labels), classification, regression or one-class (labels 1, normal, and -1, outlier, serve to "
+        "validate; others are not used).",
         rich_help_panel=_PANEL,
     ),
 ]

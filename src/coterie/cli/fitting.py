@@ -22,6 +22,8 @@ _PANEL = "Honesty"
 _FEW_FEATURES = 100
 # Values of C to choose from; more take longer and seldom choose better.
 _N_PENALTIES = 5
+# Folds where nobody has said how many.
+_N_FOLDS = 5
 # Samples and values up to which models on whole groups are tried as well, each of which is fitted anew.
 _MOST_SAMPLES = 2000
 _MOST_VALUES = 10**8
@@ -70,18 +72,18 @@ def fit(
 
     began = time.perf_counter()
     parameters = _with_labels(parameters, dataset)
+    plain = care.fast or parameters.get("n_features_to_select") == "auto" or not _can_validate(dataset, task, parameters)
+    if task == "one-class" and not plain:
+        voice.note("Samples labelled 1 are learnt from, those labelled -1 are outliers to judge by.")
     with voice.collecting_warnings(), stopping_gracefully(voice.note) as request:
         _warn_of_data(dataset, task, parameters)
-        if care.fast or task == "one-class" or parameters.get("n_features_to_select") == "auto":
-            model = _plain(dataset, task, parameters)
-        else:
-            model = _validated(dataset, task, parameters)
+        model = (_plain if plain else _validated)(dataset, task, parameters)
         model.set_params(verbose=voice.verbose)
-        model.fit(dataset.source, dataset.y) if task != "one-class" else model.fit(dataset.source)
+        model.fit(dataset.source, dataset.y)
         score = None if task == "one-class" else float(model.score(dataset.source, dataset.y))
-        held_out = _held_out(model, score, task)
+        held_out = _held_out(model, dataset, score, task)
         if not care.fast and care.n_pairs:
-            _add_confidence(model, dataset, task, care, request, voice)
+            _add_confidence(model, dataset, care, request, voice)
     seconds = time.perf_counter() - began
     result = DiscoveryResult(
         model, _about(dataset), task, seconds, score, tuple(voice.warnings), request.signal is not None,
@@ -98,20 +100,40 @@ def check_parameters(task: str, parameters: dict[str, Any], care: Care) -> None:
         raise ValueError(f"--task {task!r} must be one of {', '.join(TASKS)}.")
     supposed = "classification" if task == "auto" else task
     number = parameters.get("n_features_to_select")
-    plain = care.fast or supposed == "one-class" or number == "auto"
+    plain = care.fast or number == "auto" or (supposed == "one-class" and not _asks_to_validate(parameters))
     if isinstance(number, str) and number not in ("auto", "cv"):
         raise ValueError(f"--n-features-to-select {number!r} must be a number, a fraction, auto or cv.")
     if number == "cv" and plain:
-        why = "--fast" if care.fast else f"--task {task}"
-        raise ValueError(f"--n-features-to-select cv does not go with {why}; give a number or auto.")
+        raise ValueError("--n-features-to-select cv does not go with --fast; give a number or auto.")
     if not plain and number not in (None, "cv"):
         check_estimator(_estimator(DISCOVERY[supposed], {"n_features_to_select": number}, supposed, care.fast))
     chosen = parameters if plain else _searched(parameters, 1000)
     check_estimator(_estimator((DISCOVERY if plain else DISCOVERY_CV)[supposed], chosen, supposed, care.fast))
 
 
+def _can_validate(dataset: Dataset, task: str, parameters: dict[str, Any]) -> bool:
+    """Whether there are samples to judge by; of one class, both kinds for every fold."""
+    if task != "one-class":
+        return True
+    import numpy as np
+
+    if dataset.y is None or dataset.y.dtype.kind not in "if":
+        return False
+    labels, counts = np.unique(dataset.y, return_counts=True)
+    folds = parameters.get("cv", _N_FOLDS)
+    return labels.tolist() == [-1, 1] and min(counts) >= (folds if isinstance(folds, int) else _FEWEST)
+
+
+def _asks_to_validate(parameters: dict[str, Any]) -> bool:
+    """Whether something is said that the plain estimator of one class does not know."""
+    known = {parameter.name for parameter in read_parameters(DISCOVERY["one-class"])}
+    return parameters.get("n_features_to_select") == "cv" or bool(set(parameters) - known)
+
+
 def _plain(dataset: Dataset, task: str, parameters: dict[str, Any]) -> Any:
     """The estimator with given settings."""
+    if parameters.get("n_features_to_select") == "cv":
+        raise ValueError("--n-features-to-select cv needs labels 1 and -1, of each as many as folds, for --task one-class.")
     model = _estimator(DISCOVERY[task], parameters, task, True)
     if "n_features_to_select" not in parameters and dataset.source.shape[1] <= _FEW_FEATURES:
         model.set_params(n_features_to_select="auto")  # the default asks for more than there are
@@ -132,7 +154,7 @@ def _validated(dataset: Dataset, task: str, parameters: dict[str, Any]) -> Any:
         chosen["predict_with"] = ["support", "groups"]
     model = _estimator(DISCOVERY_CV[task], chosen, task, False)
     assert dataset.y is not None
-    smallest = min(np.unique(dataset.y, return_counts=True)[1]) if task == "classification" else n_samples
+    smallest = n_samples if task == "regression" else min(np.unique(dataset.y, return_counts=True)[1])
     folds = model.cv if isinstance(model.cv, int) else _FEWEST
     if smallest >= _FEWEST and folds >= _FEWEST:
         model.set_params(nested=True)
@@ -157,30 +179,36 @@ def _estimator(place: str, parameters: dict[str, Any], task: str, fast: bool) ->
     known = {parameter.name for parameter in read_parameters(place)}
     for foreign in sorted(set(parameters) - known):
         option = f"--{foreign.replace('_', '-')}"
-        if fast and task in DISCOVERY_CV and any(foreign == p.name for p in read_parameters(DISCOVERY_CV[task])):
-            raise ValueError(f"{option} belongs to the validation, which there is none of with --fast or auto; leave it out.")
+        why = f"with --fast or auto{', or without labels 1 and -1' if task == 'one-class' else ''}"
+        if fast and any(foreign == p.name for p in read_parameters(DISCOVERY_CV[task])):
+            raise ValueError(f"{option} belongs to the validation, which there is none of {why}; leave it out.")
         raise ValueError(f"{option} has no meaning for --task {task}; leave it out.")
     return load(place)(**parameters)
 
 
-def _held_out(model: Any, training: float | None, task: str) -> HeldOut | None:
+def _held_out(model: Any, dataset: Dataset, training: float | None, task: str) -> HeldOut | None:
     """The scores of the whole procedure, if they were measured."""
-    if not hasattr(model, "nested_scores_") or training is None:
+    if not hasattr(model, "nested_scores_"):
         return None
     import warnings
 
     from coterie.report import HeldOut
 
     name = "R²" if task == "regression" else "accuracy"
-    if getattr(model, "scoring", None) is not None:
+    if task == "one-class" and model.scoring in (None, "balanced_accuracy"):
+        from sklearn.metrics import balanced_accuracy_score
+
+        name, training = "balanced accuracy", float(balanced_accuracy_score(dataset.y, model.predict(dataset.source)))
+    elif model.scoring is not None:
         name, training = str(model.scoring), float("nan")
+    assert training is not None
     result = HeldOut(name, model.nested_scores_.tolist(), float(model.constant_scores_.mean()), training)
     if not result.predicts:
         warnings.warn("On held-out samples the model is no better than a constant prediction.", UserWarning, stacklevel=2)
     return result
 
 
-def _add_confidence(model: Any, dataset: Dataset, task: str, care: Care, request: StopRequest, voice: Output) -> None:
+def _add_confidence(model: Any, dataset: Dataset, care: Care, request: StopRequest, voice: Output) -> None:
     """Let the groups have their confidence, unless the user has had enough."""
     from coterie import group_confidence
 
@@ -191,7 +219,7 @@ def _add_confidence(model: Any, dataset: Dataset, task: str, care: Care, request
         group_confidence(
             model,
             dataset.source,
-            None if task == "one-class" else dataset.y,
+            dataset.y,
             n_pairs=care.n_pairs,
             n_permutations=care.n_permutations,
             random_state=0 if model.random_state is None else model.random_state,

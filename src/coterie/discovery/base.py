@@ -74,6 +74,11 @@ class Samples:
     targets: np.ndarray
     weight: np.ndarray | None
 
+    @property
+    def score_weight(self) -> np.ndarray | None:
+        """Weights of the samples in a held-out score, where they may count that no fit learns from."""
+        return self.weight
+
     @cached_property
     def mostly_zero(self) -> bool:
         """Whether the features are counts of rare things, whose few values a standard deviation would blow up."""

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from coterie.discovery.base import Samples
-from coterie.discovery.held_out import HeldOutScores
+from coterie.discovery.held_out import HeldOutScores, NormalityScores
 from coterie.discovery.path_search import Fold
 from coterie.discovery.score_table import Candidate, ScoredPath, choose, merge_paths, score_table
 
@@ -67,11 +67,16 @@ def nested_scores(
 
 
 def constant_scores(score: HeldOutScores, data: Samples, folds: Sequence[Fold]) -> np.ndarray:
-    """The score of each fold for a prediction that does not look at the features: the largest class, or the mean."""
+    """The score of each fold for a prediction that does not look at the features.
+
+    That is the largest class, the mean, or of one class that all samples are normal.
+    """
     classes = data.attributes.get("classes_")
     scores = np.empty(len(folds))
     for number, fold in enumerate(folds):
-        if classes is None:
+        if isinstance(score, NormalityScores):
+            outputs = np.ones(1)
+        elif classes is None:
             outputs = np.array([np.average(data.targets, weights=fold.weight)])
         else:
             shares = np.bincount(data.targets, fold.weight, minlength=len(classes)) / fold.weight.sum()

@@ -29,6 +29,8 @@ from coterie.progress import RoundProgress
 
 # Models on groups are fitted at sizes of which each is at least so many times the one before.
 _STEP = 1.5
+# What is added to a model's outputs, from its intercept and its margin.
+Offset = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Setting(NamedTuple):
@@ -70,6 +72,8 @@ class PathSearch:
         Number of threads; never changes a result.
     progress : callable
         Makes the display of progress.
+    from_margin : bool
+        Whether outputs are counted from the margin, as those of one class are: negative below it.
     """
 
     make: Callable[[Setting], Any]
@@ -79,6 +83,7 @@ class PathSearch:
     score: HeldOutScores
     n_threads: int
     progress: Callable[[], RoundProgress]
+    from_margin: bool = False
 
     def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> tuple[dict[Candidate, list[ScoredPath]], int | None]:
         """The scored paths of all candidates, and the size that all have reached if a signal has ended them.
@@ -128,13 +133,17 @@ class PathSearch:
         def task(start: int, stop: int) -> None:
             for k in range(start, stop):
                 if members is None:
-                    results[k] = list(_support_outputs(loops[k], held_out[k]))
+                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset))
                 else:
-                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k]))
+                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset))
 
         with one_blas_thread():
             run_chunks(task, range(len(loops) + 1), self.n_threads)
         return results
+
+    def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
+        """What is added to the outputs of a model."""
+        return intercept - margin if self.from_margin else intercept
 
 
 class _Watch:
@@ -170,17 +179,19 @@ class _Watch:
         return [found[position] for position in range(len(loops))]
 
 
-def _support_outputs(loop: CuttingPlane, held_out: np.ndarray) -> Any:
+def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset) -> Any:
     columns = _columns(loop, loop.oracle.supports, held_out)
     for entry in loop.history:
-        yield entry.n_support, columns[:, : entry.n_support] @ entry.coef + entry.intercept
+        yield entry.n_support, columns[:, : entry.n_support] @ entry.coef + offset(entry.intercept, entry.margin)
 
 
-def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership) -> Any:
+def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset) -> Any:
     for size in coarse([entry.n_support for entry in loop.history]):
         own = members.at(size)
         coef, parts = fit_members(loop, own)
-        yield size, _columns(loop, own, held_out) @ coef + np.concatenate([part.state.intercept for part in parts])
+        states = [part.state for part in parts]
+        added = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
+        yield size, _columns(loop, own, held_out) @ coef + offset(*added)
 
 
 def _columns(loop: CuttingPlane, features: np.ndarray, samples: np.ndarray) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 
 from coterie._inputs import read_folds
 from coterie._numba import thread_count
@@ -60,7 +61,7 @@ class ValidatedDiscovery(GroupDiscovery):
     }
 
     def _compute(self, data: Samples) -> dict[str, Any]:
-        score = HeldOutScores(self.scoring, data)
+        score = self._held_out_scores(data)
         folds = self._folds(data)
         n_threads = thread_count(self.n_jobs)
         moments = data.source.moments(data.weight, n_threads=n_threads)
@@ -74,6 +75,7 @@ class ValidatedDiscovery(GroupDiscovery):
             score=score,
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
+            from_margin=is_outlier_detector(self),
         )
         settings = self._settings(data, moments)
         paths, largest = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
@@ -100,6 +102,10 @@ class ValidatedDiscovery(GroupDiscovery):
             **nested,
         )
 
+    def _held_out_scores(self, data: Samples) -> HeldOutScores:
+        """The score that decides."""
+        return HeldOutScores(self.scoring, data)
+
     def _procedure(self) -> GroupDiscovery:
         """The plain estimator with what was chosen: the search of the last fit."""
         chosen = self._plain_estimator(self.C_, self.threshold_, self.standardize_, self.predict_with_)
@@ -117,13 +123,27 @@ class ValidatedDiscovery(GroupDiscovery):
         thresholds = [float(self.threshold)] if self.thresholds is None else [float(value) for value in self.thresholds]
         if self.correlation is None:
             thresholds = thresholds[:1]  # which nobody looks at
-        view = partial(FeatureView.of, data.source, data.weight, centred=bool(self.fit_intercept), moments=moments)
+        view = partial(FeatureView.of, data.source, data.weight, centred=self._centred, moments=moments)
         return [
             Setting(C, threshold, standardize)
             for standardize in self._scales(data)
             for threshold in dict.fromkeys(thresholds)
-            for C in penalties(self.Cs, view(standardize=standardize))
+            for C in self._penalties(view(standardize=standardize))
         ]
+
+    @property
+    def _centred(self) -> bool:
+        """Whether the loss looks at features about their means."""
+        return bool(self.fit_intercept)
+
+    @property
+    def _stratified(self) -> bool:
+        """Whether a number of folds means stratified ones."""
+        return is_classifier(self)
+
+    def _penalties(self, view: FeatureView) -> list[float]:
+        """The values of C for features of this scale."""
+        return penalties(self.Cs, view)
 
     def _scales(self, data: Samples) -> list[bool]:
         """Whether to standardise, or both to choose from."""
@@ -133,13 +153,13 @@ class ValidatedDiscovery(GroupDiscovery):
 
     def _folds(self, data: Samples) -> list[Fold]:
         """The folds with their weights; each has something to learn from and something to judge by."""
-        all_weights = np.ones(len(data.y)) if data.weight is None else data.weight
+        learnt, judged = (np.ones(len(data.y)) if w is None else w for w in (data.weight, data.score_weight))
         folds = []
-        parts = read_folds(self.cv, data.y, classifier=is_classifier(self), shuffle=True, random_state=self.random_state)
+        parts = read_folds(self.cv, data.y, classifier=self._stratified, shuffle=True, random_state=self.random_state)
         for number, (train, held_out) in enumerate(parts, start=1):
             weight = np.zeros(len(data.y))
-            weight[train] = all_weights[train]
-            for name, mass in (("training", weight.sum()), ("held-out", all_weights[held_out].sum())):
+            weight[train] = learnt[train]
+            for name, mass in (("training", weight.sum()), ("held-out", judged[held_out].sum())):
                 if mass == 0.0:
                     raise ValueError(f"The {name} samples of fold {number} of cv all have weight 0; choose other folds.")
             self._check_fold(data, weight, f"Fold {number}")
@@ -201,9 +221,14 @@ def penalties(Cs: Any, view: FeatureView) -> list[float]:
     equal ratios, over a typical variance: the mean over the features, each of which counts by its variance, since those
     that vary most are the first to be selected. It is 1 for standardised features.
     """
+    return grid(Cs, _LOWEST_C, _HIGHEST_C, lambda: _typical_variance(view))
+
+
+def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> list[float]:
+    """The values of C, rising: those given, or so many from the lowest to the highest, in equal ratios, over the unit."""
     if not isinstance(Cs, Integral):
         return sorted({float(value) for value in Cs})
-    values = np.geomspace(_LOWEST_C, _HIGHEST_C, int(Cs)) / _typical_variance(view)
+    values = np.geomspace(lowest, highest, int(Cs)) / unit()
     return [float(value) for value in np.unique(np.clip(values, SMALLEST_FACTOR, LARGEST_FACTOR))]
 
 

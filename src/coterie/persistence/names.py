@@ -32,6 +32,7 @@ _HOMES: dict[str, Home] = {
     "GroupDiscoveryClassifier": Home("coterie.discovery.classifier"),
     "GroupDiscoveryClassifierCV": Home("coterie.discovery.classifier_cv"),
     "GroupDiscoveryOneClass": Home("coterie.discovery.one_class"),
+    "GroupDiscoveryOneClassCV": Home("coterie.discovery.one_class_cv"),
     "GroupDiscoveryRegressor": Home("coterie.discovery.regressor"),
     "GroupDiscoveryRegressorCV": Home("coterie.discovery.regressor_cv"),
     "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
