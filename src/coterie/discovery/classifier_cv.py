@@ -178,6 +178,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         rule: str = "best",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -205,6 +206,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self.rule = rule
         self.nested = nested
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

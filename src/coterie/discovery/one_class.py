@@ -158,6 +158,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         n_features_to_select: int | float | str = "auto",
         *,
         n_features_per_round: int | str = 10,
+        reuse_features: bool = True,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -177,6 +178,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

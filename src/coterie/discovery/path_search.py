@@ -170,10 +170,14 @@ class _Watch:
 
 
 def _support_outputs(loop: CuttingPlane, held_out: np.ndarray) -> Any:
-    design = loop.master.design
+    design, columns = loop.master.design, loop.first_columns
+    size = 0
     for entry in loop.history:
+        if entry.n_support == size:  # a block of old features: a search for so many ends before it
+            continue
+        size = entry.n_support
         coef = np.zeros((design.n_features, entry.coef.shape[1]))
-        coef[: len(entry.coef)] = entry.coef
+        coef[columns[:size]] = entry.coef
         yield entry.n_support, design.output(coef)[held_out] + entry.intercept
 
 

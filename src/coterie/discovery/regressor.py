@@ -174,6 +174,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         n_features_to_select: int | float | str = 100,
         *,
         n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -194,6 +195,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

@@ -45,6 +45,17 @@ class VotingOracle(Oracle):
         self.votes = np.zeros(self.view.n_features, dtype=np.int32)
         self._shared = SharedPass(self.views, self.view.n_threads)
 
+    def let_reuse(self, reuse: bool) -> None:
+        """Say whether the next blocks, and what folds propose, may have features of earlier ones."""
+        super().let_reuse(reuse)
+        for fold in self.folds:
+            fold.let_reuse(reuse)
+
+    @property
+    def is_exact(self) -> bool:
+        """Blocks are what folds agree on."""
+        return False
+
     @property
     def views(self) -> list[FeatureView]:
         """The views that :meth:`queries` asks about."""
@@ -95,11 +106,11 @@ class VotingOracle(Oracle):
 
     def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
         """The first candidates that are free and not correlated with a support feature or one chosen before."""
-        candidates = candidates[self._free[candidates]]
+        candidates = candidates[self._open[candidates]]
         if not self.constrained or not len(candidates):
             return candidates[:n_new]
         limit = self.threshold - ROUNDING
-        taken = (np.abs(self.correlation.between(candidates, self.supports)) >= limit).any(axis=1)
+        taken = (np.abs(self.correlation.between(candidates, self._rivals)) >= limit).any(axis=1)
         matrix = np.abs(self.correlation.within(candidates)) >= limit
         chosen: list[int] = []
         for position in range(len(candidates)):
@@ -110,8 +121,9 @@ class VotingOracle(Oracle):
     def _translated(self, block: Block, chosen: np.ndarray) -> Affiliations:
         """What a fold has met, with its support features numbered as on all data; those not elected drop out."""
         n_old = len(self.supports)
-        place = {int(feature): n_old + k for k, feature in enumerate(chosen)}
-        numbers = np.array([*range(n_old), *(place.get(int(j), -1) for j in block.features)], dtype=np.int64)
+        fresh = chosen[~np.isin(chosen, self.supports)]
+        place = {int(feature): n_old + k for k, feature in enumerate(fresh)}
+        numbers = np.array([*range(n_old), *(place.get(int(j), -1) for j in self.new_of(block))], dtype=np.int64)
         result = Affiliations.empty()
         for found in block.met:
             support = numbers[found.support]
