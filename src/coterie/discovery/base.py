@@ -262,6 +262,13 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
         }
 
+    @staticmethod
+    def _from_older_parameters(
+        parameters: dict[str, Any], attributes: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters and attributes of a file from the time when no block had features of another one."""
+        return {"reuse_features": False, **parameters}, attributes
+
     def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
         found = len(loop.oracle.supports)
         if n_features is None or found >= n_features:
