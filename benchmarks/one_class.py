@@ -102,7 +102,9 @@ def models(
     for step in (STEP, 1 / STEP):
         for power in range(0 if step > 1 else 1, 6 if options.quick else MOST):
             c = start * step**power
-            model = GroupDiscoveryOneClass(C=c, affiliates=affiliates, n_jobs=options.threads, **settings).fit(task.columns)
+            model = GroupDiscoveryOneClass(
+                C=c, affiliates=affiliates, reuse_features=False, n_jobs=options.threads, **settings
+            ).fit(task.columns)
             rejected = float((model.predict(task.columns) == -1).mean())
             yield REJECTED[0] <= rejected <= REJECTED[1], task.accuracy(model.predict(task.test)), model
             if rejected < REJECTED[0] if step > 1 else rejected > REJECTED[1]:

@@ -112,6 +112,7 @@ def test_other_ways_to_say_how_many(shell, svm):
         "discover", svm, "--overwrite", "--task", "one-class", "--n-features-to-select", "3", "--n-pairs", "2"
     )
     assert content["confidence"]["n_permutations"] == 0
+    assert content["parameters"]["reuse_features"] is True  # the default of the estimator, not that of the others
 
 
 def test_no_signal_is_said(shell):
@@ -151,7 +152,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
     (tmp_path / "fixed.txt").write_text("3\n7\n")
     shell(
         "discover", "--fast", svm, "-o", "out", "--n-features-to-select", "auto", "--n-features-per-round", "2",
-        "--correlation", "su",
+        "--reuse-features", "--correlation", "su",
         "--threshold", "0.5", "--n-bins", "4", "--affiliates", "ranked", "--fixed-features", "@fixed.txt", "--keep", "groups",
         "--C", "2.5", "--no-fit-intercept", "--standardize", "--class-weight", '{"-1": 2, "1": 1}', "--cv", "3",
         "--max-rounds", "4", "--tol", "1e-3", "--n-jobs", "1", "--random-state", "5", "--representative", "score",
@@ -160,6 +161,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
     assert load("out/model.coterie").get_params() == {
         "n_features_to_select": "auto",
         "n_features_per_round": 2,
+        "reuse_features": True,
         "correlation": "su",
         "threshold": 0.5,
         "n_bins": 4,

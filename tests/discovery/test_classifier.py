@@ -380,11 +380,18 @@ def test_fixed_features(rng):
 
 
 def test_auto_stops_at_convergence(planted):
-    model = GroupDiscoveryClassifier("auto", n_features_per_round=2, C=0.1).fit(planted.X, planted.y)
-    assert model.converged_at_ is not None
-    assert model.n_rounds_ >= model.converged_at_
-    longer = GroupDiscoveryClassifier(40, n_features_per_round=2, C=0.1).fit(planted.X, planted.y)
+    model = GroupDiscoveryClassifier("auto", n_features_per_round=2, C=0.1, reuse_features=True).fit(planted.X, planted.y)
+    assert model.converged_at_ == model.n_rounds_
+    longer = GroupDiscoveryClassifier(40, n_features_per_round=2, C=0.1, reuse_features=True).fit(planted.X, planted.y)
     assert longer.converged_at_ == model.converged_at_
+    assert longer.objective_ <= model.objective_ * (1 + 10 * model.tol)
+
+
+def test_auto_stops_where_new_features_change_nothing(planted):
+    model = GroupDiscoveryClassifier("auto", n_features_per_round=2, C=0.1).fit(planted.X, planted.y)
+    assert model.converged_at_ is None  # of sets with old features nothing is known but the bounds
+    longer = GroupDiscoveryClassifier(40, n_features_per_round=2, C=0.1).fit(planted.X, planted.y)
+    assert longer.support_features_[: len(model.support_features_)].tolist() == model.support_features_.tolist()
     assert longer.objective_ <= model.objective_ * (1 + 10 * model.tol)
 
 

@@ -40,6 +40,7 @@ def mean_margin(estimator, X, y):
         (True, {"fixed_features": [3, 50], "affiliates": "ranked", "fit_intercept": False}),
         (False, {"representative": "medoid", "n_features_per_round": 2}),
         (False, {"correlation": None, "thresholds": [0.5, 0.9]}),
+        (False, {"reuse_features": True, "n_features_per_round": 3}),
     ],
 )
 def test_path_scores_equal_separate_fits(rng, is_sparse, options):

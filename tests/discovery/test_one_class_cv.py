@@ -69,9 +69,8 @@ def test_path_scores_equal_separate_fits_to_normal_samples(mixed, rng, scoring, 
     for fold, (train, test) in enumerate(folds.split(y, y)):
         train = train[y[train] == 1]
         for row in table[table["n_features"].isin([1, 5])].to_dict("records"):
-            single = GroupDiscoveryOneClass(
-                row["n_features"], n_features_per_round="auto", **{name: row[name] for name in NAMES}
-            )
+            plain = {"n_features_per_round": "auto", "reuse_features": False}
+            single = GroupDiscoveryOneClass(row["n_features"], **plain, **{name: row[name] for name in NAMES})
             single.fit(rows[train], sample_weight=weight[train])
             answer = single.decision_function(rows[test]) if scoring == "roc_auc" else single.predict(rows[test])
             expected = score(y[test], answer, sample_weight=weight[test])

@@ -74,7 +74,7 @@ def _tell(result: DiscoveryResult, data: Any, recovery: float, voice: Output) ->
     if missed:
         voice.show(f"Not found: {', '.join(missed)}.")
     voice.show(
-        f"Relative optimality gap "
+        f"Relative optimality gap of the weights, given the features: "
         f"{model.dual_gap_:.1e}; {model.n_correlations_evaluated_:,} of {model.n_correlations_possible_:,} correlations "
         f"evaluated; {result.seconds:.1f} s."
     )

@@ -34,8 +34,11 @@ def assemble_groups(
     final_scores : ndarray of shape (n_features,)
         Scores of all features for the final dual variables.
     """
-    rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])
-    scores = np.concatenate([entry.scores for entry in history] or [np.empty(0)])
+    # A feature counts with the first block that it is in.
+    blocks = np.concatenate([entry.features for entry in history] or [np.empty(0, int)])
+    first = np.sort(np.unique(blocks, return_index=True)[1])
+    rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])[first]
+    scores = np.concatenate([entry.scores for entry in history] or [np.empty(0)])[first]
     books = oracle.collect()
     # By group, the most correlated first, then by feature (the books are in order of feature).
     order = np.lexsort((-np.abs(books.correlation), books.support))

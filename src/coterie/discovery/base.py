@@ -91,6 +91,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "n_features_per_round": Whole(1) | OneOf("auto"),
+        "reuse_features": Flag(),
         "correlation": OneOf(*MEASURES, None),
         "threshold": Number(at_most=1),
         "n_bins": N_BINS,
@@ -141,8 +142,8 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         owner = self if owner is None else owner
         loop = self._loop(data, data.weight, n_features, moments)
         known = {**data.attributes, **known}
-        # Folds may agree on fewer features a round, so the number of rounds is not known with them.
-        most_rounds = loop.rule.most_rounds() if self._voting_cv is None else self.max_rounds
+        # Folds may agree on fewer features a round, and a block may have old ones: then the number of rounds is not known.
+        most_rounds = self.max_rounds if self.reuse_features or self._voting_cv is not None else loop.rule.most_rounds()
         report = RoundReport(owner, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
         loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
         # Who has ended a validation by a signal wants the model that this has chosen.
@@ -203,6 +204,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             "threshold": np.inf if self.correlation is None else float(self.threshold),
             "affiliates": self.affiliates,
             "representative": self.representative,
+            "reuse": bool(self.reuse_features),
         }
         if self._voting_cv is None:
             return Oracle(self._measure(view), **options)
@@ -234,6 +236,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
         scores = oracle.final_scores(solution.residual)
         groups = assemble_groups(oracle, history, weights, scores)
+        lower, upper, converged_at = loop.final_bounds(scores)
         model = discovered if self.predict_with == "support" else group_model(loop)
         n_features = oracle.view.n_features
         return {
@@ -248,9 +251,12 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             "margin_": model.margin,
             "history_": history,
             "n_rounds_": history[-1].round,
-            "converged_at_": loop.converged_at,
+            "converged_at_": converged_at,
             "objective_": solution.objective,
             "dual_gap_": solution.gap,
+            "lower_bound_": lower,
+            "upper_bound_": upper,
+            "block_weights_": loop.block_weights,
             "standardize_": oracle.view.scale is not None,
             "dual_coef_": solution.residual.T,
             "n_correlations_evaluated_": oracle.n_evaluated,
@@ -258,6 +264,13 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
             **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
         }
+
+    @staticmethod
+    def _from_older_parameters(
+        parameters: dict[str, Any], attributes: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters and attributes of a file from the time when no block had features of another one."""
+        return {"reuse_features": False, **parameters}, attributes
 
     def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
         found = len(loop.oracle.supports)

@@ -21,20 +21,31 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     The Group Discovery Machine [1]_ [2]_: a linear support vector machine that selects *support
     features*, no two of them correlated at or over ``threshold``, and collects around each one
-    every *affiliated* feature that is. It is a classifier and a selector at once, exact, with a
-    certified optimality gap in every round, and never forms a matrix of all correlations. Several
-    classes are told apart one against the rest, with the same support features for all.
+    every *affiliated* feature that is. It is a classifier and a selector at once, and never forms a
+    matrix of all correlations. Every round is certified twice: how exactly the weights solve the problem
+    over the blocks of features found so far, and how far that is from the optimum over all sets of
+    uncorrelated features. Several classes are told apart one against the rest, with the same support
+    features for all.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default=100
         Number of support features, or their fraction of all features; where there are fewer, all that can be
-        had, with a warning. ``"auto"`` goes on until the objective has converged to ``tol``.
+        had, with a warning. ``"auto"`` goes on until the optimum over all admissible sets is reached to
+        ``tol``; without ``reuse_features``, which may never get there, until new features change the objective by less.
 
     n_features_per_round : int or "auto", default="auto"
         Support features chosen in a round. Those of one round do not know of each other, so fewer a round take longer
         and choose more carefully. ``"auto"`` is one a round up to ten, then a tenth of those found so far, rounded up
         (fixed ones aside), so that the first features are the same for every ``n_features_to_select``.
+
+    reuse_features : bool, default=False
+        Whether a block, the features of a round, may have features of earlier blocks. False, as in [2]_: every feature is
+        chosen once, no two support features are correlated at or over ``threshold``, and the weights are optimal for the
+        blocks that were found. True, as in [1]_: each round takes the most violated of all sets of uncorrelated features,
+        a feature's weight is the sum over its blocks, and the search can reach the optimum over all these sets
+        (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
+        may be correlated.
 
     correlation : {"pearson", "su", None}, default="pearson"
         Measure of correlation: Pearson's coefficient, or symmetrical uncertainty (mutual information
@@ -99,7 +110,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Limit of rounds.
 
     tol : float, default=1e-4
-        Relative precision: of the optimality gap, and of the objective for ``"auto"``.
+        Relative precision: of the weights, given the blocks (a warning says where it is missed), of the bounds for
+        ``converged_at_``, and of the objective for ``"auto"``.
 
     n_jobs : int, default=None
         Number of threads. None: all cores, but one in a worker of a parallel job. The result does
@@ -120,7 +132,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Indices of the support features in order of selection.
 
     support_coef_ : ndarray of shape (n_outputs, n_support)
-        Their weights. There is one output for two classes, else one for each class.
+        Their weights, sums over the blocks that a feature is in. There is one output for two classes, else one for each
+        class.
 
     coef_ : ndarray of shape (n_outputs, n_features)
         Weights of all features in the prediction.
@@ -130,7 +143,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         ``predict_with="groups"``.
 
     prediction_gap_ : float
-        Certified relative optimality gap of the model that predicts.
+        Certified relative optimality gap of the model that predicts, given its features (and blocks).
 
     intercept_ : ndarray of shape (n_outputs,)
         Intercept.
@@ -142,13 +155,20 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         The classes.
 
     objective_ : float
-        Objective (the dual one, the paper's theta) of the last round.
+        Objective (the dual one, the papers' theta) of the problem over the blocks that were found.
 
     standardize_ : bool
         Whether features were judged by their values over their standard deviation.
 
     dual_gap_ : float
-        Certified relative optimality gap of the last round.
+        Certified relative optimality gap of that problem: of the weights, given the blocks.
+
+    lower_bound_, upper_bound_ : float
+        Bounds of the optimum over all admissible sets, found or not (the papers' beta and phi): sets of at most as many
+        features as the largest block, no two of them correlated at or over ``threshold``.
+
+    block_weights_ : ndarray of shape (n_blocks,)
+        The papers' mu: the share of each block of ``history_`` in the model. They add up to 1.
 
     history_ : list of Round
         What happened in each round; ``pandas.DataFrame(model.history_)`` makes a table of it.
@@ -157,7 +177,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Number of rounds.
 
     converged_at_ : int or None
-        Round in which the optimum was reached to ``tol``, if it was.
+        The first round after which these bounds lay within ``tol`` of each other, relative to the objective: the optimum
+        over all admissible sets was reached. None if it was not, or not known to be.
 
     scores_ : ndarray of shape (n_features,)
         Scores of all features for the final dual variables: what each could still add.
@@ -232,6 +253,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         n_features_to_select: int | float | str = 100,
         *,
         n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -254,6 +276,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

@@ -48,6 +48,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         Support features chosen in a round, and so the step between sizes. ``"auto"`` is one a round up to ten, then
         a tenth of those found so far.
 
+    reuse_features : bool, default=False
+        Whether a block may have features of earlier blocks, as in :class:`GroupDiscoveryClassifier`.
+
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`; None lifts the constraint.
 
@@ -102,7 +105,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         Limit of rounds.
 
     tol : float, default=1e-4
-        Relative precision of the optimality gap.
+        Relative precision of the weights, given the blocks, and of the bounds for ``converged_at_``.
 
     n_jobs : int, default=None
         Number of threads. None: all cores, but one in a worker of a parallel job. The result does
@@ -181,6 +184,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         rule: str = "best",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -209,6 +213,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self.rule = rule
         self.nested = nested
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

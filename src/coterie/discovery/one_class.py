@@ -25,11 +25,20 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     ----------
     n_features_to_select : int, float or "auto", default="auto"
         Number of support features, or their fraction of all features. ``"auto"`` goes on until the
-        objective has converged to ``tol``, as in the paper.
+        optimum over all admissible sets is reached to ``tol``; without ``reuse_features``, which may never get there, until
+        new features change the objective by less, as in the paper.
 
     n_features_per_round : int or "auto", default=10
         Support features chosen in a round (2, 5 or 10 in the paper). ``"auto"`` is one a round up to ten, then a
         tenth of those found so far, rounded up.
+
+    reuse_features : bool, default=True
+        Whether a block, the features of a round, may have features of earlier blocks. False, as in TPAMI 2016: every feature
+        is chosen once, no two support features are correlated at or over ``threshold``, and the weights are optimal for the
+        blocks that were found. True, as in ICML 2012: each round takes the most violated of all sets of uncorrelated features,
+        a feature's weight is the sum over its blocks, and the search can reach the optimum over all these sets
+        (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
+        may be correlated.
 
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
@@ -80,7 +89,8 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Limit of rounds.
 
     tol : float, default=1e-4
-        Relative precision: of the optimality gap, and of the objective for ``"auto"``.
+        Relative precision: of the weights, given the blocks (a warning says where it is missed), of the bounds for
+        ``converged_at_``, and of the objective for ``"auto"``.
 
     n_jobs : int, default=None
         Number of threads; the result does not depend on it.
@@ -100,7 +110,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Indices of the support features in order of selection.
 
     support_coef_ : ndarray of shape (1, n_support)
-        Their weights.
+        Their weights, sums over the blocks that a feature is in.
 
     coef_ : ndarray of shape (1, n_features)
         Weights of all features in the prediction.
@@ -110,7 +120,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         ``predict_with="groups"``.
 
     prediction_gap_ : float
-        Certified relative optimality gap of the model that predicts.
+        Certified relative optimality gap of the model that predicts, given its features (and blocks).
 
     offset_ : float
         The margin: ``decision_function = score_samples - offset_``.
@@ -119,13 +129,21 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Whether features were judged by their values over their standard deviation.
 
     objective_, dual_gap_ : float
-        Dual objective of the last round, and its certified relative optimality gap.
+        Dual objective of the problem over the blocks that were found, and its certified relative optimality gap.
+
+    lower_bound_, upper_bound_ : float
+        Bounds of the optimum over all admissible sets, found or not (the papers' beta and phi): sets of at most as many
+        features as the largest block, no two of them correlated at or over ``threshold``.
+
+    block_weights_ : ndarray of shape (n_blocks,)
+        The papers' mu: the share of each block of ``history_`` in the model. They add up to 1.
 
     history_ : list of Round
         What happened in each round.
 
     n_rounds_, converged_at_ : int
-        Number of rounds, and the round in which the optimum was reached to ``tol`` (or None).
+        Number of rounds, and the first one after which the bounds lay within ``tol`` of each other, relative to the
+        objective: the optimum over all admissible sets was reached (or None).
 
     scores_ : ndarray of shape (n_features,)
         Scores of all features for the final dual variables.
@@ -162,6 +180,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         n_features_to_select: int | float | str = "auto",
         *,
         n_features_per_round: int | str = 10,
+        reuse_features: bool = True,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -182,6 +201,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

@@ -81,6 +81,9 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         Support features chosen in a round, and so the step between sizes. ``"auto"`` is one a round up to ten, then
         a tenth of those found so far.
 
+    reuse_features : bool, default=False
+        Whether a block may have features of earlier blocks, as in :class:`GroupDiscoveryClassifier`.
+
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`; None lifts the constraint.
 
@@ -228,6 +231,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         rule: str = "best",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -254,6 +258,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         self.rule = rule
         self.nested = nested
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

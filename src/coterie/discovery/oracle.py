@@ -6,6 +6,11 @@ feature (TPAMI Algorithm 2). The groups are the features met on the walk in ``"r
 paper's); in ``"complete"`` mode (ours) one last pass over all features collects every member. The
 support features are the same in both, and so is the rule that a member belongs to the closest one: a
 feature that was met early moves to a later support feature that is closer.
+
+With ``reuse`` (ICML Algorithm 2) each round's walk starts afresh: a block may have features of earlier blocks, and its
+features must be uncorrelated with each other, not with those of other blocks. Only then can every admissible set that the
+optimum over all of them needs become a block. The walk is greedy, so :meth:`Oracle.highest` bounds what it may have missed
+and :meth:`Oracle.search` looks for it.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ import numpy as np
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.source import Exemplar
 from coterie.data.view import FeatureView
+from coterie.discovery.admissible import AdmissibleSets
 from coterie.discovery.scores import LazyScores, Query, TopScores
 
 # Features whose correlations are held as a matrix at once.
@@ -114,7 +120,7 @@ class Affiliations:
 
 @dataclass(frozen=True)
 class Block:
-    """New support features with their scores, strongest first, and the features met on the walk to them."""
+    """Features with their scores, strongest first (all new unless they may be reused), and those met on the walk to them."""
 
     features: np.ndarray
     scores: np.ndarray
@@ -134,6 +140,8 @@ class Oracle:
         Which affiliated features to collect.
     representative : {"score", "medoid"} or callable
         Which member stands for a group.
+    reuse : bool, default=False
+        Whether blocks may share features.
     """
 
     def __init__(
@@ -143,6 +151,7 @@ class Oracle:
         threshold: float,
         affiliates: str = "complete",
         representative: Representative = "score",
+        reuse: bool = False,
     ) -> None:
         self.correlation = correlation
         self.view = correlation.view
@@ -150,6 +159,7 @@ class Oracle:
         self.constrained = bool(np.isfinite(threshold))
         self.complete = affiliates == "complete" and self.constrained
         self.representative = representative
+        self.reuse = reuse
         self.supports = np.empty(0, dtype=np.int64)
         self._met = Affiliations.empty()
         self._exemplar: Exemplar | None = None
@@ -157,7 +167,27 @@ class Oracle:
         self._n_scored = 0
         self._first_floor = np.inf
         self._hint = np.empty(0, dtype=np.int64)
-        self._free = self.view.moments.norm > 0.0
+        self.sets = AdmissibleSets(correlation, threshold)
+        self._free = self.sets.varying.copy()
+
+    @property
+    def _open(self) -> np.ndarray:
+        """Which features a walk may choose."""
+        return self.sets.varying if self.reuse else self._free
+
+    @property
+    def _rivals(self) -> np.ndarray:
+        """The support features that a new one must not be correlated with, beside those of its round."""
+        return self.supports[:0] if self.reuse else self.supports
+
+    def let_reuse(self, reuse: bool) -> None:
+        """Say whether the next blocks may have features of earlier ones."""
+        self.reuse = reuse
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether blocks are meant to be the most violated sets: not where others stand for features, or folds vote."""
+        return self.representative == "score"
 
     @property
     def views(self) -> list[FeatureView]:
@@ -190,7 +220,7 @@ class Oracle:
 
     def query(self, residual: np.ndarray, n_new: int) -> Query:
         """The best free features of this oracle's view."""
-        return Query(self.view, residual, self._free, _ROOM * first_chunk(n_new), self._hint)
+        return Query(self.view, residual, self._open, _ROOM * first_chunk(n_new), self._hint)
 
     def find_block(self, residual: np.ndarray, n_new: int, scores: Sequence[LazyScores] | None = None) -> Block:
         """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs).
@@ -213,7 +243,7 @@ class Oracle:
 
     def adopt(self, block: Block) -> None:
         """Enter a block's support features, and the features met on the way to them, in the books."""
-        self.supports = np.concatenate([self.supports, block.features])
+        self.supports = np.concatenate([self.supports, self.new_of(block)])
         for found in block.met:
             self._met = self._met.merged(found)
         self._met = self._met.where(~np.isin(self._met.feature, self.supports))
@@ -223,6 +253,32 @@ class Oracle:
     def bar(self, features: np.ndarray) -> None:
         """Some features are no candidates any more."""
         self._free[features] = False
+
+    def new_of(self, block: Block) -> np.ndarray:
+        """The features of a block that are not support features yet."""
+        return block.features[~np.isin(block.features, self.supports)]
+
+    def trimmed(self, block: Block, n_new: int) -> Block:
+        """A block without the last of its new features, so that at most so many are left."""
+        surplus = self.new_of(block)[n_new:]
+        if not len(surplus):
+            return block
+        keep = ~np.isin(block.features, surplus)
+        last = len(self.supports) + n_new
+        return Block(block.features[keep], block.scores[keep], tuple(met.where(met.support < last) for met in block.met))
+
+    def highest(self, residual: np.ndarray, size: int) -> float:
+        """What no admissible set of so many features, used before or not, has more of: the sum of their squared scores."""
+        known = self._scores if self._scores is not None and self._scores.residual is residual else None
+        return self.sets.highest(self._score(residual) if known is None else known, self._open, size)
+
+    def search(self, residual: np.ndarray, size: int, floor: float) -> tuple[Block, float]:
+        """The admissible set of so many features with the largest sum of squared scores, and a bound on these sums.
+
+        The set is empty if none was found whose sum is over ``floor``.
+        """
+        features, scores, bound = self.sets.search(self._score(residual), size, floor)
+        return Block(features, scores), bound
 
     def final_scores(self, residual: np.ndarray) -> np.ndarray:
         """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
@@ -256,7 +312,7 @@ class Oracle:
                 own = rows[first : first + _MOST_AT_ONCE]
                 best = _Matches(len(own), self.threshold)
                 best.value, best.support = correlation[own], support[own]
-                self._match(best, known.feature[own], self.supports[n_compared:], n_compared)
+                self._match(best, known.feature[own], self.supports[n_compared:], range(n_compared, len(self.supports)))
                 correlation[own], support[own], compared[own] = best.value, best.support, len(self.supports)
         self._met = Affiliations(known.feature, support, correlation, compared)
 
@@ -277,7 +333,7 @@ class Oracle:
     def _top(self, scores: LazyScores, n_new: int) -> Block:
         """The best free features, whatever their correlations."""
         chunks = [(np.empty(0, dtype=np.int64), np.empty(0))]
-        for chunk in scores.descend(self._free, n_new):
+        for chunk in scores.descend(self._open, n_new):
             chunks.append(chunk)
             if sum(len(features) for features, _ in chunks) >= n_new:
                 break
@@ -289,10 +345,10 @@ class Oracle:
         chosen: list[int] = []
         values: list[float] = []
         met: list[Affiliations] = []
-        n_old = len(self.supports)
-        for chunk, chunk_scores in scores.descend(self._free, first_chunk(n_new)):
+        old, places = self._rivals, list(range(len(self._rivals)))
+        for chunk, chunk_scores in scores.descend(self._open, first_chunk(n_new)):
             best = _Matches(len(chunk), self.threshold)
-            self._match(best, chunk, np.array([*self.supports, *chosen], dtype=np.int64))
+            self._match(best, chunk, np.array([*old, *chosen], dtype=np.int64), places)
             unmatched = np.flatnonzero(~best.matched)
             # Features that have a group already may be closer to a new one; of all features, the end of the search sees to it.
             if self.complete:
@@ -304,6 +360,7 @@ class Oracle:
                 if best.matched[position]:
                     continue
                 feature = self._represent(int(chunk[position]), scores, chosen)
+                places.append(self._place(feature, chosen))
                 chosen.append(feature)
                 if feature == chunk[position]:
                     values.append(float(chunk_scores[position]))
@@ -311,30 +368,38 @@ class Oracle:
                 else:
                     values.append(float(scores.of(np.array([feature]))[0]))
                     correlation = self.correlation.between(chunk[rows], np.array([feature]))[:, 0]
-                best.update(rows, correlation, n_old + len(chosen) - 1)
+                best.update(rows, correlation, places[-1])
                 if len(chosen) == n_new:
                     last = position + 1
                     break
-            met.append(best.affiliations(chunk, last, n_old + len(chosen)))
+            # With reuse the walk has not seen the earlier support features: the end of the search begins with the first.
+            met.append(best.affiliations(chunk, last, 0 if self.reuse else len(places)))
             if len(chosen) == n_new:
                 break
         return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(met))
 
-    def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray, n_before: int = 0) -> None:
-        """Enter the correlations of a chunk with known support features, in their order, from the one after ``n_before``."""
+    def _place(self, feature: int, chosen: list[int]) -> int:
+        """The position that a feature has among the support features, or will have with those chosen before it."""
+        if not self.reuse:
+            return len(self.supports) + len(chosen)
+        old = np.flatnonzero(self.supports == feature)
+        return int(old[0]) if len(old) else len(self.supports) + len(np.setdiff1d(chosen, self.supports))
+
+    def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray, places: Sequence[int]) -> None:
+        """Enter the correlations of a chunk with known support features, in their order, which have these positions."""
         for first in range(0, len(known), _MOST_AT_ONCE):
             matrix = self.correlation.between(chunk, known[first : first + _MOST_AT_ONCE])
             for support in np.flatnonzero(best.reaches(matrix).any(axis=0)).tolist():
-                best.update(np.arange(len(chunk)), matrix[:, support], n_before + first + support)
+                best.update(np.arange(len(chunk)), matrix[:, support], places[first + support])
 
     def _represent(self, feature: int, scores: LazyScores, chosen: list[int]) -> int:
         """The member that stands for the group of a feature; never one that another group claims."""
         if self.representative == "score":
             return feature
         members, _, value = self.correlation.strong(np.array([feature]), self.threshold)
-        allowed = self._free[members] & (members != feature)
+        allowed = self._open[members] & (members != feature)
         members, value = members[allowed], value[allowed]
-        others = np.array([*self.supports, *chosen], dtype=np.int64)
+        others = np.array([*self._rivals, *chosen], dtype=np.int64)
         if len(others) and len(members):
             claimed = np.abs(self.correlation.between(members, others)) >= self.threshold - ROUNDING
             members, value = members[~claimed.any(axis=1)], value[~claimed.any(axis=1)]

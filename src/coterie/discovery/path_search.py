@@ -181,8 +181,12 @@ class _Watch:
 
 def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset) -> Any:
     columns = _columns(loop, loop.oracle.supports, held_out)
+    size = 0
     for entry in loop.history:
-        yield entry.n_support, columns[:, : entry.n_support] @ entry.coef + offset(entry.intercept, entry.margin)
+        if entry.n_support == size:  # a block of old features: a search for so many ends before it
+            continue
+        size = entry.n_support
+        yield size, columns[:, :size] @ entry.coef + offset(entry.intercept, entry.margin)
 
 
 def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset) -> Any:

@@ -42,7 +42,7 @@ def support_model(loop: CuttingPlane) -> LinearModel:
     """The discovery's own model: support features with the weights of the last master problem."""
     solution, supports = loop.solution, loop.oracle.supports
     state = solution.state
-    return _unscaled(loop.oracle.view, supports, solution.coef, state.intercept, state.margin, solution.gap)
+    return _unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
 
 
 def group_model(loop: CuttingPlane) -> LinearModel:

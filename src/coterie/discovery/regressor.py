@@ -25,12 +25,21 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ----------
     n_features_to_select : int, float or "auto", default=100
         Number of support features, or their fraction of all features; where there are fewer, all that can be
-        had, with a warning. ``"auto"`` goes on until the objective has converged to ``tol``.
+        had, with a warning. ``"auto"`` goes on until the optimum over all admissible sets is reached to
+        ``tol``; without ``reuse_features``, which may never get there, until new features change the objective by less.
 
     n_features_per_round : int or "auto", default="auto"
         Support features chosen in a round. Those of one round do not know of each other, so fewer a round take longer
         and choose more carefully. ``"auto"`` is one a round up to ten, then a tenth of those found so far, rounded up
         (fixed ones aside), so that the first features are the same for every ``n_features_to_select``.
+
+    reuse_features : bool, default=False
+        Whether a block, the features of a round, may have features of earlier blocks. False, as in TPAMI 2016: every feature
+        is chosen once, no two support features are correlated at or over ``threshold``, and the weights are optimal for the
+        blocks that were found. True, as in ICML 2012: each round takes the most violated of all sets of uncorrelated features,
+        a feature's weight is the sum over its blocks, and the search can reach the optimum over all these sets
+        (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
+        may be correlated.
 
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
@@ -86,7 +95,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         Limit of rounds.
 
     tol : float, default=1e-4
-        Relative precision: of the optimality gap, and of the objective for ``"auto"``.
+        Relative precision: of the weights, given the blocks (a warning says where it is missed), of the bounds for
+        ``converged_at_``, and of the objective for ``"auto"``.
 
     n_jobs : int, default=None
         Number of threads; the result does not depend on it.
@@ -106,7 +116,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         Indices of the support features in order of selection.
 
     support_coef_ : ndarray of shape (1, n_support)
-        Their weights.
+        Their weights, sums over the blocks that a feature is in.
 
     coef_ : ndarray of shape (n_features,)
         Weights of all features in the prediction.
@@ -116,7 +126,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         ``predict_with="groups"``.
 
     prediction_gap_ : float
-        Certified relative optimality gap of the model that predicts.
+        Certified relative optimality gap of the model that predicts, given its features (and blocks).
 
     intercept_ : float
         Intercept.
@@ -125,13 +135,21 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         Whether features were judged by their values over their standard deviation.
 
     objective_, dual_gap_ : float
-        Dual objective of the last round, and its certified relative optimality gap.
+        Dual objective of the problem over the blocks that were found, and its certified relative optimality gap.
+
+    lower_bound_, upper_bound_ : float
+        Bounds of the optimum over all admissible sets, found or not (the papers' beta and phi): sets of at most as many
+        features as the largest block, no two of them correlated at or over ``threshold``.
+
+    block_weights_ : ndarray of shape (n_blocks,)
+        The papers' mu: the share of each block of ``history_`` in the model. They add up to 1.
 
     history_ : list of Round
         What happened in each round.
 
     n_rounds_, converged_at_ : int
-        Number of rounds, and the round in which the optimum was reached to ``tol`` (or None).
+        Number of rounds, and the first one after which the bounds lay within ``tol`` of each other, relative to the
+        objective: the optimum over all admissible sets was reached (or None).
 
     scores_ : ndarray of shape (n_features,)
         Scores of all features for the final dual variables.
@@ -178,6 +196,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         n_features_to_select: int | float | str = 100,
         *,
         n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -199,6 +218,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

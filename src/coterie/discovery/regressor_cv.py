@@ -45,6 +45,9 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Support features chosen in a round, and so the step between sizes. ``"auto"`` is one a round up to ten, then
         a tenth of those found so far.
 
+    reuse_features : bool, default=False
+        Whether a block may have features of earlier blocks, as in :class:`GroupDiscoveryRegressor`.
+
     correlation : str or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`; None lifts the constraint.
 
@@ -96,7 +99,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Limit of rounds.
 
     tol : float, default=1e-4
-        Relative precision of the optimality gap.
+        Relative precision of the weights, given the blocks, and of the bounds for ``converged_at_``.
 
     n_jobs : int, default=None
         Number of threads. None: all cores, but one in a worker of a parallel job. The result does
@@ -175,6 +178,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         rule: str = "best",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
         correlation: str | None = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
@@ -202,6 +206,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         self.rule = rule
         self.nested = nested
         self.n_features_per_round = n_features_per_round
+        self.reuse_features = reuse_features
         self.correlation = correlation
         self.threshold = threshold
         self.n_bins = n_bins

@@ -72,12 +72,16 @@ class LazyScores:
         Reach down to which the chunks so far needed scores.
     n_scored : int
         Number of features scored.
+    chunks : list of (ndarray, ndarray)
+        The chunks so far: every free feature whose score is not under the lowest of them is there.
     """
 
     def __init__(self, view: FeatureView, residual: np.ndarray, *, first_floor: float = np.inf) -> None:
         self.view = view
         self.residual = residual
         self.n_scored = 0
+        self.chunks: list[tuple[np.ndarray, np.ndarray]] = []
+        self._barred: list[tuple[np.ndarray, np.ndarray]] = []
         self.floor = np.inf
         self.needed = np.inf
         self._first_floor = first_floor
@@ -85,6 +89,7 @@ class LazyScores:
 
     def descend(self, free: np.ndarray, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Free features, best first, with their scores, in chunks that double in size."""
+        self.chunks, self._barred = [], []
         features, scores = self._first_layer(free)
         tie = -1.0
         below, size = np.inf, first_size
@@ -100,7 +105,9 @@ class LazyScores:
             low = max(low - tie, 0.0)
             self.needed = low / self._length if self._length > 0.0 else 0.0
             where = positions_between(scores, low, below)
-            yield self.in_order(where if features is None else features[where], scores[where], tie)
+            chunk = self.in_order(where if features is None else features[where], scores[where], tie)
+            self.chunks.append(chunk)
+            yield chunk
             below, size = low, min(2 * size, _LARGEST_CHUNK)
 
     def in_order(self, features: np.ndarray, scores: np.ndarray, tie: float | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -117,6 +124,13 @@ class LazyScores:
         """Scores of some (None: all) features."""
         self.n_scored += self.view.n_features if features is None else len(features)
         return self.view.scores(self.residual, features)
+
+    def barred(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The features that are neither free nor constant, and their scores, as far as they can match the chunks'."""
+        parts = [(np.empty(0, dtype=np.int64), np.empty(0)), *self._barred]
+        features, scores = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        varying = self.view.moments.norm[features] > 0.0
+        return features[varying], scores[varying]
 
     @property
     def _hidden(self) -> float:
@@ -145,6 +159,7 @@ class LazyScores:
         self.floor = low
         if low == 0.0 and below == np.inf:  # one pass in order of storage
             scores = self._finite(self.of(None))
+            self._bar(np.flatnonzero(~free), scores[~free])
             scores[~free] = -1.0
             return None, scores
         reach = self.view.reach.values
@@ -152,8 +167,14 @@ class LazyScores:
         if below < np.inf:
             features = features[reach[features] < below]
         scores = self._finite(self.of(features))
-        scores[~free[features]] = -1.0
+        taken = ~free[features]
+        self._bar(features[taken], scores[taken])
+        scores[taken] = -1.0
         return features, scores
+
+    def _bar(self, features: np.ndarray, scores: np.ndarray) -> None:
+        """Keep the scores of features that are not free."""
+        self._barred.append((features, scores))
 
     def _finite(self, scores: np.ndarray) -> np.ndarray:
         """The scores, unless one is none: a walk over NaN would not end."""
@@ -192,6 +213,11 @@ class TopScores(LazyScores):
         scores = self._finite(self.of(self.features))
         scores[~free[self.features]] = -1.0
         return self.features, scores
+
+    def barred(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The features that are neither free nor constant: nobody has scored them yet."""
+        features = np.flatnonzero(~free & (self.view.moments.norm > 0.0))
+        return features, self.of(features)
 
     def _more(self, features: np.ndarray | None, scores: np.ndarray, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         return self._layer(0.0, np.inf, free)  # the few were not enough: one pass for all

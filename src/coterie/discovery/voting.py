@@ -87,6 +87,17 @@ class VotingOracle(Oracle):
         self.votes = np.zeros(self.view.n_features, dtype=np.int32)
         self._shared = SharedPass(self.views, self.view.n_threads)
 
+    def let_reuse(self, reuse: bool) -> None:
+        """Say whether the next blocks, and what folds propose, may have features of earlier ones."""
+        super().let_reuse(reuse)
+        for fold in self.folds:
+            fold.let_reuse(reuse)
+
+    @property
+    def is_exact(self) -> bool:
+        """Blocks are what folds agree on."""
+        return False
+
     @property
     def views(self) -> list[FeatureView]:
         """The views that :meth:`queries` asks about."""
@@ -142,11 +153,11 @@ class VotingOracle(Oracle):
 
     def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
         """The first candidates that are free and not correlated with a support feature or one chosen before."""
-        candidates = candidates[self._free[candidates]]
+        candidates = candidates[self._open[candidates]]
         if not self.constrained or not len(candidates):
             return candidates[:n_new]
         limit = self.threshold - ROUNDING
-        taken = (np.abs(self.correlation.between(candidates, self.supports)) >= limit).any(axis=1)
+        taken = (np.abs(self.correlation.between(candidates, self._rivals)) >= limit).any(axis=1)
         matrix = np.abs(self.correlation.within(candidates)) >= limit
         chosen: list[int] = []
         for position in range(len(candidates)):

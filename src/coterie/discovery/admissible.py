@@ -1,0 +1,118 @@
+r"""All admissible sets of features: how much the most violated one can violate, and which one it is.
+
+The papers' problem is :math:`\min_\alpha\max_{\delta\in\Delta} g_\delta(\alpha)`, where :math:`\Delta` holds every set of
+at most K features of which no two are correlated at the threshold or over it. For dual variables :math:`\alpha` a set adds
+up the squared scores of its features, so :math:`\varphi = \max_\delta g_\delta(\alpha)` needs the heaviest admissible set:
+the greedy walk finds one that is nearly so, :meth:`AdmissibleSets.highest` bounds all of them at the price of a few
+correlations, and :meth:`AdmissibleSets.search` is exact (:mod:`coterie.discovery.independent_set` has the mathematics).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie.correlation.protocol import ROUNDING, Correlation
+from coterie.discovery.independent_set import best_set, bound_of_sets
+from coterie.discovery.scores import LazyScores
+from coterie.order import in_order
+
+# Features of a set times this are compared with each other for a bound; features that a search looks at.
+_COMPARED = 8
+_SEARCHED = 512
+
+
+class Top(NamedTuple):
+    """The features with the best scores, falling, and a score that no other feature exceeds."""
+
+    features: np.ndarray
+    scores: np.ndarray
+    beyond: float
+
+    def first(self, most: int) -> Top:
+        """The first of them."""
+        if len(self.features) <= most:
+            return self
+        return Top(self.features[:most], self.scores[:most], float(self.scores[most]))
+
+
+class AdmissibleSets:
+    """The sets of features that are not correlated with each other.
+
+    Parameters
+    ----------
+    correlation : Correlation
+        Correlations of the features.
+    threshold : float
+        \\|correlation\\| that keeps two features out of one set; infinite to allow all sets.
+    """
+
+    def __init__(self, correlation: Correlation, threshold: float) -> None:
+        self.correlation = correlation
+        self.view = correlation.view
+        self.limit = threshold - ROUNDING
+        self.varying = self.view.moments.norm > 0.0
+
+    def highest(self, scores: LazyScores, free: np.ndarray, size: int) -> float:
+        """What no set of so many features adds up to more than, free or not: by the scores of a walk over the free ones."""
+        if not scores.chunks:  # nobody has walked yet
+            next(scores.descend(free, _COMPARED * size), None)
+        return self._bound(self._top(scores, free), size)
+
+    def highest_of(self, scores: np.ndarray, size: int) -> float:
+        """The same from the scores of all features."""
+        most = _COMPARED * max(size, 1)
+        return self._bound(self._best(np.flatnonzero(self.varying), scores[self.varying], most), size)
+
+    def search(self, scores: LazyScores, size: int, floor: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """The set of so many features that adds up to most, its scores, and a bound on all sets.
+
+        The set is empty where none adds up to more than ``floor``, or the search had to give up before it found one.
+        """
+        top = Top(np.empty(0, dtype=np.int64), np.empty(0), np.inf)
+        others, n_varying = 0.0, int(np.count_nonzero(self.varying))
+        for chunk, values in scores.descend(self.varying, _COMPARED * size):
+            lowest = float(values[-1]) if len(top.features) + len(chunk) < n_varying else 0.0
+            top = Top(np.append(top.features, chunk), np.append(top.scores, values), lowest).first(_SEARCHED)
+            # A set with a feature below the last one has this, at most, of its others: it need not be looked at.
+            others = self._bound(top, size - 1)
+            if others + top.beyond**2 <= floor or len(top.features) == _SEARCHED:
+                break
+        chosen, bound = best_set(top.scores**2, self._rivals(top.features), size, floor)
+        if top.beyond > 0.0:
+            bound = max(bound, others + top.beyond**2)
+        return top.features[chosen], top.scores[chosen], bound
+
+    def _top(self, scores: LazyScores, free: np.ndarray) -> Top:
+        """The best features, those that are not free among them, as far as the walk has come."""
+        features, values = (np.concatenate([chunk[i] for chunk in scores.chunks] or [np.empty(0)]) for i in range(2))
+        lowest = float(values[-1]) if len(values) < np.count_nonzero(free) else 0.0
+        barred, barred_values = scores.barred(free)
+        high = barred_values >= lowest
+        features = np.append(features, barred[high]).astype(np.int64)
+        best = self._best(features, np.append(values, barred_values[high]), len(features))
+        return best._replace(beyond=lowest)
+
+    def _best(self, features: np.ndarray, values: np.ndarray, most: int) -> Top:
+        """The best of some features, in order."""
+        beyond = 0.0
+        if len(values) > most:
+            place = len(values) - most
+            where = np.argpartition(values, place)
+            beyond = float(values[where[:place]].max())
+            features, values = features[where[place:]], values[where[place:]]
+        order = in_order(self.view.source, features, values, sample_weight=self.view.sample_weight)
+        return Top(features[order], -np.sort(-values), beyond)
+
+    def _bound(self, top: Top, size: int) -> float:
+        top = top.first(_COMPARED * max(size, 1))
+        return bound_of_sets(top.scores**2, self._rivals(top.features, size), size, top.beyond**2)
+
+    def _rivals(self, features: np.ndarray, size: int = 2) -> np.ndarray:
+        """Which of some features are correlated; nobody asks it of sets of one."""
+        if size < 2 or not np.isfinite(self.limit) or len(features) < 2:
+            return np.zeros((len(features), len(features)), dtype=bool)
+        matrix = np.abs(self.correlation.within(features)) >= self.limit
+        np.fill_diagonal(matrix, False)
+        return matrix
