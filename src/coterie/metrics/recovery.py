@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,21 @@ from coterie.groups import FeatureGroup
 
 
 class SuccessHits(NamedTuple):
-    """What :func:`success_hits` counts; as text it is the papers' ``9/3/0``."""
+    """What :func:`success_hits` counts; as text it is the papers' ``9/3/0``.
+
+    Attributes
+    ----------
+    support, affiliated : int
+        Right support features and right affiliated features.
+    wrong : int
+        Features that are neither.
+
+    Examples
+    --------
+    >>> from coterie.metrics import SuccessHits
+    >>> str(SuccessHits(support=9, affiliated=3, wrong=0))
+    '9/3/0'
+    """
 
     support: int
     affiliated: int
@@ -56,7 +70,7 @@ def group_recovery(true_groups: Iterable[FeatureGroup], found_groups: Iterable[F
     n_true = sum(len({int(j) for j in truth.members}) for truth in truths)
     if n_true == 0:
         raise ValueError("true_groups is empty; there is nothing to recover.")
-    return sum(len(support) + len(affiliated) for support, affiliated in (_served(truth, found) for truth in truths)) / n_true
+    return sum(len(_best_match(truth, found)[1]) for truth in truths) / n_true
 
 
 def success_hits(true_groups: Iterable[FeatureGroup], found: Iterable[Any]) -> SuccessHits:
@@ -100,9 +114,9 @@ def success_hits(true_groups: Iterable[FeatureGroup], found: Iterable[Any]) -> S
     if not truths:
         raise ValueError("true_groups is empty; there is nothing to hit.")
     if all(isinstance(item, FeatureGroup) for item in items):
-        served = [_served(truth, items) for truth in truths]
-        support = {j for mine, _ in served for j in mine}
-        affiliated = {j for _, mine in served for j in mine} - support
+        right = right_members(truths, items)
+        support = {group.support for group, mine in zip(items, right, strict=True) if group.support in mine}
+        affiliated = {j for mine in right for j in mine} - support
         features = {int(j) for group in items for j in group.members}
     else:
         features = _indices(items)
@@ -111,16 +125,26 @@ def success_hits(true_groups: Iterable[FeatureGroup], found: Iterable[Any]) -> S
     return SuccessHits(len(support), len(affiliated), len(features - support - affiliated))
 
 
-def _served(truth: FeatureGroup, found: Iterable[FeatureGroup]) -> tuple[set[int], set[int]]:
-    """The support feature and the affiliated ones of a true group that the found group has which serves it best."""
+def right_members(true_groups: Iterable[FeatureGroup], found_groups: Sequence[FeatureGroup]) -> list[set[int]]:
+    """Which members of each found group count in :func:`success_hits`: those in their right role and group."""
+    right: list[set[int]] = [set() for _ in found_groups]
+    for truth in true_groups:
+        place, mine = _best_match(truth, found_groups)
+        if mine:
+            right[place] |= mine
+    return right
+
+
+def _best_match(truth: FeatureGroup, found: Sequence[FeatureGroup]) -> tuple[int, set[int]]:
+    """The place of the found group that serves a true one best, and its members that are right."""
     members = {int(j) for j in truth.members}
     parts = (
-        ({truth.support} & {group.support}, (members - {truth.support}) & {int(j) for j in group.affiliated})
-        for group in found
+        (place, {truth.support} & {group.support} | (members - {truth.support}) & {int(j) for j in group.affiliated})
+        for place, group in enumerate(found)
         if group.support in members
     )
     # Of equal ones that with the support feature.
-    return max(parts, key=lambda part: (len(part[0]) + len(part[1]), len(part[0])), default=(set(), set()))
+    return max(parts, key=lambda part: (len(part[1]), found[part[0]].support == truth.support), default=(-1, set()))
 
 
 def _indices(items: list[Any]) -> set[int]:
