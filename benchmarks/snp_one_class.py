@@ -1,8 +1,8 @@
 """The row of TPAMI Table 4 on SNPs: one-class discovery next to LIBSVM's one-class SVM.
 
 Data of the psoriasis shape (2,721 x 529,651, a fifth to test on); trained on the positive training samples alone, tested on
-both classes. As in the paper: 2, 5 or 10 features a round until the objective changes by less than 1e-4, nu from 0.2 to 0.8, the
-best of each grid by test accuracy (optimistic for both); our C as far as it rejects a share like nu's. LIBSVM gets a
+both classes. As in the paper: 2, 5 or 10 features a round until the objective changes by less than 1e-4, nu from 0.2 to 0.8,
+the best of each grid by test accuracy (optimistic for both); our C as far as it rejects a share like nu's. LIBSVM gets a
 Gram matrix: products of genotypes are small whole numbers, so that single precision is exact. Paper: 52.84 % (OCSVM),
 48.26 % (GDM-OC, 100 features). Writes a section of docs/paper-comparisons.md.
 """
