@@ -21,7 +21,7 @@ import numpy as np
 from _models import warnings_counted
 from _real import data_path
 from _record import RESULTS, read_arguments, write_results
-from _smoothness import paired, shaking
+from _smoothness import paired, shaking, spread
 from _tables import DOCS, FIGURES, markdown_table, print_table, replace_section
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
@@ -62,7 +62,7 @@ class Genotypes(NamedTuple):
     standardize: bool = False
 
 
-def psoriasis(quick: bool, seed: int, flipped: float = 0.0, n_features: int | None = None, n_splits: int = 3) -> Genotypes:
+def psoriasis(quick: bool, seed: int, flipped: float = 0.0, n_features: int | None = None, n_splits: int = 1) -> Genotypes:
     size = {"n_samples": 500, "n_features": 4000} if quick else {"n_samples": 2721, "n_features": n_features}
     data = make_big_dimensional("psoriasis", random_state=seed, **size)
     rng = np.random.default_rng(seed)
@@ -186,7 +186,7 @@ def table(rows: list[dict[str, Any]], sizes: tuple[int, ...]) -> list[dict[str, 
                 **{f"accuracy, {size}": f"{mine[:, sizes.index(size)].mean():.3f}" for size in SHOWN if size in sizes},
                 "mean of the curve": f"{mine.mean():.4f}",
                 f"less {FIRST}": "" if same else paired(mine.mean(axis=1), base.mean(axis=1)),
-                "shaking": f"{np.mean(shakes):.4f} ± {np.std(shakes):.4f}",
+                "shaking": spread(shakes),
                 f"shaking less {FIRST}": "" if same else paired(shakes, [shaking(curve) for curve in base]),
                 f"redundancy, {sizes[-1]}": f"{np.mean([r['redundancy_rate'] for r in last]):.3f}",
                 f"seconds, {sizes[-1]}": f"{np.mean([r['fit_seconds'] for r in last]):.1f}",
