@@ -14,24 +14,18 @@ from _real import load
 from _record import read_arguments, write_results
 from _tables import DOCS, markdown_table, print_table, replace_section
 from scipy import sparse
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedShuffleSplit
 
 from coterie import GroupDiscoveryClassifier
 from coterie.metrics import tanimoto_stability, weighted_consistency
 
 # Data, support features, standardised or not.
 TASKS = (("dorothea", 30, False), ("gisette_valid", 30, False), ("glioma", 20, True))
-KINDS = ("none", "cv=5, training parts", "cv=5, fold parts")
-
-
-def folds(kind: str, y: np.ndarray, seed: int) -> Any:
-    if kind == "none":
-        return None
-    splitter = StratifiedKFold(5, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # glioma has classes of fewer than five
-        pairs = list(splitter.split(np.zeros((len(y), 1)), y))
-    return pairs if "training" in kind else [(test, train) for train, test in pairs]
+KINDS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "cv=5, training parts": {"cv": 5},
+    "cv=5, fold parts": {"cv": 5, "cv_part": "fold"},
+}
 
 
 def row(name: str, n_features: int, standardize: bool, kind: str, n_resamples: int, options: Any) -> dict[str, Any]:
@@ -44,8 +38,9 @@ def row(name: str, n_features: int, standardize: bool, kind: str, n_resamples: i
             n_features,
             n_features_per_round=10,
             standardize=standardize,
-            cv=folds(kind, y[train], seed),
+            random_state=seed,
             n_jobs=options.threads,
+            **KINDS[kind],
         )
         model.fit(part, y[train])
         accuracy.append(model.score(X[test], y[test]))

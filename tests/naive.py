@@ -53,22 +53,26 @@ def complete_groups(X, supports, threshold, weight=None):
     return groups
 
 
-def walk(scores, C, supports, n_new, threshold):
-    """One round of TPAMI Algorithm 2 without shortcuts: new support features, and (feature, support) met."""
+def walk(scores, C, supports, n_new, threshold, barred=()):
+    """One round of TPAMI Algorithm 2 without shortcuts: new support features, and the set of others met on the way."""
     supports = list(supports)
-    new, met = [], {}
+    new, met = [], set()
     for j in np.argsort(-np.abs(scores), kind="stable"):
         if len(new) == n_new:
             break
-        if C[j, j] == 0.0 or j in supports:
+        if C[j, j] == 0.0 or j in supports or j in barred:
             continue
-        strong = [z for z in supports if abs(C[j, z]) >= threshold - 1e-10]
-        if strong:
-            met[int(j)] = int(max(strong, key=lambda z: abs(C[j, z])))
+        if any(abs(C[j, z]) >= threshold - 1e-10 for z in supports):
+            met.add(int(j))
         else:
             new.append(int(j))
             supports.append(int(j))
     return new, met
+
+
+def ranked_groups(X, supports, met, threshold, weight=None):
+    """The features met, each with its best support feature: dict support -> set of affiliated features."""
+    return {z: members & set(met) for z, members in complete_groups(X, supports, threshold, weight).items()}
 
 
 def eliminate(margin, weight, target):

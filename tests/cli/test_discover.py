@@ -156,7 +156,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
         "--threshold", "0.5", "--n-bins", "4", "--affiliates", "ranked", "--fixed-features", "@fixed.txt", "--keep", "groups",
         "--C", "2.5", "--no-fit-intercept", "--standardize", "--class-weight", '{"-1": 2, "1": 1}', "--cv", "3",
         "--max-rounds", "4", "--tol", "1e-3", "--n-jobs", "1", "--random-state", "5", "--representative", "score",
-        "--predict-with", "groups", "--quiet",
+        "--predict-with", "groups", "--cv-part", "fold", "--quiet",
     )  # fmt: skip
     assert load("out/model.coterie").get_params() == {
         "n_features_to_select": "auto",
@@ -174,6 +174,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
         "standardize": True,
         "class_weight": {-1: 2, 1: 1},
         "cv": 3,
+        "cv_part": "fold",
         "max_rounds": 4,
         "tol": 1e-3,
         "n_jobs": 1,

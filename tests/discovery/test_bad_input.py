@@ -121,6 +121,7 @@ def test_missing_or_continuous_labels(Xy):
         ({"n_bins": 300}, "at most 255"),
         ({"affiliates": "some"}, "affiliates='some' must be one of 'complete', 'ranked'"),
         ({"keep": "all"}, "keep='all'"),
+        ({"cv_part": "half"}, "cv_part='half' must be one of 'training', 'fold'"),
         ({"representative": "mean"}, "representative='mean'"),
         ({"C": 0}, "C=0 must be a number of at least 1e-20"),
         ({"C": np.inf}, "C=inf must be finite"),

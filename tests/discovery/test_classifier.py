@@ -420,6 +420,21 @@ def test_ranked_groups_are_part_of_the_complete_ones(rng):
     assert complete.n_correlations_possible_ == 80 * 79 // 2
 
 
+@pytest.mark.parametrize("options", [{}, {"representative": "medoid"}, {"correlation": "su", "n_bins": 3, "threshold": 0.2}])
+@pytest.mark.parametrize("seed", range(3))
+def test_ranked_members_move_to_a_later_support_feature_that_is_closer(seed, options):
+    X, y = grouped_matrix(np.random.default_rng(seed), n_samples=40, n_features=60, noise=1.0)
+    options = {"n_features_per_round": 2, "threshold": 0.4, **options}
+    ranked = GroupDiscoveryClassifier(12, affiliates="ranked", **options).fit(X, y)
+    complete = GroupDiscoveryClassifier(12, **options).fit(X, y)
+    closest = {j: group for group in complete.groups_ for j in group.affiliated}
+    assert len(ranked.groups_.members) > 12
+    for group in ranked.groups_:
+        for j, correlation in zip(group.affiliated, group.correlation, strict=True):
+            assert closest[j].support == group.support
+            assert correlation == pytest.approx(closest[j].correlation[closest[j].affiliated == j][0], abs=1e-12)
+
+
 def test_labels_of_any_kind(planted):
     X, y = planted.X, planted.y
     reference = GroupDiscoveryClassifier(4).fit(X, y)

@@ -82,6 +82,8 @@ def test_members_at_every_size_are_those_of_separate_fits(rng, affiliates):
         for threshold in (0.6, 0.75)
         for standardize in (False, True)
     ]
+    folds = {"cv": 3, "random_state": 0, "threshold": 0.4}
+    estimators += [GroupDiscoveryClassifier(9, affiliates=affiliates, cv_part=part, **folds) for part in ("training", "fold")]
     data = estimators[0]._read(X, y)
     met = [MetOnTheWay() for _ in estimators]
     loops, _ = run_together(

@@ -60,7 +60,7 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
     complete = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred)
     unpruned = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, prune=False)
     ranked = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, affiliates="ranked")
-    supports, met = [], {}
+    supports, met = [], set()
     for _ in range(3):
         residual = residual_for(y, rng)
         scores = (X - naive.mean(X, weight)).T @ residual[:, 0] if centred else X.T @ residual[:, 0]
@@ -76,7 +76,7 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
             np.testing.assert_allclose(block.scores, np.abs(scores[new]), atol=1e-12)
             oracle.adopt(block)
         supports += new
-        met = {**{j: z for j, z in met.items() if j not in new}, **{j: z for j, z in fresh.items() if j not in met}}
+        met |= fresh
         if not new:
             break
     if not supports:
@@ -86,7 +86,11 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
         assert as_dict(supports, oracle.collect()) == expected
     assert complete.n_evaluated <= unpruned.n_evaluated
     found = ranked.collect()
-    assert {int(j): supports[k] for j, k in zip(found.feature, found.support, strict=True)} == met
+    assert as_dict(supports, found) == naive.ranked_groups(X, supports, met, threshold, weight)
+    np.testing.assert_allclose(found.correlation, C[found.feature, np.array(supports)[found.support]], atol=1e-9)
+    n_evaluated = ranked.n_evaluated
+    np.testing.assert_array_equal(ranked.collect().support, found.support)
+    assert ranked.n_evaluated == n_evaluated  # no pair is looked at twice
 
 
 @settings(max_examples=40)

@@ -3,7 +3,7 @@ import pytest
 
 from coterie.solver.design import DenseDesign
 from coterie.solver.interior_point import interior_point
-from coterie.solver.losses import Loss, LossState, OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from coterie.solver.losses import MERGING, Loss, LossState, OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
 from coterie.solver.wide import wide_master
 from tests import naive
 
@@ -84,11 +84,25 @@ class Halves(Loss):
 
 def test_losses_say_what_they_have():
     labels, weight = np.array([1.0, -1.0]), np.ones(2)
-    assert SquaredHinge(labels, weight, 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain"}
-    assert OneVsRestHinge(np.array([0, 1, 2]), 3, np.ones(3), 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain"}
+    assert SquaredHinge(labels, weight, 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain", *MERGING}
+    assert OneVsRestHinge(np.array([0, 1, 2]), 3, np.ones(3), 1.0, True).parts == {
+        "mass",
+        "dual_weight",
+        "conjugate",
+        "plain",
+        *MERGING,
+    }
     assert UnitHinge(labels, weight, 1.0, True).parts == {"plain", "scaled"}
-    assert SquaredLoss(labels, weight, 1.0, True).parts == {"plain"}
+    assert SquaredLoss(labels, weight, 1.0, True).parts == {"plain", *MERGING}
     assert Halves().parts == set()
+
+
+def test_who_evaluates_in_its_own_way_is_not_merged_to_what_it_comes_from():
+    class Other(SquaredLoss):
+        def evaluate(self, outputs, previous=None):
+            return super().evaluate(2.0 * outputs, previous)
+
+    assert Other(np.array([1.0, 2.0]), np.ones(2), 1.0, True).parts == {"plain"}
 
 
 @pytest.mark.parametrize(

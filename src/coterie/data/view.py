@@ -52,6 +52,8 @@ class FeatureView:
         Whether residuals sum to zero, so that features may be centred in their products with them.
     n_threads : int
         Number of threads; never changes a result.
+    whole : FeatureView or None
+        The view that this one is a part of (see :meth:`part`).
 
     Examples
     --------
@@ -68,6 +70,7 @@ class FeatureView:
     scale: np.ndarray | None = None
     centred: bool = True
     n_threads: int = 1
+    whole: FeatureView | None = None
 
     @classmethod
     def of(
@@ -84,10 +87,20 @@ class FeatureView:
         moments = source.moments(sample_weight, n_threads=n_threads) if moments is None else moments
         return cls(source, moments, sample_weight, moments.scale if standardize else None, centred, n_threads)
 
-    def reweighted(self, sample_weight: np.ndarray) -> Self:
-        """The same features with other sample weights, and in the same scale."""
-        moments = self.source.moments(sample_weight, n_threads=self.n_threads)
-        return replace(self, moments=moments, sample_weight=sample_weight)
+    def part(self, samples: np.ndarray) -> Self:
+        """The same features, in the same scale, for some of the samples (indices or a mask): the others have weight zero.
+
+        Ties are broken as in the whole, so that parts agree on them.
+        """
+        weight = np.zeros(self.n_samples)
+        weight[samples] = 1.0 if self.sample_weight is None else self.sample_weight[samples]
+        moments = self.source.moments(weight, n_threads=self.n_threads)
+        return replace(self, moments=moments, sample_weight=weight, whole=self)
+
+    @property
+    def tie_weight(self) -> np.ndarray | None:
+        """Sample weights for :mod:`coterie.order`: those of the whole in a part."""
+        return self.sample_weight if self.whole is None else self.whole.tie_weight
 
     @cached_property
     def n_samples(self) -> int:

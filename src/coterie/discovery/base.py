@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, feature_positions, features_of_share, read_folds, take_columns
+from coterie._inputs import check_features, feature_positions, features_of_share, take_columns
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -40,7 +40,7 @@ from coterie.discovery.assembly import assemble_groups
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
 from coterie.discovery.prediction import group_model, support_model
-from coterie.discovery.voting import VotingOracle
+from coterie.discovery.voting import VotingOracle, fold_parts
 from coterie.groups import FeatureGroups
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
@@ -97,6 +97,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         "C": PENALTY,
         "standardize": Flag() | OneOf("auto"),
         "cv": Anything(),
+        "cv_part": OneOf("training", "fold"),
         "max_rounds": Whole(1) | OneOf(None),
         "tol": Number(),
         "n_jobs": N_JOBS,
@@ -200,13 +201,10 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         }
         if self._voting_cv is None:
             return Oracle(self._measure(view), **options)
-        folds = []
-        parts = read_folds(self._voting_cv, y, classifier=is_classifier(self), shuffle=True, random_state=self.random_state)
-        for train, _ in parts:
-            weight = np.zeros(view.n_samples)
-            weight[train] = 1.0 if view.sample_weight is None else view.sample_weight[train]
-            folds.append(self._measure(view.reweighted(weight)))
-        return VotingOracle(self._measure(view), folds, **options)
+        parts = fold_parts(
+            view, y, self._voting_cv, self.cv_part, classifier=is_classifier(self), random_state=self.random_state
+        )
+        return VotingOracle(self._measure(view), [self._measure(part) for part in parts], **options)
 
     def _measure(self, view: FeatureView) -> Correlation:
         return MEASURES[self.correlation or "pearson"](view, int(self.n_bins))  # without a constraint, for purities alone

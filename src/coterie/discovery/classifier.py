@@ -87,9 +87,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Weights of the classes in the loss.
 
     cv : int, cross-validation generator or None, default=None
-        Embedded cross-validation: in each round every fold proposes support features from its training
-        part, and those with the most votes are taken. A number means so many shuffled folds. A round
+        Embedded cross-validation: in each round every fold proposes support features from its part of the
+        samples, and those with the most votes are taken. A number means so many shuffled folds. A round
         may then choose fewer features than ``n_features_per_round``.
+
+    cv_part : {"training", "fold"}, default="training"
+        The part of the samples that each fold of ``cv`` sees: all but its own, or its own alone (the paper's
+        partitions, which find less: a fifth of the samples with five folds).
 
     max_rounds : int, default=None
         Limit of rounds.
@@ -241,6 +245,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         standardize: bool | str = "auto",
         class_weight: Any = None,
         cv: Any = None,
+        cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -262,6 +267,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.standardize = standardize
         self.class_weight = class_weight
         self.cv = cv
+        self.cv_part = cv_part
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs

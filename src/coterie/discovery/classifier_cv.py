@@ -95,6 +95,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     embedded_cv : int, cross-validation generator or None, default=None
         Embedded cross-validation, the ``cv`` of :class:`GroupDiscoveryClassifier`.
 
+    cv_part : {"training", "fold"}, default="training"
+        The part of the samples that each fold of ``embedded_cv`` sees: all but its own, or its own alone.
+
     max_rounds : int, default=None
         Limit of rounds.
 
@@ -192,6 +195,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         cv: Any = 5,
         scoring: Any = None,
         embedded_cv: Any = None,
+        cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -219,6 +223,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self.cv = cv
         self.scoring = scoring
         self.embedded_cv = embedded_cv
+        self.cv_part = cv_part
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from coterie.discovery.oracle import Block, Oracle
 from coterie.discovery.scores import LazyScores, Query
-from coterie.solver.block_problem import Solution, constraint
+from coterie.solver.block_problem import Solution
 from coterie.solver.master import Master
 
 # A round of the automatic schedule takes this part of the features found so far.
@@ -198,8 +198,7 @@ class CuttingPlane:
 
     def _violation(self, block: Block) -> float:
         """How far the new block's constraint lies over the optimum, relative to it."""
-        old = constraint(self.master.design.scores(self.solution.residual), self.master.blocks)
-        excess = 0.5 * float(block.scores @ block.scores) - old
+        excess = 0.5 * float(block.scores @ block.scores) - self.master.level
         return excess / max(abs(self.solution.objective), np.finfo(float).tiny)
 
     def _enter(self, number: int, block: Block, violation: float) -> None:

@@ -68,9 +68,13 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Judge features by their values divided by their standard deviation; X is not copied.
 
     cv : int, cross-validation generator or None, default=None
-        Embedded cross-validation: in each round every fold proposes support features from its training
-        part, and those with the most votes are taken. A number means so many shuffled folds. A round
+        Embedded cross-validation: in each round every fold proposes support features from its part of the
+        samples, and those with the most votes are taken. A number means so many shuffled folds. A round
         may then choose fewer features than ``n_features_per_round``.
+
+    cv_part : {"training", "fold"}, default="training"
+        The part of the samples that each fold of ``cv`` sees: all but its own, or its own alone (the paper's
+        partitions, which find less: a fifth of the samples with five folds).
 
     max_rounds : int, default=None
         Limit of rounds.
@@ -169,6 +173,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         C: float = 1.0,
         standardize: bool = False,
         cv: Any = None,
+        cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -188,6 +193,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         self.C = C
         self.standardize = standardize
         self.cv = cv
+        self.cv_part = cv_part
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs

@@ -4,7 +4,8 @@ With the current dual variables, walk the features by :math:`|s_j| = |f_j'\tilde
 feature that is correlated with a support feature joins its group; any other is a new support
 feature (TPAMI Algorithm 2). The groups are the features met on the walk in ``"ranked"`` mode (the
 paper's); in ``"complete"`` mode (ours) one last pass over all features collects every member. The
-support features are the same in both.
+support features are the same in both, and so is the rule that a member belongs to the closest one: a
+feature that was met early moves to a later support feature that is closer.
 """
 
 from __future__ import annotations
@@ -58,21 +59,39 @@ Representative = str | Callable[[CandidateGroup], int]
 
 @dataclass(frozen=True)
 class Affiliations:
-    """Affiliated features, each with its support feature (a position), correlation and score; by feature."""
+    """Features met, each with the closest support feature that it was compared with, by feature.
+
+    Attributes
+    ----------
+    feature : ndarray of int
+        Features, rising.
+    support : ndarray of int
+        Position of the closest support feature; -1 where none has reached the threshold.
+    correlation : ndarray
+        Their correlation; 0 where there is none.
+    compared : ndarray of int
+        The number of support features, from the first, that the feature was compared with.
+    """
 
     feature: np.ndarray
     support: np.ndarray
     correlation: np.ndarray
-    score: np.ndarray
+    compared: np.ndarray
 
     @classmethod
     def empty(cls) -> Affiliations:
-        """No affiliated features."""
-        return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+        """No features."""
+        return cls.unknown(np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def unknown(cls, features: np.ndarray) -> Affiliations:
+        """Features that no support feature was compared with."""
+        size = len(features)
+        return cls(features, np.full(size, -1, dtype=np.int64), np.zeros(size), np.zeros(size, dtype=np.int64))
 
     def where(self, keep: np.ndarray) -> Affiliations:
         """The rows of a mask or index."""
-        return Affiliations(self.feature[keep], self.support[keep], self.correlation[keep], self.score[keep])
+        return Affiliations(self.feature[keep], self.support[keep], self.correlation[keep], self.compared[keep])
 
     def merged(self, other: Affiliations) -> Affiliations:
         """Each feature with the support feature of largest \\|correlation\\|; ties to the earlier one."""
@@ -80,7 +99,7 @@ class Affiliations:
             np.concatenate([self.feature, other.feature]),
             np.concatenate([self.support, other.support]),
             np.concatenate([self.correlation, other.correlation]),
-            np.concatenate([self.score, other.score]),
+            np.concatenate([self.compared, other.compared]),
         )
         if not len(both.feature):
             return both
@@ -95,7 +114,7 @@ class Affiliations:
 
 @dataclass(frozen=True)
 class Block:
-    """New support features with their scores, strongest first, and the affiliated features met on the walk."""
+    """New support features with their scores, strongest first, and the features met on the walk to them."""
 
     features: np.ndarray
     scores: np.ndarray
@@ -132,7 +151,7 @@ class Oracle:
         self.complete = affiliates == "complete" and self.constrained
         self.representative = representative
         self.supports = np.empty(0, dtype=np.int64)
-        self.affiliations = Affiliations.empty()
+        self._met = Affiliations.empty()
         self._exemplar: Exemplar | None = None
         self._scores: LazyScores | None = None
         self._n_scored = 0
@@ -144,6 +163,11 @@ class Oracle:
     def views(self) -> list[FeatureView]:
         """The views that :meth:`queries` asks about."""
         return [self.view]
+
+    @property
+    def affiliations(self) -> Affiliations:
+        """The features met that have a group; which one is the closest, :meth:`collect` finds out."""
+        return self._met.where(self._met.support >= 0)
 
     @property
     def n_evaluated(self) -> int:
@@ -188,13 +212,17 @@ class Oracle:
         return self._walk(scores, n_new) if self.constrained else self._top(scores, n_new)
 
     def adopt(self, block: Block) -> None:
-        """Enter a block's support features, and the affiliated features met on the way to them, in the books."""
+        """Enter a block's support features, and the features met on the way to them, in the books."""
         self.supports = np.concatenate([self.supports, block.features])
         for found in block.met:
-            self.affiliations = self.affiliations.merged(found)
-        self.affiliations = self.affiliations.where(~np.isin(self.affiliations.feature, self.supports))
-        self._free[self.supports] = False
-        self._free[self.affiliations.feature] = False
+            self._met = self._met.merged(found)
+        self._met = self._met.where(~np.isin(self._met.feature, self.supports))
+        self.bar(self.supports)
+        self.bar(self.affiliations.feature)
+
+    def bar(self, features: np.ndarray) -> None:
+        """Some features are no candidates any more."""
+        self._free[features] = False
 
     def final_scores(self, residual: np.ndarray) -> np.ndarray:
         """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
@@ -210,10 +238,27 @@ class Oracle:
     def collect(self) -> Affiliations:
         """The affiliated features of all groups: all there are in complete mode, else those met."""
         if not self.complete:
+            self._compare(self._met.support >= 0)
             return self.affiliations
         pairs = self.correlation.strong(self.supports, self.threshold, self._exemplar)
-        found = Affiliations(*pairs, np.full(len(pairs.feature), np.nan))
+        found = Affiliations(*pairs, np.full(len(pairs.feature), len(self.supports)))
         return Affiliations.empty().merged(found.where(~np.isin(pairs.feature, self.supports)))
+
+    def _compare(self, which: np.ndarray) -> None:
+        """Compare some features of the books (a mask) with the support features that have come since; each pair once."""
+        if not self.constrained:
+            return
+        known, which = self._met, which & (self._met.compared < len(self.supports))
+        support, correlation, compared = known.support.copy(), known.correlation.copy(), known.compared.copy()
+        for n_compared in np.unique(known.compared[which]).tolist():
+            rows = np.flatnonzero(which & (known.compared == n_compared))
+            for first in range(0, len(rows), _MOST_AT_ONCE):
+                own = rows[first : first + _MOST_AT_ONCE]
+                best = _Matches(len(own), self.threshold)
+                best.value, best.support = correlation[own], support[own]
+                self._match(best, known.feature[own], self.supports[n_compared:], n_compared)
+                correlation[own], support[own], compared[own] = best.value, best.support, len(self.supports)
+        self._met = Affiliations(known.feature, support, correlation, compared)
 
     def _make_exemplar(self, products: np.ndarray, residual: np.ndarray) -> Exemplar:
         """The dual variables as a vector in the space of the weighted features, centred."""
@@ -249,7 +294,7 @@ class Oracle:
             best = _Matches(len(chunk), self.threshold)
             self._match(best, chunk, np.array([*self.supports, *chosen], dtype=np.int64))
             unmatched = np.flatnonzero(~best.matched)
-            # Features that have a group already may be closer to a new one; in complete mode the end of the search sees to it.
+            # Features that have a group already may be closer to a new one; of all features, the end of the search sees to it.
             if self.complete:
                 rows, matrix = unmatched, self.correlation.within(chunk[unmatched])
             else:
@@ -262,27 +307,25 @@ class Oracle:
                 chosen.append(feature)
                 if feature == chunk[position]:
                     values.append(float(chunk_scores[position]))
-                    later = rows >= position
-                    rest, correlation = rows[later], matrix[later, column]
+                    correlation = matrix[:, column]
                 else:
                     values.append(float(scores.of(np.array([feature]))[0]))
-                    rest = np.arange(position, len(chunk))
-                    correlation = self.correlation.between(chunk[rest], np.array([feature]))[:, 0]
-                best.update(rest, correlation, n_old + len(chosen) - 1)
+                    correlation = self.correlation.between(chunk[rows], np.array([feature]))[:, 0]
+                best.update(rows, correlation, n_old + len(chosen) - 1)
                 if len(chosen) == n_new:
                     last = position + 1
                     break
-            met.append(best.affiliations(chunk, chunk_scores, last))
+            met.append(best.affiliations(chunk, last, n_old + len(chosen)))
             if len(chosen) == n_new:
                 break
         return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(met))
 
-    def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray) -> None:
-        """Enter the correlations of a chunk with known support features, in their order."""
+    def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray, n_before: int = 0) -> None:
+        """Enter the correlations of a chunk with known support features, in their order, from the one after ``n_before``."""
         for first in range(0, len(known), _MOST_AT_ONCE):
             matrix = self.correlation.between(chunk, known[first : first + _MOST_AT_ONCE])
             for support in np.flatnonzero(best.reaches(matrix).any(axis=0)).tolist():
-                best.update(np.arange(len(chunk)), matrix[:, support], first + support)
+                best.update(np.arange(len(chunk)), matrix[:, support], n_before + first + support)
 
     def _represent(self, feature: int, scores: LazyScores, chosen: list[int]) -> int:
         """The member that stands for the group of a feature; never one that another group claims."""
@@ -336,7 +379,7 @@ class _Matches:
         self.value[where[better]] = value[better]
         self.support[where[better]] = support
 
-    def affiliations(self, chunk: np.ndarray, scores: np.ndarray, last: int) -> Affiliations:
-        """The matched ones among the first ``last`` features."""
+    def affiliations(self, chunk: np.ndarray, last: int, n_compared: int) -> Affiliations:
+        """The matched ones among the first ``last`` features, all of which were compared with so many support features."""
         where = np.flatnonzero(self.matched[:last])
-        return Affiliations(chunk[where], self.support[where], self.value[where], scores[where])
+        return Affiliations(chunk[where], self.support[where], self.value[where], np.full(len(where), n_compared))

@@ -2,8 +2,8 @@
 
 A path is searched once, up to the largest size, and sizes on it are scored: the model of the support features after each
 round, from the weights that the rounds have written down; models on the groups at a few sizes, each of which is fitted anew.
-The folds' held-out samples have weight zero, so the features are neither cut nor copied, and the columns that the
-search has in memory anyway give the outputs of all samples.
+The folds' held-out samples have weight zero, so the features are neither cut nor copied; the few columns of a model are
+read once more for the outputs of these samples.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from coterie._numba import one_blas_thread, run_chunks
 from coterie.discovery.base import Samples
@@ -170,17 +171,22 @@ class _Watch:
 
 
 def _support_outputs(loop: CuttingPlane, held_out: np.ndarray) -> Any:
-    design = loop.master.design
+    columns = _columns(loop, loop.oracle.supports, held_out)
     for entry in loop.history:
-        coef = np.zeros((design.n_features, entry.coef.shape[1]))
-        coef[: len(entry.coef)] = entry.coef
-        yield entry.n_support, design.output(coef)[held_out] + entry.intercept
+        yield entry.n_support, columns[:, : entry.n_support] @ entry.coef + entry.intercept
 
 
 def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership) -> Any:
     for size in coarse([entry.n_support for entry in loop.history]):
-        design, coef, parts = fit_members(loop, members.at(size))
-        yield size, design.output(coef)[held_out] + np.concatenate([part.state.intercept for part in parts])
+        own = members.at(size)
+        coef, parts = fit_members(loop, own)
+        yield size, _columns(loop, own, held_out) @ coef + np.concatenate([part.state.intercept for part in parts])
+
+
+def _columns(loop: CuttingPlane, features: np.ndarray, samples: np.ndarray) -> Any:
+    """Some features of some samples, as the models have them."""
+    columns = loop.oracle.view.model_columns(features)
+    return columns[samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[samples]
 
 
 def coarse(sizes: Sequence[int]) -> list[int]:

@@ -9,9 +9,10 @@ import numpy as np
 from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
 from coterie.solver.block_problem import Solution
-from coterie.solver.design import Design, design_of
-from coterie.solver.losses import require
+from coterie.solver.design import design_of
+from coterie.solver.losses import MERGING, require
 from coterie.solver.ridge import fit_ridge
+from coterie.solver.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def group_model(loop: CuttingPlane) -> LinearModel:
     """A model with the same loss on all members of the groups, with a plain squared norm (ICML 2012, section 4)."""
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
-    _, coef, parts = fit_members(loop, members)
+    coef, parts = fit_members(loop, members)
     return _unscaled(
         oracle.view,
         members,
@@ -59,16 +60,19 @@ def group_model(loop: CuttingPlane) -> LinearModel:
     )
 
 
-def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[Design, np.ndarray, list[Solution]]:
+def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, list[Solution]]:
     """A linear model of a loop's loss on some features, which need not be those that it has now.
 
-    Returns their columns, the weights of these (n_members, n_outputs), and the solution for each output.
+    Returns the weights of their columns (n_members, n_outputs), and the solution for each output.
     """
-    require(loop.master.loss, ("plain",), "predict_with='groups'")
+    loss = loop.master.loss
+    require(loss, ("plain",), "predict_with='groups'")
+    rows = Rows(loss.kinds(), merge=False) if loss.parts.issuperset(MERGING) else None  # samples of weight zero only cost time
     design = design_of(loop.oracle.view)
-    design.append(members)
-    parts = [fit_ridge(loss, design) for loss in loop.master.loss.plain()]
-    return design, np.hstack([part.coef for part in parts]), parts
+    design.append(members, rows)
+    used = loss if rows is None or rows.is_all else loss.merged(rows)
+    parts = [fit_ridge(part, design) for part in used.plain()]
+    return np.hstack([part.coef for part in parts]), parts
 
 
 def _unscaled(

@@ -74,9 +74,13 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         features in small units could not win, but rare things must not be blown up. The papers do not (False).
 
     cv : int, cross-validation generator or None, default=None
-        Embedded cross-validation: in each round every fold proposes support features from its training
-        part, and those with the most votes are taken. A number means so many shuffled folds. A round
+        Embedded cross-validation: in each round every fold proposes support features from its part of the
+        samples, and those with the most votes are taken. A number means so many shuffled folds. A round
         may then choose fewer features than ``n_features_per_round``.
+
+    cv_part : {"training", "fold"}, default="training"
+        The part of the samples that each fold of ``cv`` sees: all but its own, or its own alone (the paper's
+        partitions, which find less: a fifth of the samples with five folds).
 
     max_rounds : int, default=None
         Limit of rounds.
@@ -186,6 +190,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
         cv: Any = None,
+        cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -206,6 +211,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.cv = cv
+        self.cv_part = cv_part
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs

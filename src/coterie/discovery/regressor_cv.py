@@ -89,6 +89,9 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
     embedded_cv : int, cross-validation generator or None, default=None
         Embedded cross-validation, the ``cv`` of :class:`GroupDiscoveryRegressor`.
 
+    cv_part : {"training", "fold"}, default="training"
+        The part of the samples that each fold of ``embedded_cv`` sees: all but its own, or its own alone.
+
     max_rounds : int, default=None
         Limit of rounds.
 
@@ -185,6 +188,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         cv: Any = 5,
         scoring: Any = None,
         embedded_cv: Any = None,
+        cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -211,6 +215,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         self.cv = cv
         self.scoring = scoring
         self.embedded_cv = embedded_cv
+        self.cv_part = cv_part
         self.max_rounds = max_rounds
         self.tol = tol
         self.n_jobs = n_jobs

@@ -105,7 +105,7 @@ class LazyScores:
 
     def in_order(self, features: np.ndarray, scores: np.ndarray, tie: float | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Features and scores, best first; of tied features the first has the best of their scores, so that none rises."""
-        order = in_order(self.view.source, features, scores, tie=tie, sample_weight=self.view.sample_weight)
+        order = in_order(self.view.source, features, scores, tie=tie, sample_weight=self.view.tie_weight)
         return features[order], -np.sort(-scores)
 
     def products(self) -> np.ndarray:

@@ -128,6 +128,9 @@ class _Best:
         self._low = self._hinted()  # a score that about as many features reach as were asked for
 
     def _hinted(self) -> float:
+        """A first low, which spares the rare features of sparse data; dense features are all multiplied anyway."""
+        if not self.query.view.is_sparse:
+            return 0.0
         hint = self.query.hint[self.query.free[self.query.hint]]
         if len(hint) < max(self.query.size // 2, 1):
             return 0.0

@@ -1,24 +1,64 @@
 r"""Embedded cross-validation (TPAMI 2016, Algorithm 4): folds propose support features and vote.
 
-Each round every fold walks down its own ranking, on its own part of the samples, with the dual variables
-of all data. The features with the most votes (ties: the best score on all data, then the one rule of
-:mod:`coterie.order`) become the block; the master stays on all data, and so do the groups. One pass over the
-features scores all folds at once.
+Each round every fold walks down its own ranking, on its part of the samples (all but the fold, or the fold alone as in the
+paper), with the dual variables of all data. The features with the most votes (ties: the best score on all data, then the
+one rule of :mod:`coterie.order`) become the block; the master stays on all data, and so do the groups: what a fold meets
+is a member, and no candidate any more, if its correlation on all data says so. One pass over the features scores all
+folds at once.
+
+Ties within a fold are broken by the content of the columns on all data, not on the fold's own samples. So folds agree
+on which of several copies (with signs changed, say) they propose, and these do not take votes from each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from coterie._inputs import read_folds
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.view import FeatureView
 from coterie.discovery.oracle import Affiliations, Block, Oracle
 from coterie.discovery.scores import LazyScores, Query
 from coterie.discovery.shared_pass import SharedPass
 from coterie.order import in_order
+
+
+def fold_parts(
+    view: FeatureView, y: np.ndarray, cv: Any, seen: str, *, classifier: bool, random_state: Any
+) -> list[FeatureView]:
+    """The parts of a view that folds see.
+
+    A number of folds divides the samples that have a weight, since the others are as good as absent (those held out, say, by
+    somebody who validates this search with folds of the same seed). Folds in which no feature varies have nothing to propose
+    and are left out.
+
+    Parameters
+    ----------
+    view : FeatureView
+        All samples.
+    y : ndarray of shape (n_samples,)
+        Labels or targets.
+    cv, classifier, random_state
+        As in :func:`coterie._inputs.read_folds`.
+    seen : {"training", "fold"}
+        Whether a fold sees the samples to train on, or those of the fold itself.
+    """
+    everyone = np.arange(view.n_samples)
+    present = everyone if view.sample_weight is None else np.flatnonzero(view.sample_weight)
+    divided = present if isinstance(cv, Integral) else everyone
+    parts = []
+    for train, own in read_folds(cv, y[divided], classifier=classifier, shuffle=True, random_state=random_state):
+        samples = np.intersect1d(divided[train if seen == "training" else own], present)
+        if len(samples) and (part := view.part(samples)).moments.norm.any():
+            parts.append(part)
+    if not parts:
+        raise ValueError(f"No feature varies in the samples that any fold of cv sees (cv_part={seen!r}); choose larger parts.")
+    return parts
 
 
 class VotingOracle(Oracle):
@@ -29,7 +69,8 @@ class VotingOracle(Oracle):
     correlation : Correlation
         Correlations on all data.
     folds : sequence of Correlation
-        Correlations on the part of the samples that each fold sees (weight zero for the others).
+        Correlations on the part of the samples that each fold sees (weight zero for the others), of views that
+        are :meth:`parts <coterie.data.view.FeatureView.part>` of that of ``correlation``.
     **options
         The other parameters of :class:`Oracle`.
 
@@ -41,7 +82,8 @@ class VotingOracle(Oracle):
 
     def __init__(self, correlation: Correlation, folds: Sequence[Correlation], **options: Any) -> None:
         super().__init__(correlation, **options)
-        self.folds = [Oracle(fold, **options) for fold in folds]
+        # Of a fold's walk only the features count, not which group they are in there.
+        self.folds = [Oracle(fold, **{**options, "affiliates": "complete"}) for fold in folds]
         self.votes = np.zeros(self.view.n_features, dtype=np.int32)
         self._shared = SharedPass(self.views, self.view.n_threads)
 
@@ -82,16 +124,21 @@ class VotingOracle(Oracle):
         scores = self._score(residual).of(candidates) if len(candidates) else np.empty(0)
         order = in_order(self.view.source, candidates, scores, votes=votes, sample_weight=self.view.sample_weight)
         chosen = self._elect(candidates[order], n_new)
-        if not len(chosen):  # all proposals are correlated with support features on all data
-            return self._find_block(self._score(residual), n_new)
-        met = [self._translated(block, chosen) for block in proposals]
-        return Block(chosen, scores[np.searchsorted(candidates, chosen)], tuple(met))
+        if len(chosen):
+            block = Block(chosen, scores[np.searchsorted(candidates, chosen)])
+        else:  # all proposals are correlated with support features on all data
+            block = self._find_block(self._score(residual), n_new)
+        return replace(block, met=(*block.met, *self._passed(proposals)))
 
     def adopt(self, block: Block) -> None:
-        """Enter a block in the books of all; what a fold has met counts for the groups, not against candidates."""
+        """Enter a block in the books of all; what is correlated with a support feature on all data is nobody's candidate."""
         super().adopt(block)
+        self._compare(self._met.support < 0)
+        members = self.affiliations.feature
+        self.bar(members)
         for fold in self.folds:
             fold.adopt(Block(block.features, block.scores))
+            fold.bar(members)
 
     def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
         """The first candidates that are free and not correlated with a support feature or one chosen before."""
@@ -107,13 +154,9 @@ class VotingOracle(Oracle):
                 chosen.append(position)
         return candidates[chosen]
 
-    def _translated(self, block: Block, chosen: np.ndarray) -> Affiliations:
-        """What a fold has met, with its support features numbered as on all data; those not elected drop out."""
-        n_old = len(self.supports)
-        place = {int(feature): n_old + k for k, feature in enumerate(chosen)}
-        numbers = np.array([*range(n_old), *(place.get(int(j), -1) for j in block.features)], dtype=np.int64)
-        result = Affiliations.empty()
-        for found in block.met:
-            support = numbers[found.support]
-            result = result.merged(Affiliations(found.feature, support, found.correlation, found.score).where(support >= 0))
-        return result
+    def _passed(self, proposals: list[Block]) -> list[Affiliations]:
+        """The features on the walks of the folds, met or proposed, that are not in the books yet."""
+        if not self.constrained:
+            return []
+        walked = [block.features for block in proposals] + [found.feature for block in proposals for found in block.met]
+        return [Affiliations.unknown(np.setdiff1d(np.concatenate(walked), self._met.feature))]

@@ -8,6 +8,25 @@ from coterie._numba import kernel
 
 
 @kernel()
+def number_by_first(names, first):
+    """Replace names from 0 on by numbers in the order in which they first come up; -1 stays.
+
+    Their first places are written to ``first``, which has room for all names. Returns how many there are.
+    """
+    number = np.full(first.shape[0], -1, np.int64)
+    count = 0
+    for i in range(names.shape[0]):
+        name = names[i]
+        if name >= 0:
+            if number[name] < 0:
+                number[name] = count
+                first[count] = i
+                count += 1
+            names[i] = number[name]
+    return count
+
+
+@kernel()
 def hinge_offset(margin, weight, stratum, which, target, guess):
     r"""The :math:`\gamma` with :math:`\sum_i \omega_i (\gamma - m_i)_+ = target` over one stratum of samples.
 
@@ -238,3 +257,139 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
         if largest_change <= tol * largest_coef:
             break
     return n_sweeps
+
+
+@kernel()
+def block_newton(hessian, linear, blocks, coef):
+    r"""Damped Newton steps on :math:`\tfrac12(\sum_t\|w_t\|)^2 + g'w + \tfrac12 w'Hw`, zero blocks held at zero.
+
+    ``coef`` of shape (features,) is updated in place, and never gets worse. With the unit vectors :math:`u_t` of the
+    blocks, S their sum of norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second derivative is
+    :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
+    """
+    rows = np.empty(coef.shape[0], np.int64)
+    owner = np.empty(coef.shape[0], np.int64)
+    n = 0
+    n_blocks = 0
+    for t in range(blocks.shape[0] - 1):
+        size = 0.0
+        for j in range(blocks[t], blocks[t + 1]):
+            size += coef[j] ** 2
+        if size > 0.0:
+            for j in range(blocks[t], blocks[t + 1]):
+                rows[n] = j
+                owner[n] = n_blocks
+                n += 1
+            n_blocks += 1
+    if n == 0:
+        return
+    own = np.empty((n, n))
+    slope = np.empty(n)
+    weights = np.empty(n)
+    for i in range(n):
+        slope[i] = linear[rows[i]]
+        weights[i] = coef[rows[i]]
+        for j in range(n):
+            own[i, j] = hessian[rows[i], rows[j]]
+    curved = np.zeros(n)
+    _add_product(own, weights, curved)
+    norms = np.empty(n_blocks)
+    value = _block_value(slope, weights, curved, owner, norms)
+    system = np.empty((n, n))
+    unit = np.empty(n)
+    direction = np.empty(n)
+    along = np.empty(n)
+    trial = np.empty(n)
+    trial_curved = np.empty(n)
+    trial_norms = np.empty(n_blocks)
+    for _ in range(10):
+        total = 0.0
+        for t in range(n_blocks):
+            total += norms[t]
+        for i in range(n):
+            unit[i] = weights[i] / norms[owner[i]]
+            direction[i] = -slope[i] - curved[i] - total * unit[i]
+        for i in range(n):
+            for j in range(i + 1):
+                system[i, j] = own[i, j] + unit[i] * unit[j]
+            j = i
+            while j >= 0 and owner[j] == owner[i]:
+                system[i, j] -= total / norms[owner[i]] * unit[i] * unit[j]
+                j -= 1
+            system[i, i] += total / norms[owner[i]]
+        if not _solve_in_place(system, direction):
+            break
+        along[:] = 0.0
+        _add_product(own, direction, along)
+        step = 1.0
+        found = False
+        while step > 1e-4 and not found:
+            for i in range(n):
+                trial[i] = weights[i] + step * direction[i]
+                trial_curved[i] = curved[i] + step * along[i]
+            trial_value = _block_value(slope, trial, trial_curved, owner, trial_norms)
+            found = trial_value < value and trial_norms.min() > 0.0
+            step *= 0.5
+        if not found:
+            break
+        improvement = value - trial_value
+        value = trial_value
+        weights[:] = trial
+        curved[:] = trial_curved
+        norms[:] = trial_norms
+        if improvement <= 1e-15 * abs(value):
+            break
+    for i in range(n):
+        coef[rows[i]] = weights[i]
+
+
+@kernel()
+def _add_product(matrix, vector, out):
+    """Add a symmetric matrix times a vector, in a loop that the compiler can run in vector registers."""
+    for j in range(matrix.shape[0]):
+        for i in range(matrix.shape[0]):
+            out[i] += matrix[j, i] * vector[j]
+
+
+@kernel()
+def _block_value(linear, weights, curved, owner, norms):
+    """The objective of :func:`block_newton`; the norms of the blocks are written to ``norms``."""
+    norms[:] = 0.0
+    value = 0.0
+    for i in range(weights.shape[0]):
+        norms[owner[i]] += weights[i] ** 2
+        value += weights[i] * (linear[i] + 0.5 * curved[i])
+    total = 0.0
+    for t in range(norms.shape[0]):
+        norms[t] = np.sqrt(norms[t])
+        total += norms[t]
+    return value + 0.5 * total * total
+
+
+@kernel()
+def _solve_in_place(system, right):
+    """Solve with a symmetric matrix, given by its lower half, which is overwritten; False unless it is positive definite."""
+    n = right.shape[0]
+    column = np.empty(n)
+    for j in range(n):
+        if not system[j, j] > 0.0:
+            return False
+        pivot = np.sqrt(system[j, j])
+        system[j, j] = pivot
+        for i in range(j + 1, n):
+            system[i, j] /= pivot
+            column[i] = system[i, j]
+        for i in range(j + 1, n):
+            factor = column[i]
+            for k in range(j + 1, i + 1):
+                system[i, k] -= factor * column[k]
+    for i in range(n):
+        total = right[i]
+        for k in range(i):
+            total -= system[i, k] * right[k]
+        right[i] = total / system[i, i]
+    for i in range(n - 1, -1, -1):
+        right[i] /= system[i, i]
+        for k in range(i):
+            right[k] -= system[i, k] * right[i]
+    return True

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from coterie.kernels.blocks import block_descent
+from coterie.kernels.blocks import block_descent, block_newton
 from coterie.solver.design import AnyDesign
 from coterie.solver.losses import Loss, LossState
 
 _TOLERANCE = 1e-13
+# Weights of one output up to which compiled loops are faster than LAPACK and what it takes to call it.
+_FEW = 100
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,10 @@ def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.nd
         done = block_descent(hessian, linear, blocks, values, vectors, coef, sweeps, _TOLERANCE)
         if done < sweeps:
             break
-        coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
+        if len(hessian) == 1 and len(coef) <= _FEW:
+            block_newton(hessian[0], linear[:, 0], blocks, coef[:, 0])
+        else:
+            coef = _newton_on_active_blocks(hessian, linear, coef, blocks)
     return coef
 
 
@@ -131,61 +136,81 @@ def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarr
     return values, vectors
 
 
-def _model_value(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> float:
-    curved = np.einsum("cij,jc->ic", hessian, coef)
-    return penalty(coef, blocks) + float((coef * (linear + 0.5 * curved)).sum())
-
-
 def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """A few damped Newton steps with the zero blocks held at zero; never worse than ``coef``."""
-    norms = block_norms(coef, blocks)
-    if not (norms > 0).any():
+    widths, norms = np.diff(blocks), block_norms(coef, blocks)
+    if not norms.any():
         return coef
-    rows = np.repeat(norms > 0, np.diff(blocks))
-    owner = np.repeat(np.cumsum(norms > 0) - 1, np.diff(blocks))[rows]
-    active = np.ascontiguousarray(hessian[:, rows][:, :, rows])
-    value = _model_value(hessian, linear, coef, blocks)
+    rows = np.repeat(norms > 0.0, widths)
+    active = hessian if rows.all() else np.ascontiguousarray(hessian[:, rows][:, :, rows])
+    bounds = np.append(0, np.cumsum(widths[norms > 0.0]))
+    best = _newton_steps(active, linear[rows], coef[rows], bounds)
+    result = np.zeros_like(coef)
+    result[rows] = best
+    return result
+
+
+def _newton_steps(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Damped Newton steps from weights of which no block is zero."""
+
+    def value(coef: np.ndarray, norms: np.ndarray, curved: np.ndarray) -> float:
+        return 0.5 * float(norms.sum()) ** 2 + float(np.vdot(coef, linear + 0.5 * curved))
+
+    norms, curved = block_norms(coef, blocks), _curve(hessian, coef)
+    lowest = value(coef, norms, curved)
     for _ in range(10):
-        slope = (linear + np.einsum("cij,jc->ic", hessian, coef))[rows]
-        solved = _newton_direction(active, slope, coef[rows], owner)
-        if solved is None:
+        direction = _newton_direction(hessian, linear + curved, coef, norms, blocks)
+        if direction is None:
             return coef
-        direction = np.zeros_like(coef)
-        direction[rows] = solved
+        along = _curve(hessian, direction)
         step = 1.0
         while step > 1e-4:
             trial = coef + step * direction
-            trial_value = _model_value(hessian, linear, trial, blocks)
-            if trial_value < value and block_norms(trial, blocks)[norms > 0].min() > 0:
+            trial_norms, trial_curved = block_norms(trial, blocks), curved + step * along
+            trial_value = value(trial, trial_norms, trial_curved)
+            if trial_value < lowest and trial_norms.min() > 0.0:
                 break
             step *= 0.5
         else:
             return coef
-        coef, improvement, value = trial, value - trial_value, trial_value
-        if improvement <= 1e-15 * abs(value):
+        improvement = lowest - trial_value
+        coef, norms, curved, lowest = trial, trial_norms, trial_curved, trial_value
+        if improvement <= 1e-15 * abs(lowest):
             break
     return coef
 
 
-def _newton_direction(hessian: np.ndarray, slope: np.ndarray, coef: np.ndarray, owner: np.ndarray) -> np.ndarray | None:
+def _curve(hessian: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Each output's weights times its Hessian."""
+    if len(hessian) == 1:
+        return hessian[0] @ coef
+    return np.matmul(hessian, coef.T[:, :, None])[:, :, 0].T
+
+
+def _newton_direction(
+    hessian: np.ndarray, slope: np.ndarray, coef: np.ndarray, norms: np.ndarray, blocks: np.ndarray
+) -> np.ndarray | None:
     r"""Newton direction where no block is zero; None when the model is not positive definite to rounding.
 
     With the unit vectors :math:`u_t = W_t/\|W_t\|`, their sum of norms S and :math:`\lambda_t = S/\|W_t\|`, the second
     derivative of :math:`\frac12 S^2` is :math:`\Lambda + U(11' - \mathrm{diag}\,\lambda)U'`: diagonal plus one
-    rank for each block. So the outputs are factorised one by one and the few ranks that couple them are
-    added by Woodbury's identity.
+    rank for each block. One output is factorised with them; several outputs are factorised one by one and the few ranks
+    that couple them are added by Woodbury's identity.
     """
-    n_blocks = int(owner[-1]) + 1
-    norms = np.sqrt(np.bincount(owner, weights=(coef * coef).sum(axis=1)))
-    curvature = norms.sum() / norms
-    unit = coef / norms[owner][:, None]
-    slope = slope + norms.sum() * unit
+    total, widths = norms.sum(), np.diff(blocks)
+    curvature = total / norms
+    unit = coef / np.repeat(norms, widths)[:, None]
+    right = -slope - total * unit
+    if len(hessian) == 1:
+        return _one_output(hessian[0], right, curvature, unit, blocks)
+    owner = np.repeat(np.arange(len(norms)), widths)
+    n_blocks = len(norms)
     spread = np.zeros((len(owner), n_blocks + 1))  # block vectors of one output, then the right side
     solved = np.empty((coef.shape[1], len(owner), n_blocks + 1))
     coupling = np.zeros((n_blocks, n_blocks + 1))
     for c, part in enumerate(hessian):
         spread[np.arange(len(owner)), owner] = unit[:, c]
-        spread[:, -1] = -slope[:, c]
+        spread[:, -1] = right[:, c]
         system = part.copy()
         system.ravel()[:: len(system) + 1] += curvature[owner]  # a view: the copy is contiguous
         # LAPACK itself: SciPy's checks take longer than it does where there are few weights.
@@ -200,3 +225,19 @@ def _newton_direction(hessian: np.ndarray, slope: np.ndarray, coef: np.ndarray, 
     except np.linalg.LinAlgError:
         return None
     return (solved[:, :, -1] - solved[:, :, :-1] @ ranks).T
+
+
+def _one_output(
+    hessian: np.ndarray, right: np.ndarray, curvature: np.ndarray, unit: np.ndarray, blocks: np.ndarray
+) -> np.ndarray | None:
+    """The same for one output. A block of one has no curvature of its own, so most blocks add nothing but the common rank."""
+    system = hessian + unit @ unit.T
+    for t in np.flatnonzero(np.diff(blocks) > 1).tolist():
+        own = slice(blocks[t], blocks[t + 1])
+        system[own, own] -= curvature[t] * (unit[own] @ unit[own].T)
+        np.einsum("ii->i", system)[own] += curvature[t]  # a view of the diagonal
+    factor, failed = lapack.dpotrf(system, lower=0, clean=0, overwrite_a=1)
+    if failed:
+        return None
+    solved, _ = lapack.dpotrs(factor, right, lower=0)
+    return np.asarray(solved)

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
+from coterie.solver.rows import Rows
 
 
 class DenseDesign:
@@ -30,10 +31,14 @@ class DenseDesign:
         design.n_features = array.shape[1]
         return design
 
-    def append(self, features: np.ndarray) -> None:
-        """Append some features of the view."""
-        fresh = self._view.model_columns(features)
-        self._array = np.asfortranarray(np.hstack([self._array, fresh]))
+    def append(self, features: np.ndarray, rows: Rows | None = None) -> None:
+        """Append some features of the view, for the samples that ``rows`` tell apart (None: all); these get finer by it."""
+        fresh, old = self._view.model_columns(features), self._array
+        if rows is not None:
+            parent = rows.refine(fresh)
+            fresh = fresh if rows.is_all else fresh[rows.first]
+            old = old[: len(fresh)] if not self.n_features else old if parent is None else old[parent]
+        self._array = np.asfortranarray(np.hstack([old, fresh]))
         self.n_features += len(features)
 
     def output(self, coef: np.ndarray) -> np.ndarray:
@@ -63,10 +68,14 @@ class SparseDesign:
         self._rows = sparse.csr_array((view.n_samples, 0), dtype=np.float64)
         self.n_features = 0
 
-    def append(self, features: np.ndarray) -> None:
-        """Append some features of the view; they cannot be centred without filling them."""
-        fresh = self._view.model_columns(features)
-        self._rows = sparse.csr_array(sparse.hstack([self._rows, fresh], format="csr"))
+    def append(self, features: np.ndarray, rows: Rows | None = None) -> None:
+        """Append some features of the view as above; they cannot be centred without filling them."""
+        fresh, old = self._view.model_columns(features), self._rows
+        if rows is not None:
+            parent = rows.refine(fresh)
+            fresh = fresh if rows.is_all else sparse.csr_array(fresh)[rows.first]
+            old = old[: fresh.shape[0]] if not self.n_features else old if parent is None else old[parent]
+        self._rows = sparse.csr_array(sparse.hstack([old, fresh], format="csr"))
         self.n_features += len(features)
 
     def output(self, coef: np.ndarray) -> np.ndarray:

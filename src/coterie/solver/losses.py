@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coterie.kernels.blocks import hinge_offset, unit_hinge_offset
+from coterie.solver.rows import Rows
 
 # What a loss may have besides what every loss has; see Loss.
-OPTIONAL = ("mass", "dual_weight", "conjugate", "plain", "scaled")
+MERGING = ("kinds", "merged", "spread")
+OPTIONAL = ("mass", "dual_weight", "conjugate", "plain", "scaled", *MERGING)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Loss(ABC):
 
     Every loss has the attributes below and :meth:`evaluate`. What some losses have besides, a solver asks for by
     name (:func:`require`): solvers of the dual need ``mass``, ``dual_weight`` and :meth:`conjugate`, a model without blocks
-    needs :meth:`plain`, and :meth:`scaled` makes that model easier to reach.
+    needs :meth:`plain`, and :meth:`scaled` makes that model easier to reach. With :meth:`kinds`, :meth:`merged` and
+    :meth:`spread` equal samples are merged, and those of weight zero left out (:mod:`coterie.solver.rows`).
 
     Attributes
     ----------
@@ -119,12 +122,26 @@ class Loss(ABC):
         """The same loss with another weight, of which a smaller one is easier; optional."""
         raise NotImplementedError  # asked for by require()
 
+    def kinds(self) -> np.ndarray:
+        """A number for each sample: -1 for those of weight zero, and the same for samples that may be merged; optional."""
+        raise NotImplementedError  # asked for by require()
+
+    def merged(self, rows: Rows) -> Loss:
+        """The same loss with a sample for each row, equal to this one where samples of a row have equal outputs; optional."""
+        raise NotImplementedError  # asked for by require()
+
+    def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
+        """The residual of all samples from that of the merged loss; optional."""
+        raise NotImplementedError  # asked for by require()
+
     @property
     def parts(self) -> frozenset[str]:
         """Which of the optional parts this loss has."""
         made = {name for name in OPTIONAL if getattr(type(self), name, None) is not getattr(Loss, name, None)}
         one_output = {"plain"} if self.n_outputs == 1 else set()
-        return frozenset(made | one_output | (vars(self).keys() & OPTIONAL))
+        # Whoever evaluates in a way of its own is not what an inherited method merges to.
+        inherited = () if issubclass(_maker(type(self), "merged"), _maker(type(self), "evaluate")) else MERGING
+        return frozenset(made | one_output | (vars(self).keys() & OPTIONAL)).difference(inherited)
 
     def _share_one_offset(self, n_samples: int, fit_intercept: bool) -> None:
         """Let all samples share one offset, the intercept, or none."""
@@ -132,6 +149,11 @@ class Loss(ABC):
         self.n_strata = 1 if fit_intercept else 0
         self.strata = np.zeros((n_samples, 1), dtype=np.int8)
         self.signs = np.ones((n_samples, 1))
+
+
+def _maker(kind: type, name: str) -> type:
+    """The class from which a class has a method."""
+    return next(base for base in kind.__mro__ if name in vars(base))
 
 
 def require(loss: Loss, parts: Sequence[str], solver: str) -> None:
@@ -186,6 +208,19 @@ class SquaredHinge(Loss):
         """:math:`F^*(-\\tilde\\alpha)` of a feasible residual."""
         used = self.weight > 0
         return float((residual[used, 0] ** 2 / self.dual_weight[used, 0]).sum()) / 2
+
+    def kinds(self) -> np.ndarray:
+        """The two classes."""
+        return np.where(self.weight > 0.0, self.labels > 0.0, -1)
+
+    def merged(self, rows: Rows) -> SquaredHinge:
+        """Weights add up."""
+        labels, weight = self.labels[rows.first], rows.sums(self.weight)
+        return SquaredHinge(labels, weight, self.C, self.centred, importance=self.importance)
+
+    def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
+        """Dual variables go with the weights."""
+        return residual[rows.owner] * _shares(self.weight, rows)[:, None]
 
     def plain(self) -> list[Loss]:
         """The usual squared hinge loss of the same samples."""
@@ -292,17 +327,38 @@ class OneVsRestHinge(Loss):
 
     def __init__(self, codes: np.ndarray, n_classes: int, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
         sizes = np.bincount(codes, weights=weight, minlength=n_classes)
-        self._parts = [
-            SquaredHinge(np.where(codes == c, 1.0, -1.0), weight, C, fit_intercept, importance=importance)
-            for c, importance in enumerate(np.sqrt(sizes / sizes.mean()).tolist())
-        ]
-        self.n_outputs = n_classes
-        self.centred = fit_intercept
-        self.n_strata = self._parts[0].n_strata
-        self.strata = np.hstack([part.strata for part in self._parts])
-        self.signs = np.hstack([part.signs for part in self._parts])
-        self.dual_weight = np.hstack([part.dual_weight for part in self._parts])
-        self.mass = np.vstack([part.mass for part in self._parts])
+        self._codes = codes
+        self._gather(
+            [
+                SquaredHinge(np.where(codes == c, 1.0, -1.0), weight, C, fit_intercept, importance=importance)
+                for c, importance in enumerate(np.sqrt(sizes / sizes.mean()).tolist())
+            ]
+        )
+
+    def _gather(self, parts: list[SquaredHinge]) -> None:
+        self._parts = parts
+        self.n_outputs = len(parts)
+        self.centred = parts[0].centred
+        self.n_strata = parts[0].n_strata
+        self.strata = np.hstack([part.strata for part in parts])
+        self.signs = np.hstack([part.signs for part in parts])
+        self.dual_weight = np.hstack([part.dual_weight for part in parts])
+        self.mass = np.vstack([part.mass for part in parts])
+
+    def kinds(self) -> np.ndarray:
+        """The classes."""
+        return np.where(self._parts[0].weight > 0.0, self._codes, -1)
+
+    def merged(self, rows: Rows) -> OneVsRestHinge:
+        """Weights add up."""
+        result = OneVsRestHinge.__new__(OneVsRestHinge)
+        result._codes = self._codes[rows.first]
+        result._gather([part.merged(rows) for part in self._parts])
+        return result
+
+    def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
+        """Dual variables go with the weights."""
+        return self._parts[0].spread(residual, rows)
 
     def conjugate(self, residual: np.ndarray) -> float:
         """Sum of the conjugates of the classes."""
@@ -348,12 +404,17 @@ class SquaredLoss(Loss):
         Weight of the loss.
     fit_intercept : bool
         Whether there is an offset b.
+    constant : float
+        What the loss is larger by: the variation of targets within merged samples.
     """
 
-    def __init__(self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
+    def __init__(
+        self, targets: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool, *, constant: float = 0.0
+    ) -> None:
         self.targets = np.asarray(targets, dtype=np.float64)
         self.weight = np.asarray(weight, dtype=np.float64)
         self.C = float(C)
+        self.constant = constant
         self._share_one_offset(len(self.targets), fit_intercept)
         # The mean goes first: what is left of large targets after it is small, and so are the rounding errors.
         self._mean = float(np.average(self.targets, weights=self.weight)) if fit_intercept else 0.0
@@ -367,15 +428,41 @@ class SquaredLoss(Loss):
         residual = self.C * self.weight * error
         squares = float(residual @ error)
         return LossState(
-            value=0.5 * squares,
+            value=0.5 * squares + self.constant,
             # With a residual that sums to zero the mean of the targets drops out of the product.
-            conjugate=0.5 * squares - float(residual @ centred),
+            conjugate=0.5 * squares - float(residual @ centred) - self.constant,
             residual=residual[:, None],
             curvature=(self.C * self.weight)[:, None],
             offsets=np.array([[offset]]) if self.centred else np.empty((1, 0)),
             intercept=np.array([self._mean + offset]),
             margin=np.zeros(1),
         )
+
+    def kinds(self) -> np.ndarray:
+        """All samples may be merged: their mean stands for different targets."""
+        return np.where(self.weight > 0.0, 0, -1)
+
+    def merged(self, rows: Rows) -> SquaredLoss:
+        """Weights add up; targets are averaged, and their variation about the mean is a constant."""
+        targets = self._means(rows)
+        apart = self.targets - targets[rows.owner]
+        constant = 0.5 * self.C * float(self.weight @ apart**2)
+        return SquaredLoss(targets, rows.sums(self.weight), self.C, self.centred, constant=self.constant + constant)
+
+    def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
+        """A share that goes with the weight, and what the target differs from the mean by."""
+        apart = self.C * self.weight * (self.targets - self._means(rows)[rows.owner])
+        return residual[rows.owner] * _shares(self.weight, rows)[:, None] + apart[:, None]
+
+    def _means(self, rows: Rows) -> np.ndarray:
+        """Mean targets of the rows, that of a single sample to the last digit."""
+        first = self.targets[rows.first]
+        return first + rows.sums(self.weight * (self.targets - first[rows.owner])) / rows.sums(self.weight)
+
+
+def _shares(weight: np.ndarray, rows: Rows) -> np.ndarray:
+    """What part of its row's weight each sample has; 0 for those that are in none."""
+    return np.asarray(weight / rows.sums(weight)[rows.owner])
 
 
 def feasible_residual(loss: Loss, residual: np.ndarray) -> np.ndarray:

@@ -13,17 +13,21 @@ there are support features; a line search on :math:`P` makes it global, and the 
 optimum is reached after a few steps, where the model is exact. Where the classes are separable the
 active set is smaller than the number of weights and that does not hold: then an interior-point
 method on the dual comes first (:mod:`coterie.solver.interior_point`). Many columns get a solver that needs no
-matrix of them (:mod:`coterie.solver.wide`).
+matrix of them (:mod:`coterie.solver.wide`). Samples that the columns do not tell apart are one sample, and those of
+weight zero none (:mod:`coterie.solver.rows`).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from coterie.solver.block_problem import Solution, constraint, loss_hessian, minimise_block_model, penalty
 from coterie.solver.design import Design
 from coterie.solver.interior_point import interior_point
-from coterie.solver.losses import Loss, LossState, feasible_residual
+from coterie.solver.losses import MERGING, Loss, LossState, feasible_residual
+from coterie.solver.rows import Rows
 from coterie.solver.wide import wide_master
 
 # Relative gap under which a step without progress is a sign of rounding, not of a hard problem.
@@ -51,26 +55,49 @@ class Master:
     precision : float
         Relative gap at which Newton's method stops. It is far below the tolerance that the caller
         promises, because the last digits cost one step and make the next ranking reproducible.
+
+    Attributes
+    ----------
+    blocks : ndarray of shape (n_blocks + 1,)
+        Block t is made of the columns ``blocks[t]:blocks[t + 1]`` of the design.
+    level : float
+        What the last solution's residual attains on the blocks: their largest half squared norm of scores.
     """
 
     def __init__(self, loss: Loss, design: Design, *, precision: float = 1e-12) -> None:
         self.loss = loss
         self.design = design
         self.precision = precision
+        self.level = 0.0
+        self._rows = Rows(loss.kinds()) if loss.parts.issuperset(MERGING) else None
+        self._merged = self._merge()
         self._separable = False
         self.blocks = np.zeros(1, dtype=np.int64)
         self._coef = np.zeros((0, loss.n_outputs))
-        self._state = loss.evaluate(np.zeros((len(loss.strata), loss.n_outputs)))
+        self._state = self._merged.evaluate(np.zeros((len(self._merged.strata), loss.n_outputs)))
 
     @property
     def start(self) -> Solution:
         """The solution without any feature: its residual starts the first round."""
         state = self._state
-        return Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state)
+        return self._of_all_samples(Solution(state.conjugate, -state.value, 0.0, 0, self._coef, state.residual, state))
+
+    def _merge(self) -> Loss:
+        """The loss of the samples that the columns so far tell apart."""
+        return self.loss if self._rows is None or self._rows.is_all else self.loss.merged(self._rows)
+
+    def _of_all_samples(self, solution: Solution) -> Solution:
+        """A solution with the residual of every sample."""
+        if self._rows is None or self._rows.is_all:
+            return solution
+        return replace(solution, residual=self.loss.spread(solution.residual, self._rows))
 
     def add_block(self, features: np.ndarray) -> None:
         """Add a block of features, with weight zero."""
-        self.design.append(features)
+        n_rows = len(self._merged.strata)
+        self.design.append(features, self._rows)
+        if self._rows is not None and len(self._rows.first) != n_rows:
+            self._merged = self._merge()
         self.blocks = np.append(self.blocks, self.design.n_features)
         n_new = self.design.n_features - len(self._coef)
         self._coef = np.vstack([self._coef, np.zeros((n_new, self.loss.n_outputs))])
@@ -85,7 +112,8 @@ class Master:
                 "for floating point. Scale the features (standardize=True), or choose another C."
             )
         self._coef, self._state = best.coef, best.state
-        return best
+        self.level = constraint(self.design.scores(best.residual), self.blocks)
+        return self._of_all_samples(best)
 
     def _solve(self) -> Solution:
         wide = self._is_wide()
@@ -97,29 +125,29 @@ class Master:
 
     def _is_wide(self) -> bool:
         limit = _WIDE_FIRST if len(self.blocks) == 2 else _WIDE
-        return self.design.n_features > limit and "plain" in self.loss.parts
+        return self.design.n_features > limit and "plain" in self._merged.parts
 
     def _solve_wide(self) -> Solution:
         """Solve without a matrix of the columns."""
-        coef, residual, n_iter = wide_master(self.design, self.loss, self.blocks, self._coef)
-        state = self.loss.evaluate(self.design.output(coef), self._state)
+        coef, residual, n_iter = wide_master(self.design, self._merged, self.blocks, self._coef)
+        state = self._merged.evaluate(self.design.output(coef), self._state)
         solution = self._certify(coef, state, state.residual, n_iter=n_iter)
-        if "mass" in self.loss.parts:
+        if "mass" in self._merged.parts:
             # The residual computed anew carries rounding errors times C; that of the solver may miss the masses by a little.
-            kept = feasible_residual(self.loss, residual)
+            kept = feasible_residual(self._merged, residual)
             solution = min(solution, self._certify(coef, state, kept, n_iter=n_iter), key=lambda solution: solution.gap)
         return solution
 
     def _solve_narrow(self) -> Solution:
         """Solve with matrices of the columns."""
         best = None
-        has_interior = "mass" in self.loss.parts
+        has_interior = "mass" in self._merged.parts
         if not self._separable:
             best = self._newton(self._coef, _NEWTON_STEPS if has_interior else _MOST_NEWTON_STEPS)
             self._separable = best.gap > _NEAR and has_interior
         if self._separable:
-            coef, residual = interior_point(self.design, self.loss, self.blocks)
-            inner = self._certify(coef, self.loss.evaluate(self.design.output(coef), self._state), residual)
+            coef, residual = interior_point(self.design, self._merged, self.blocks)
+            inner = self._certify(coef, self._merged.evaluate(self.design.output(coef), self._state), residual)
             polished = self._newton(coef, _POLISH_STEPS)
             best = min([inner, polished, *([best] if best else [])], key=lambda solution: solution.gap)
         assert best is not None
@@ -128,7 +156,7 @@ class Master:
     def _newton(self, coef: np.ndarray, max_steps: int) -> Solution:
         """Proximal Newton steps from the given weights; the best solution met."""
         outputs = self.design.output(coef)
-        state = self.loss.evaluate(outputs, self._state)
+        state = self._merged.evaluate(outputs, self._state)
         best: Solution | None = None
         stalled = 0
         for iteration in range(max_steps + 1):
@@ -140,7 +168,7 @@ class Master:
                 best = current
             if current.gap <= self.precision or stalled >= 3 or iteration == max_steps:
                 break
-            target = minimise_block_model(loss_hessian(self.loss, self.design, state), gradient, coef, self.blocks)
+            target = minimise_block_model(loss_hessian(self._merged, self.design, state), gradient, coef, self.blocks)
             step = self._line_search(coef, outputs, -current.bound, gradient, target, state)
             if step is None:
                 break
@@ -159,7 +187,7 @@ class Master:
         """Primal and dual objective of a pair of weights and feasible residuals."""
         if scores is None:
             scores = self.design.scores(residual)
-        conjugate = state.conjugate if residual is state.residual else self.loss.conjugate(residual)
+        conjugate = state.conjugate if residual is state.residual else self._merged.conjugate(residual)
         primal = penalty(coef, self.blocks) + state.value
         dual = constraint(scores, self.blocks) + conjugate
         return Solution.certified(primal, dual, coef, residual, state, n_iter)
@@ -181,7 +209,7 @@ class Master:
         for _ in range(40):
             trial = coef + step * direction
             trial_outputs = outputs + step * along
-            trial_state = self.loss.evaluate(trial_outputs, state)
+            trial_state = self._merged.evaluate(trial_outputs, state)
             value = penalty(trial, self.blocks) + trial_state.value
             if value <= primal + 1e-4 * step * predicted + 1e-15 * abs(primal):
                 return trial, trial_outputs, trial_state
