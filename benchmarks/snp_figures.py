@@ -23,7 +23,7 @@ from _real import data_path
 from _record import RESULTS, read_arguments, write_results
 from _smoothness import paired, shaking, spread
 from _tables import DOCS, FIGURES, markdown_table, print_table, replace_section
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -39,13 +39,12 @@ SIZES = tuple(ROUNDS * k for k in range(1, 11))
 SHOWN = (10, 20, 50, 100)
 FLIPPED = 0.3
 SU = {"correlation": "su", "threshold": 0.6}
-# Name: parameters, and which part of the samples each fold sees.
-METHODS: dict[str, tuple[dict[str, Any], str]] = {
-    "GDM-PCC": ({}, ""),
-    "GDM-SU": (SU, ""),
-    "GDM, τ = 0 (FGM)": ({"correlation": None}, ""),
-    "ECV, training parts": ({}, "training"),
-    "ECV, fold parts": ({}, "fold"),
+METHODS: dict[str, dict[str, Any]] = {
+    "GDM-PCC": {},
+    "GDM-SU": SU,
+    "GDM, τ = 0 (FGM)": {"correlation": None},
+    "ECV, training parts": {"cv": 5},
+    "ECV, fold parts": {"cv": 5, "cv_part": "fold"},
 }
 PATH = "GDM-PCC, our defaults"
 FIRST = "GDM-PCC"
@@ -98,23 +97,16 @@ def machine(**parameters: Any) -> GroupDiscoveryClassifier:
     return GroupDiscoveryClassifier(**{"standardize": False, "affiliates": "ranked", **parameters})
 
 
-def folds(part: str, y: np.ndarray, seed: int) -> Any:
-    if not part:
-        return None
-    pairs = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(np.zeros((len(y), 1)), y))
-    return pairs if part == "training" else [(test, train) for train, test in pairs]
-
-
 def fits(
     X: np.ndarray, y: np.ndarray, seed: int, sizes: tuple[int, ...], threads: int, standardize: bool
 ) -> Iterator[tuple[str, int, Any, float]]:
     """Every method at every number of features: name, number, its features, seconds."""
-    for name, (parameters, part) in METHODS.items():
+    for name, parameters in METHODS.items():
         for size in sizes:
             model = machine(
                 n_features_to_select=size,
                 n_features_per_round=size // ROUNDS,
-                cv=folds(part, y, seed),
+                random_state=seed,
                 n_jobs=threads,
                 standardize=standardize,
                 **parameters,
@@ -209,7 +201,7 @@ def affiliated(data: Genotypes, name: str, size: int, options: Any) -> tuple[str
             affiliates="complete",
             n_jobs=options.threads,
             standardize=data.standardize,
-            **METHODS[method][0],
+            **METHODS[method],
         )
         began = time.perf_counter()
         model.fit(X, data.y[train])
