@@ -19,7 +19,7 @@ from _tables import DOCS, markdown_table, print_table, replace_section
 
 from coterie.comparison.contenders import selector_named
 from coterie.datasets import make_support_affiliated
-from coterie.metrics import group_recovery
+from coterie.metrics import group_recovery, success_hits
 
 TUNING_SEED = 100
 N_SUPPORT, N_TRUE = 12, 38
@@ -85,11 +85,8 @@ def run(entry: Entry, setting: dict[str, Any], data: Any) -> Found:
     start = time.perf_counter()
     selector.fit(data.X, data.y)
     seconds = time.perf_counter() - start
-    supports = {int(j) for j in data.groups.support}
-    affiliated = {int(j) for j in data.groups.members} - supports
-    chosen = {int(j) for j in selector.support_features_}
     hits = group_recovery(data.groups, selector.groups_) if entry.groups else float("nan")
-    return Found(hits, len(chosen & supports), len(chosen & affiliated), len(chosen - supports - affiliated), seconds)
+    return Found(hits, *success_hits(data.groups, selector.support_features_), seconds)
 
 
 def best_setting(entry: Entry, data: Any) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie import FeatureGroup
-from coterie.metrics import correct_move_rate, group_recovery, redundancy_rate, squared_redundancy
+from coterie.metrics import correct_move_rate, group_recovery, redundancy_rate, squared_redundancy, success_hits
 
 TRUTH = [FeatureGroup(0, [1, 2]), FeatureGroup(3, [4]), FeatureGroup(5, [])]
 
@@ -27,6 +29,85 @@ def test_group_recovery(found, expected):
 def test_group_recovery_of_nothing():
     with pytest.raises(ValueError, match="empty"):
         group_recovery([], TRUTH)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (TRUTH, (3, 3, 0)),
+        ([], (0, 0, 0)),
+        ([FeatureGroup(1, [0, 2])], (0, 1, 2)),  # roles of 0 and 1 exchanged
+        ([FeatureGroup(0, [1]), FeatureGroup(2, [])], (1, 1, 1)),  # split group: its other part is wrong
+        ([FeatureGroup(1, [2]), FeatureGroup(0, [])], (1, 0, 2)),  # of two halves that serve equally, the one with the support
+        ([FeatureGroup(0, [1, 2, 4]), FeatureGroup(9, [3, 5])], (1, 2, 4)),
+        ([0, 1, 2, 4, 9, 3, 5], (3, 3, 1)),  # a selection has no roles
+        (np.array([8, 1, 1]), (0, 1, 1)),
+        (range(3), (1, 2, 0)),
+    ],
+)
+def test_success_hits(found, expected):
+    hits = success_hits(TRUTH, found)
+    assert hits == expected
+    assert str(hits) == "/".join(map(str, expected))
+
+
+def test_success_hits_of_what_it_cannot_count():
+    with pytest.raises(ValueError, match="empty"):
+        success_hits([], [1])
+    for wrong in ([True, False], np.array([True]), [FeatureGroup(0, []), 1], ["0"], [1.0]):
+        with pytest.raises(TypeError, match="indices"):
+            success_hits(TRUTH, wrong)
+
+
+@st.composite
+def partitions(draw):
+    """Disjoint groups of some of twelve features."""
+    places = draw(st.lists(st.integers(0, 4), min_size=12, max_size=12))
+    order = draw(st.permutations(range(12)))
+    groups = [[j for j in order if places[j] == number] for number in range(1, 5)]
+    return [FeatureGroup(group[0], group[1:]) for group in groups if group]
+
+
+@settings(max_examples=200, deadline=None)
+@given(truth=partitions().filter(bool), found=partitions())
+def test_success_hits_feature_by_feature(truth, found):
+    """Each feature is asked on its own what it is in truth, what it was found to be, and whether that is the same."""
+
+    def role(groups, feature):
+        for number, group in enumerate(groups):
+            if feature == group.support:
+                return number, "support"
+            if feature in group.affiliated.tolist():
+                return number, "affiliated"
+        return None
+
+    def right(feature, chosen):
+        true, mine = role(truth, feature), role(found, feature)
+        return true is not None and mine is not None and mine[1] == true[1] and chosen[true[0]] == mine[0]
+
+    # For each true group every found one with a support feature of it, or none: the best of all such choices.
+    options = [
+        [number for number, group in enumerate(found) if group.support in one.members.tolist()] or [None] for one in truth
+    ]
+    chosen = [max(mine, key=lambda number, t=t: _value(right, role, truth, t, number)) for t, mine in enumerate(options)]
+    counts = {"support": 0, "affiliated": 0, "wrong": 0}
+    for feature in range(12):
+        if right(feature, chosen):
+            counts[role(truth, feature)[1]] += 1
+        elif role(found, feature) is not None:
+            counts["wrong"] += 1
+    hits = success_hits(truth, found)
+    assert hits._asdict() == counts
+    n_true = sum(len(group) for group in truth)
+    assert group_recovery(truth, found) == pytest.approx((hits.support + hits.affiliated) / n_true)
+    features = [int(j) for group in found for j in group.members]
+    kinds = [(role(truth, feature) or (None, "wrong"))[1] for feature in features]
+    assert success_hits(truth, features) == tuple(map(kinds.count, ("support", "affiliated", "wrong")))
+
+
+def _value(right, role, truth, t, number):
+    mine = [j for j in range(12) if (role(truth, j) or (None,))[0] == t and right(j, {t: number})]
+    return len(mine), truth[t].support in mine
 
 
 def test_redundancy_rate(rng):

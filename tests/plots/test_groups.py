@@ -118,6 +118,21 @@ def test_graph_takes_an_estimator_and_axes(model, axes):
     assert hubs == [f"{n} · {j}" for n, j in enumerate(model.support_features_, start=1)]
 
 
+def test_graph_tells_right_from_wrong():
+    truth = FeatureGroups([FeatureGroup(0, [1, 2], [0.9, 0.8]), FeatureGroup(3, [4], [0.9])])
+    found = FeatureGroups([FeatureGroup(0, [1, 9], [0.9, 0.8]), FeatureGroup(4, [3], [0.9]), FeatureGroup(7, [])])
+    ax = group_graph(found, truth=truth).axes[0]
+    colours = {text.get_text(): text.get_color() for text in ax.texts}
+    assert [name for name, colour in colours.items() if colour == "0.55"] == ["9", "3", "2 · 4", "3 · 7"]
+    lines = artist(ax, "correlations").get_segments()  # 0-1, 0-9, 4-3
+    np.testing.assert_allclose(artist(ax, "affiliated").get_offsets(), [lines[0][1]])
+    np.testing.assert_allclose(artist(ax, "wrong").get_offsets(), [lines[1][1], lines[2][1]])
+    assert [text.get_text() for text in ax.get_legend().get_texts()][-1] == "wrong"
+    right = group_graph(truth, truth=truth).axes[0]
+    assert all(one.get_gid() != "wrong" for one in right.collections)
+    assert "wrong" not in [text.get_text() for text in right.get_legend().get_texts()]
+
+
 def test_graph_of_single_features():
     ax = group_graph(FeatureGroup(4, [])).axes[0]
     assert texts(ax) == ["1 · 4"]

@@ -1,7 +1,7 @@
 """How good a selection is, apart from its accuracy."""
 
 from coterie.metrics.moves import correct_move_rate
-from coterie.metrics.recovery import group_recovery
+from coterie.metrics.recovery import SuccessHits, group_recovery, success_hits
 from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
 from coterie.metrics.resampling import selection_stability
 from coterie.metrics.stability import (
@@ -14,6 +14,7 @@ from coterie.metrics.stability import (
 )
 
 __all__ = [
+    "SuccessHits",
     "correct_move_rate",
     "group_hamming_stability",
     "group_recovery",
@@ -23,6 +24,7 @@ __all__ = [
     "redundancy_rate",
     "selection_stability",
     "squared_redundancy",
+    "success_hits",
     "tanimoto_stability",
     "weighted_consistency",
 ]

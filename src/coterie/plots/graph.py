@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie._parameters import Whole, check
+from coterie.metrics.recovery import right_members
 from coterie.plots.canvas import BLACK, BLUE, GREY, VERMILLION, axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
 
@@ -25,10 +26,18 @@ _MARGIN = 0.1
 _NARROWEST = 4.2
 _LONGEST = 22
 _THIN, _THICK = 0.5, 3.0
+# What is not right, where that is known.
+_PALE = "0.55"
 
 
 def group_graph(
-    groups: Any, *, max_groups: int = 20, max_affiliated: int = 24, ax: Any = None, title: str | None = None
+    groups: Any,
+    *,
+    max_groups: int = 20,
+    max_affiliated: int = 24,
+    truth: Any = None,
+    ax: Any = None,
+    title: str | None = None,
 ) -> Figure:
     """Draw groups as stars: support features as hubs, their affiliated features around them.
 
@@ -45,6 +54,10 @@ def group_graph(
 
     max_affiliated : int, default=24
         Affiliated features drawn for a group at most: the strongest ones. "+ 80 more" takes the place of the others.
+
+    truth : FeatureGroups, optional
+        The true groups, where they are known. What is not right (see :func:`coterie.metrics.success_hits`) is drawn pale, with
+        a cross in place of the ring.
 
     ax : matplotlib Axes, optional
         Where to draw. A new figure by default, as large as the names need.
@@ -72,7 +85,11 @@ def group_graph(
     check("max_groups", max_groups, Whole(1))
     check("max_affiliated", max_affiliated, Whole(1))
     found = groups_of(groups)
-    stars = [_star(group, number, max_affiliated) for number, group in enumerate(found[:max_groups], start=1)]
+    right = [set(group.members.tolist()) for group in found] if truth is None else right_members(groups_of(truth), list(found))
+    stars = [
+        _star(group, number, max_affiliated, mine)
+        for number, (group, mine) in enumerate(zip(found[:max_groups], right, strict=False), start=1)
+    ]
     width, height = _place(stars)
     ax = axes_or_new(ax, width + 0.2, height + 0.9)
     _draw(ax, stars, width)
@@ -93,6 +110,8 @@ class _Star:
     correlation: np.ndarray
     n_left_out: int
     radii: tuple[float, float]
+    hub_true: bool
+    true: list[bool]
     left: float = 0.0
     right: float = 0.0
     up: float = 0.0
@@ -122,15 +141,23 @@ class _Star:
         self.down, self.up = _MARGIN - min(ys), _MARGIN + max(ys)
 
 
-def _star(group: FeatureGroup, number: int, max_affiliated: int) -> _Star:
-    """The star of a group; a wide hub makes the ring an ellipse."""
+def _star(group: FeatureGroup, number: int, max_affiliated: int, right: set[int]) -> _Star:
+    """The star of a group with its members that are right; a wide hub makes the ring an ellipse."""
     support, *others = (_short(label) for label in group.labels)
     order = np.argsort(-np.abs(np.nan_to_num(group.correlation)), kind="stable")[:max_affiliated]
     hub = f"{number} · {support}"
     hub_half = 0.5 * _HUB_LETTER * len(hub) + 0.1
     height = max(0.34, 0.14 * (len(order) + 1) / (2.0 * math.pi))
     radii = (max(height, hub_half + 0.3), height)
-    star = _Star(hub, [others[i] for i in order], group.correlation[order], len(others) - len(order), radii)
+    star = _Star(
+        hub,
+        [others[i] for i in order],
+        group.correlation[order],
+        len(others) - len(order),
+        radii,
+        group.support in right,
+        [int(j) in right for j in group.affiliated[order]],
+    )
     star.measure(hub_half)
     return star
 
@@ -177,7 +204,7 @@ def _draw(ax: Axes, stars: Sequence[_Star], width: float) -> None:
             dx, dy = star.offset(place)
             if place < len(star.names):
                 lines.append([(star.x, star.y), (star.x + dx, star.y + dy)])
-                _radial_text(ax, star, place, label)
+                _radial_text(ax, star, place, label, color=BLACK if star.true[place] else _PALE)
             else:
                 _radial_text(ax, star, place, label, style="italic", color="0.35")
     if lines:
@@ -185,15 +212,23 @@ def _draw(ax: Axes, stars: Sequence[_Star], width: float) -> None:
         colours = [_colour(r) for r in correlation.tolist()]
         ax.add_collection(LineCollection(lines, linewidths=widths, colors=colours, zorder=1, gid="correlations"))
         ends = np.array([line[1] for line in lines])
-        ax.scatter(
-            ends[:, 0], ends[:, 1], s=14, facecolors="white", edgecolors=BLACK, linewidths=0.7, zorder=2, gid="affiliated"
-        )
+        good = np.concatenate([star.true for star in stars]).astype(bool)
+        ring: dict[str, Any] = {"facecolors": "white", "edgecolors": BLACK, "linewidths": 0.7}
+        ax.scatter(ends[good, 0], ends[good, 1], s=14, **ring, zorder=2, gid="affiliated")
+        if not good.all():
+            bad = ends[~good]
+            ax.scatter(bad[:, 0], bad[:, 1], s=16, marker="x", color=_PALE, linewidths=1.0, zorder=2, gid="wrong")
     for star in stars:
-        box = {"boxstyle": "round,pad=0.3", "facecolor": BLACK, "edgecolor": "none"}
+        box = {"boxstyle": "round,pad=0.3", "facecolor": BLACK if star.hub_true else "white", "edgecolor": "none"}
+        if not star.hub_true:
+            box |= {"edgecolor": _PALE, "linestyle": ":"}
         ax.text(
-            star.x, star.y, plain(star.hub), ha="center", va="center", fontsize=7.5, color="white", bbox=box, gid="support"
-        )
+            star.x, star.y, plain(star.hub), ha="center", va="center", fontsize=7.5,
+            color="white" if star.hub_true else _PALE, bbox=box, gid="support",
+        )  # fmt: skip
     handles = _handles(correlation, low, high)
+    if not all(star.hub_true and all(star.true) for star in stars):
+        handles.append(_wrong_handle())
     n_columns = min(len(handles), int(width / 1.4))  # inches that an entry takes
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=n_columns, frameon=False, fontsize=7.5)
 
@@ -238,6 +273,12 @@ def _handles(correlation: np.ndarray, low: float, high: float) -> list[Any]:
     if len(finite) < len(correlation):
         result.append(Line2D([], [], color=GREY, linewidth=1.5, label="correlation not known"))
     return result
+
+
+def _wrong_handle() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=_PALE, marker="x", linestyle="none", ms=4, label="wrong")
 
 
 def _title(groups: FeatureGroups, stars: Sequence[_Star]) -> str:
