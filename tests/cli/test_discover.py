@@ -182,6 +182,13 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
     }
 
 
+def test_measures_of_correlation_by_name(shell, svm):
+    shell("discover", "--fast", svm, "-o", "out", "--correlation", "spearman", "--n-features-to-select", "4", "--quiet")
+    assert load("out/model.coterie").correlation == "spearman"
+    result = shell("discover", "--fast", svm, "-o", "other", "--correlation", "kendall", code=2)
+    assert "correlation='kendall' must be one of 'pearson', 'spearman', 'su', None" in " ".join(result.output.split())
+
+
 def test_the_task_follows_the_labels(shell, rng):
     X = rng.standard_normal((60, 10))
     targets = {

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.correlation.protocol import ROUNDING, Pairs
-from coterie.data.source import Columns, Exemplar, StrongQuery
+from coterie.data.source import Columns, Exemplar, StrongPairs, StrongQuery
 from coterie.data.view import FeatureView
 from coterie.kernels.correlation import SAFETY
 
@@ -82,6 +82,14 @@ class PearsonCorrelation:
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
         """All pairs of a feature and one of the ``supports`` with a correlation of at least the threshold."""
+        query = self.query(supports, threshold, exemplar)
+        found = self.source.strong_products(query, self.moments, n_threads=self.view.n_threads)
+        self.n_evaluated += found.n_evaluated
+        self.n_features_read += found.n_read
+        return self.as_pairs(found, self.moments.norm[found.feature], supports)
+
+    def query(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> StrongQuery:
+        """What a source is asked for the features that are correlated with some support features."""
         limit = threshold - ROUNDING
         mean, norm = self.moments.mean[supports], self.moments.norm[supports]
         use_angle = self.prune and exemplar is not None and exemplar.norm > 0.0
@@ -97,7 +105,7 @@ class PearsonCorrelation:
             columns = self.vectors(supports)
             limits = np.full(len(supports), limit)
             fewest = np.zeros(len(supports), dtype=np.int64)
-        query = StrongQuery(
+        return StrongQuery(
             columns=columns,
             means=mean,
             limits=limits,
@@ -107,11 +115,11 @@ class PearsonCorrelation:
             highest=highest,
             tail_bound=self.prune and self.sample_weight is None,
         )
-        pairs = self.source.strong_products(query, self.moments, n_threads=self.view.n_threads)
-        self.n_evaluated += pairs.n_evaluated
-        self.n_features_read += pairs.n_read
-        scale = self.moments.norm[pairs.feature] * (norm[pairs.position] if self.source.is_sparse else 1.0)
-        return Pairs(pairs.feature, pairs.position, np.clip(pairs.product / scale, -1.0, 1.0))
+
+    def as_pairs(self, found: StrongPairs, norm: np.ndarray, supports: np.ndarray) -> Pairs:
+        """Pairs with correlations instead of products; ``norm`` is that of the feature of each pair."""
+        scale = norm * (self.moments.norm[supports[found.position]] if self.source.is_sparse else 1.0)
+        return Pairs(found.feature, found.position, np.clip(found.product / scale, -1.0, 1.0))
 
     def _weighted(self, features: np.ndarray) -> sparse.csc_array:
         """Sparse columns times the sample weights, without explicit zeros."""

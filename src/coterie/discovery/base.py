@@ -31,7 +31,7 @@ from coterie._parameters import (
     Whole,
 )
 from coterie._sklearn import CallbackSupportMixin, RoundReport
-from coterie.correlation.measures import MEASURES
+from coterie.correlation.measures import CORRELATION_OR_NONE, measure_of
 from coterie.correlation.protocol import Correlation
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
@@ -86,7 +86,7 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "n_features_per_round": Whole(1) | OneOf("auto"),
-        "correlation": OneOf(*MEASURES, None),
+        "correlation": CORRELATION_OR_NONE,
         "threshold": Number(at_most=1),
         "n_bins": N_BINS,
         "affiliates": OneOf("complete", "ranked"),
@@ -209,7 +209,8 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         return VotingOracle(self._measure(view), folds, **options)
 
     def _measure(self, view: FeatureView) -> Correlation:
-        return MEASURES[self.correlation or "pearson"](view, int(self.n_bins))  # without a constraint, for purities alone
+        correlation = "pearson" if self.correlation is None else self.correlation  # without a constraint, for purities alone
+        return measure_of(correlation, view, int(self.n_bins))
 
     def _fixed_features(self, view: FeatureView, n_features: int | None) -> np.ndarray:
         fixed = feature_positions(self.fixed_features, view.n_features, view.feature_names, "fixed_features")

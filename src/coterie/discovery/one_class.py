@@ -31,7 +31,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         Support features chosen in a round (2, 5 or 10 in the paper). ``"auto"`` is one a round up to ten, then a
         tenth of those found so far, rounded up.
 
-    correlation : str or None, default="pearson"
+    correlation : str, callable or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
         constraint: no groups, the best features only.
 
@@ -158,7 +158,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         n_features_to_select: int | float | str = "auto",
         *,
         n_features_per_round: int | str = 10,
-        correlation: str | None = "pearson",
+        correlation: Any = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",

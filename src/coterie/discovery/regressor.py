@@ -32,7 +32,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         and choose more carefully. ``"auto"`` is one a round up to ten, then a tenth of those found so far, rounded up
         (fixed ones aside), so that the first features are the same for every ``n_features_to_select``.
 
-    correlation : str or None, default="pearson"
+    correlation : str, callable or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
         constraint: no groups, the best features only.
 
@@ -174,7 +174,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         n_features_to_select: int | float | str = 100,
         *,
         n_features_per_round: int | str = "auto",
-        correlation: str | None = "pearson",
+        correlation: Any = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",

@@ -45,7 +45,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Support features chosen in a round, and so the step between sizes. ``"auto"`` is one a round up to ten, then
         a tenth of those found so far.
 
-    correlation : str or None, default="pearson"
+    correlation : str, callable or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`; None lifts the constraint.
 
     threshold : float, default=0.7
@@ -172,7 +172,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         rule: str = "best",
         nested: bool = False,
         n_features_per_round: int | str = "auto",
-        correlation: str | None = "pearson",
+        correlation: Any = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",
