@@ -8,7 +8,7 @@ from scipy import sparse
 from coterie.correlation.protocol import ROUNDING, Pairs
 from coterie.data.source import Columns, Exemplar, StrongPairs, StrongQuery
 from coterie.data.view import FeatureView
-from coterie.kernels.correlation import SAFETY
+from coterie.kernels.correlation import SAFETY, fewest_nonzeros
 
 # Support features whose vectors are filled at a time.
 _BATCH = 16
@@ -98,9 +98,9 @@ class PearsonCorrelation:
             assert exemplar is not None
             lowest, highest = self._angle_intervals(supports, limit, exemplar)
         if self.source.is_sparse:
-            columns: Columns = self._weighted(supports)
+            columns: Columns = (weighted := self._weighted(supports))
             limits = limit * norm
-            fewest = np.array([self._fewest_nonzeros(columns, k, norm[k], mean[k], limit) for k in range(len(supports))])
+            fewest = self._fewest_nonzeros(weighted, supports, limit)
         else:
             columns = self.vectors(supports)
             limits = np.full(len(supports), limit)
@@ -151,23 +151,22 @@ class PearsonCorrelation:
         lowest, highest = np.cos(np.minimum(angle + width, np.pi / 2)), np.cos(np.maximum(angle - width, 0.0))
         return lowest - SAFETY, highest + SAFETY
 
-    def _fewest_nonzeros(self, columns: Columns, k: int, norm: float, mean: float, threshold: float) -> int:
-        """Stored entries below which no feature can be affiliated with a support feature (the size bound)."""
+    def _fewest_nonzeros(self, columns: sparse.csc_array, supports: np.ndarray, threshold: float) -> np.ndarray:
+        """Stored entries below which no feature can be affiliated with each support feature (the size bound)."""
+        fewest = np.zeros(len(supports), dtype=np.int64)
         if not self.prune:
-            return 0
-        assert not isinstance(columns, np.ndarray)
-        entries = slice(columns.indptr[k], columns.indptr[k + 1])
-        weighted = columns.data[entries]
-        squares = weighted**2
+            return fewest
+        squares = columns.data**2
         if self.sample_weight is not None:
-            squares = squares / self.sample_weight[columns.indices[entries]]
-        largest = np.sqrt(np.append(0.0, np.cumsum(np.sort(squares)[::-1])))
-        share = self._largest_shares(len(largest)) / self.moments.total_weight
-        tail = np.sqrt(share * self.moments.total_weight) * abs(mean)
-        top = largest if self.moments.nonnegative else largest + tail
-        room = np.sqrt(np.maximum(1.0 - share, 0.0))
-        possible = np.maximum(top, tail) >= (threshold - SAFETY) * norm * room
-        return int(np.argmax(possible)) if possible.any() else len(largest)
+            squares = squares / self.sample_weight[columns.indices]
+        counts = np.diff(columns.indptr)
+        squares = squares[np.lexsort((-squares, np.repeat(np.arange(len(supports)), counts)))]
+        shares = self._largest_shares(int(counts.max(initial=0)) + 1) / self.moments.total_weight
+        fewest_nonzeros(
+            columns.indptr, squares, shares, self.moments.total_weight, self.moments.nonnegative,
+            self.moments.mean[supports], self.moments.norm[supports], threshold, fewest,
+        )  # fmt: skip
+        return fewest
 
     def _largest_shares(self, length: int) -> np.ndarray:
         """The largest total weight that 0, 1, 2, … samples can have."""
