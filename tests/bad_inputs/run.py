@@ -60,6 +60,8 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     ),
     "regressor, groups predict": coterie.GroupDiscoveryRegressor(3, predict_with="groups"),
     "one class": coterie.GroupDiscoveryOneClass(3),
+    "groups": coterie.CorrelationGroups(),
+    "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance"),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
     "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),

@@ -34,6 +34,7 @@ _HOMES: dict[str, Home] = {
     "GroupDiscoveryOneClass": Home("coterie.discovery.one_class"),
     "GroupDiscoveryRegressor": Home("coterie.discovery.regressor"),
     "GroupDiscoveryRegressorCV": Home("coterie.discovery.regressor_cv"),
+    "CorrelationGroups": Home("coterie.correlation.groups"),
     "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
     "DependencyAwareSelector": Home("coterie.probing.estimator", "coterie.ranking.estimator"),
     "FilterSelector": Home("coterie.filters.selector", "coterie.comparison.filter_selector"),
