@@ -26,6 +26,7 @@ SELECTORS = [
     coterie.GroupDiscoveryRegressorCV(4, Cs=2, cv=2, predict_with=["support", "groups"], random_state=0),
     coterie.GroupDiscoveryOneClass(3),
     coterie.GroupDiscoveryOneClassCV(3, Cs=2, cv=2, scoring=make_scorer(accuracy_score), random_state=0),
+    coterie.CorrelationGroups(),
     coterie.GlobalRedundancySelector("fisher", 3),
     coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     FilterSelector("fisher", 3),

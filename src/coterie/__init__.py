@@ -14,6 +14,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Comparison": "coterie.comparison.result",
+    "CorrelationGroups": "coterie.correlation.groups",
     "CorrelationProfile": "coterie.correlation.profile.result",
     "DependencyAwareSelector": "coterie.probing.estimator",
     "EstimatorCriterion": "coterie.probing.criteria",
@@ -36,11 +37,12 @@ _HOMES = {
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
 }
-_MODULES = ("baselines", "data", "datasets", "filters", "metrics", "plots", "probing", "ranking", "report")
+_MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "ranking", "report")
 _moved.install()
 
 __all__ = [
     "Comparison",
+    "CorrelationGroups",
     "CorrelationProfile",
     "DependencyAwareSelector",
     "EstimatorCriterion",
@@ -60,6 +62,7 @@ __all__ = [
     "__version__",
     "baselines",
     "compare",
+    "correlation",
     "correlation_profile",
     "data",
     "datasets",
@@ -75,11 +78,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, data, datasets, filters, metrics, plots, probing, ranking, report
+    from coterie import baselines, correlation, data, datasets, filters, metrics, plots, probing, ranking, report
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
     from coterie.confidence.result import GroupConfidence
+    from coterie.correlation.groups import CorrelationGroups
     from coterie.correlation.profile.count import correlation_profile
     from coterie.correlation.profile.result import CorrelationProfile
     from coterie.discovery.classifier import GroupDiscoveryClassifier

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, take_columns
+from coterie._inputs import check_features, feature_positions, take_columns
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
+from coterie.data.view import FeatureView
+from coterie.groups import FeatureGroups
 
 
 class FitData(Protocol):
@@ -143,9 +145,38 @@ class Selector(SelectorMixin, BaseEstimator):
         return feature_label(getattr(self, "feature_names_in_", None), feature)
 
 
+class FeatureSets:
+    """The groups of a selector in feature-engine's form."""
+
+    groups_: FeatureGroups
+    _label: Callable[[int], Any]
+
+    @property
+    def correlated_feature_sets_(self) -> list[set[Any]]:
+        """Groups of two and more features as sets of names (or indices), as in feature-engine."""
+        return [{self._label(j) for j in group.members} for group in self.groups_ if len(group) > 1]
+
+    @property
+    def correlated_feature_dict_(self) -> dict[Any, set[Any]]:
+        """Support feature to the set of its affiliated features, as in feature-engine."""
+        return {
+            self._label(group.support): {self._label(j) for j in group.affiliated} for group in self.groups_ if len(group) > 1
+        }
+
+
 def feature_label(names: Sequence[str] | None, feature: int) -> Any:
     """What a feature is called: its name, or its index where there are no names."""
     return int(feature) if names is None else names[int(feature)]
+
+
+def fixed_positions(features: Any, view: FeatureView) -> np.ndarray:
+    """Indices of the features that a parameter ``fixed_features`` names, none of which may be constant."""
+    fixed = feature_positions(features, view.n_features, view.feature_names, "fixed_features")
+    constant = fixed[view.moments.norm[fixed] == 0.0]
+    if len(constant):
+        label = feature_label(view.feature_names, constant[0])
+        raise ValueError(f"fixed_features has feature {label!r}, which is constant; leave it out.")
+    return fixed
 
 
 def names_of(names: Sequence[str] | None, features: np.ndarray) -> tuple[str, ...] | None:

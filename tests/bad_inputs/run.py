@@ -36,11 +36,22 @@ _TYPE_ERRORS = {"X: a dictionary", "X: an object", "X: np.matrix", "later: an ob
     "score_func: a type",
     "redundancy: a type",
 }
+
+
+def _own_measure(columns, others, sample_weight=None):
+    """Agreement of signs about the mean: whatever the scale."""
+    weight = np.ones(len(columns)) if sample_weight is None else sample_weight
+    own, other = (np.where(values > np.average(values, axis=0, weights=weight), 1.0, -1.0) for values in (columns, others))
+    return (own * (weight / weight.sum())[:, None]).T @ other
+
+
 # Every estimator, small, and every mode of it that computes something else.
 ESTIMATORS: dict[str, BaseEstimator] = {
     "classifier": coterie.GroupDiscoveryClassifier(3),
     "classifier, groups predict": coterie.GroupDiscoveryClassifier(3, predict_with="groups", standardize=True),
     "classifier, uncertainty": coterie.GroupDiscoveryClassifier(3, correlation="su"),
+    "classifier, ranks": coterie.GroupDiscoveryClassifier(3, correlation="spearman"),
+    "classifier, own measure": coterie.GroupDiscoveryClassifier(3, correlation=_own_measure),
     "classifier, folds": coterie.GroupDiscoveryClassifier(3, cv=3, random_state=0),
     "classifier, validated": coterie.GroupDiscoveryClassifierCV(4, Cs=3, n_features_per_round=2, cv=2, random_state=0),
     "regressor": coterie.GroupDiscoveryRegressor(3),
@@ -52,6 +63,8 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "one class, validated": coterie.GroupDiscoveryOneClassCV(
         4, Cs=3, cv=2, predict_with=["support", "groups"], standardize=False, random_state=0
     ),
+    "groups": coterie.CorrelationGroups(),
+    "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance"),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
     "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),

@@ -184,6 +184,11 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
     }
 
 
+def test_measures_of_correlation_by_name(shell, svm):
+    shell("discover", "--fast", svm, "-o", "out", "--correlation", "spearman", "--n-features-to-select", "4", "--quiet")
+    assert load("out/model.coterie").correlation == "spearman"
+
+
 def test_the_task_follows_the_labels(shell, rng):
     X = rng.standard_normal((60, 10))
     targets = {
@@ -261,7 +266,7 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
         (["data.svm", "--task", "one-class", "--n-features-to-select", "cv"], "cv does not go with --fast"),
         (["data.svm", "--max-features-to-select", "9"], "--max-features-to-select belongs to the validation"),
         (["data.svm", "--class-weight", "{1: 2"], "looks like JSON, but is not"),
-        (["data.svm", "--correlation", "spearman"], "must be one of 'pearson', 'su', None"),
+        (["data.svm", "--correlation", "kendall"], "must be one of 'pearson', 'spearman', 'su', None"),
         (["data.svm", "--fixed-features", "gene7"], "names, but X has none"),
         (["data.svm", "--fixed-features", "@nothing.txt"], "nothing.txt"),
         (["data.svm", "--format", "xml"], "must be one of"),

@@ -116,7 +116,7 @@ def test_missing_or_continuous_labels(Xy):
         ({"threshold": 1.01}, "threshold=1.01"),
         ({"threshold": "high"}, "threshold='high'"),
         ({"threshold": np.nan}, "threshold=nan"),
-        ({"correlation": "spearman"}, "correlation='spearman' must be one of 'pearson', 'su', None"),
+        ({"correlation": "kendall"}, "correlation='kendall' must be one of 'pearson', 'spearman', 'su', None or a function"),
         ({"n_bins": 1}, "n_bins=1"),
         ({"n_bins": 300}, "at most 255"),
         ({"affiliates": "some"}, "affiliates='some' must be one of 'complete', 'ranked'"),

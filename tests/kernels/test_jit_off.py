@@ -17,6 +17,7 @@ def test_kernels_without_the_compiler():
         "test_blocks.py",
         "test_filters.py",
         "test_neighbours.py",
+        "test_ranks.py",
         "test_shrinkage.py",
         "test_transposition.py",
     )

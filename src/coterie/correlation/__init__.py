@@ -1,1 +1,17 @@
-"""Measures of correlation between features, and the distribution of all pairs' correlations."""
+"""Measures of correlation between features, how to bring one's own, and the distribution of all pairs' correlations."""
+
+from coterie.correlation.function import FunctionCorrelation
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.protocol import ROUNDING, Correlation, Pairs
+from coterie.correlation.spearman import SpearmanCorrelation
+from coterie.correlation.uncertainty import SymmetricalUncertainty
+
+__all__ = [
+    "ROUNDING",
+    "Correlation",
+    "FunctionCorrelation",
+    "Pairs",
+    "PearsonCorrelation",
+    "SpearmanCorrelation",
+    "SymmetricalUncertainty",
+]

@@ -6,9 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from coterie.correlation.protocol import ROUNDING, Pairs
-from coterie.data.source import Columns, Exemplar, StrongQuery
+from coterie.data.source import Columns, Exemplar, StrongPairs, StrongQuery
 from coterie.data.view import FeatureView
-from coterie.kernels.correlation import SAFETY
+from coterie.kernels.correlation import SAFETY, fewest_nonzeros
 
 # Support features whose vectors are filled at a time.
 _BATCH = 16
@@ -82,6 +82,14 @@ class PearsonCorrelation:
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
         """All pairs of a feature and one of the ``supports`` with a correlation of at least the threshold."""
+        query = self.query(supports, threshold, exemplar)
+        found = self.source.strong_products(query, self.moments, n_threads=self.view.n_threads)
+        self.n_evaluated += found.n_evaluated
+        self.n_features_read += found.n_read
+        return self.as_pairs(found, self.moments.norm[found.feature], supports)
+
+    def query(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> StrongQuery:
+        """What a source is asked for the features that are correlated with some support features."""
         limit = threshold - ROUNDING
         mean, norm = self.moments.mean[supports], self.moments.norm[supports]
         use_angle = self.prune and exemplar is not None and exemplar.norm > 0.0
@@ -90,14 +98,14 @@ class PearsonCorrelation:
             assert exemplar is not None
             lowest, highest = self._angle_intervals(supports, limit, exemplar)
         if self.source.is_sparse:
-            columns: Columns = self._weighted(supports)
+            columns: Columns = (weighted := self._weighted(supports))
             limits = limit * norm
-            fewest = np.array([self._fewest_nonzeros(columns, k, norm[k], mean[k], limit) for k in range(len(supports))])
+            fewest = self._fewest_nonzeros(weighted, supports, limit)
         else:
             columns = self.vectors(supports)
             limits = np.full(len(supports), limit)
             fewest = np.zeros(len(supports), dtype=np.int64)
-        query = StrongQuery(
+        return StrongQuery(
             columns=columns,
             means=mean,
             limits=limits,
@@ -107,11 +115,11 @@ class PearsonCorrelation:
             highest=highest,
             tail_bound=self.prune and self.sample_weight is None,
         )
-        pairs = self.source.strong_products(query, self.moments, n_threads=self.view.n_threads)
-        self.n_evaluated += pairs.n_evaluated
-        self.n_features_read += pairs.n_read
-        scale = self.moments.norm[pairs.feature] * (norm[pairs.position] if self.source.is_sparse else 1.0)
-        return Pairs(pairs.feature, pairs.position, np.clip(pairs.product / scale, -1.0, 1.0))
+
+    def as_pairs(self, found: StrongPairs, norm: np.ndarray, supports: np.ndarray) -> Pairs:
+        """Pairs with correlations instead of products; ``norm`` is that of the feature of each pair."""
+        scale = norm * (self.moments.norm[supports[found.position]] if self.source.is_sparse else 1.0)
+        return Pairs(found.feature, found.position, np.clip(found.product / scale, -1.0, 1.0))
 
     def _weighted(self, features: np.ndarray) -> sparse.csc_array:
         """Sparse columns times the sample weights, without explicit zeros."""
@@ -143,23 +151,22 @@ class PearsonCorrelation:
         lowest, highest = np.cos(np.minimum(angle + width, np.pi / 2)), np.cos(np.maximum(angle - width, 0.0))
         return lowest - SAFETY, highest + SAFETY
 
-    def _fewest_nonzeros(self, columns: Columns, k: int, norm: float, mean: float, threshold: float) -> int:
-        """Stored entries below which no feature can be affiliated with a support feature (the size bound)."""
+    def _fewest_nonzeros(self, columns: sparse.csc_array, supports: np.ndarray, threshold: float) -> np.ndarray:
+        """Stored entries below which no feature can be affiliated with each support feature (the size bound)."""
+        fewest = np.zeros(len(supports), dtype=np.int64)
         if not self.prune:
-            return 0
-        assert not isinstance(columns, np.ndarray)
-        entries = slice(columns.indptr[k], columns.indptr[k + 1])
-        weighted = columns.data[entries]
-        squares = weighted**2
+            return fewest
+        squares = columns.data**2
         if self.sample_weight is not None:
-            squares = squares / self.sample_weight[columns.indices[entries]]
-        largest = np.sqrt(np.append(0.0, np.cumsum(np.sort(squares)[::-1])))
-        share = self._largest_shares(len(largest)) / self.moments.total_weight
-        tail = np.sqrt(share * self.moments.total_weight) * abs(mean)
-        top = largest if self.moments.nonnegative else largest + tail
-        room = np.sqrt(np.maximum(1.0 - share, 0.0))
-        possible = np.maximum(top, tail) >= (threshold - SAFETY) * norm * room
-        return int(np.argmax(possible)) if possible.any() else len(largest)
+            squares = squares / self.sample_weight[columns.indices]
+        counts = np.diff(columns.indptr)
+        squares = squares[np.lexsort((-squares, np.repeat(np.arange(len(supports)), counts)))]
+        shares = self._largest_shares(int(counts.max(initial=0)) + 1) / self.moments.total_weight
+        fewest_nonzeros(
+            columns.indptr, squares, shares, self.moments.total_weight, self.moments.nonnegative,
+            self.moments.mean[supports], self.moments.norm[supports], threshold, fewest,
+        )  # fmt: skip
+        return fewest
 
     def _largest_shares(self, length: int) -> np.ndarray:
         """The largest total weight that 0, 1, 2, … samples can have."""

@@ -41,15 +41,19 @@ class Correlation(Protocol):
     ----------
     view : FeatureView
         The features.
-    n_evaluated : int
-        Pairs whose correlation was computed so far.
-    n_features_read : int
-        Features that were read for it.
     """
 
     view: FeatureView
-    n_evaluated: int
-    n_features_read: int
+
+    @property
+    def n_evaluated(self) -> int:
+        """Pairs whose correlation was computed so far."""
+        ...
+
+    @property
+    def n_features_read(self) -> int:
+        """Features that were read for it."""
+        ...
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Matrix of correlations of some features (not constant) with some others."""

@@ -8,17 +8,21 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import read_only, run_evenly
+from coterie._numba import read_only, run_chunks, run_evenly
 from coterie.data.bad_values import BadValues
 from coterie.data.source import SMALLEST_NORM, Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
+from coterie.kernels.pairs import pair_products, standardise
 
 # Strong products for which a chunk has room at first; with more it is done again.
 _ROOM = 1 << 16
 # Columns that one pass of strong_products compares a dense feature with: a bit each.
 _MASK_BITS = 16
+# Columns from which on BLAS is quicker, although it gives up on nothing early; features and values of its blocks; and samples
+# from which on single precision leaves too much to be checked.
+_MANY_COLUMNS, _BLOCK_FEATURES, _BLOCK_VALUES, _SINGLE_PRECISION = 128, 1024, 1 << 22, 100_000
 _NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
@@ -121,6 +125,8 @@ class DenseSource:
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
+        if query.exemplar is None and len(query.limits) >= _MANY_COLUMNS:
+            return self._many_strong_products(query, moments, n_threads)
         parts = []
         for first in range(0, len(query.limits), _MASK_BITS):
             batch = slice(first, first + _MASK_BITS)
@@ -151,6 +157,43 @@ class DenseSource:
         return StrongPairs(
             feature[strong], position[strong] + batch.start, product[strong], n_evaluated, int(np.count_nonzero(wanted))
         )
+
+    def _many_strong_products(self, query: StrongQuery, moments: Moments, n_threads: int) -> StrongPairs:
+        r"""Strong products with many columns: all of them by BLAS, the strong ones again in double precision.
+
+        With unit roundoff u, the product of two rounded vectors has an error of at most :math:`(n + 4) u` of the product of
+        their lengths, in any order of summation (see :func:`coterie.correlation.profile.dense.dense_at_least`). What comes
+        closer than that to its limit is computed in double precision and judged by that.
+        """
+        n_samples, n_features = self.shape
+        kind = np.float32 if n_samples <= _SINGLE_PRECISION else np.float64
+        columns = np.asarray(query.columns, dtype=np.float64)
+        used = np.flatnonzero(columns.any(axis=1))  # without the samples of weight zero, whose values may be of any size
+        vectors = read_only(np.ascontiguousarray(columns[used].T))
+        rounded = vectors.astype(kind)
+        error = (n_samples + 4) * float(np.finfo(kind).eps) * 0.51 * np.sqrt((vectors**2).sum(axis=1))
+        norms = np.where(moments.norm > 0.0, moments.norm, np.inf)
+        parts: dict[int, tuple[np.ndarray, ...]] = {}
+
+        def search(start: int, stop: int) -> None:
+            matrix = self._array[:, start:stop].T if len(used) == n_samples else self._array[used, start:stop].T
+            matrix = read_only(np.ascontiguousarray(matrix))
+            unit = np.empty(matrix.shape, dtype=kind)
+            standardise(matrix, moments.mean, norms, start, unit)
+            longest = np.sqrt(np.einsum("fi,fi->f", unit, unit, dtype=np.float64).max(initial=0.0))
+            tile = np.abs(unit @ rounded.T)
+            row, position = np.nonzero(tile >= (query.limits - 1.01 * error * longest).astype(kind))
+            product = np.empty(len(row))
+            pair_products(matrix, vectors, moments.mean, start, row, position, product)
+            strong = np.abs(product) >= moments.norm[start + row] * query.limits[position]
+            strong &= moments.norm[start + row] > 0.0
+            parts[start] = start + row[strong], position[strong], product[strong]
+
+        size = max(1, min(_BLOCK_FEATURES, _BLOCK_VALUES // max(n_samples, 1)))
+        run_chunks(search, [*range(0, n_features, size), n_features], n_threads)
+        feature, position, product = (np.concatenate([parts[start][i] for start in sorted(parts)]) for i in range(3))
+        n_varying = int(np.count_nonzero(moments.norm))
+        return StrongPairs(feature, position, product, n_varying * len(query.limits), n_varying)
 
     def _within_angle(self, query: StrongQuery, batch: slice, moments: Moments, n_threads: int) -> np.ndarray:
         lowest, highest = query.lowest[batch], query.highest[batch]

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coterie.correlation.protocol import Correlation
+from coterie.correlation.purity import group_purity
 from coterie.discovery.loop import Round
 from coterie.discovery.oracle import Oracle
-from coterie.groups import FeatureGroup, FeatureGroups, Purity
-
-# SuSiE's limit: the purity of a larger group is that of so many of its members.
-_PURITY_MEMBERS = 100
+from coterie.groups import FeatureGroup, FeatureGroups
 
 
 def assemble_groups(
@@ -62,18 +59,3 @@ def assemble_groups(
             )
         )
     return FeatureGroups(groups)
-
-
-def group_purity(correlation: Correlation, members: np.ndarray) -> Purity:
-    """Smallest, mean and median \\|correlation\\| over the pairs of members; 1 for a feature alone.
-
-    Of more than 100 members, 100 are taken at even steps from the most to the least correlated with
-    the support feature (first and last included).
-    """
-    if len(members) == 1:
-        return Purity(1.0, 1.0, 1.0)
-    if len(members) > _PURITY_MEMBERS:
-        members = members[np.linspace(0, len(members) - 1, _PURITY_MEMBERS).round().astype(np.int64)]
-    matrix = np.abs(correlation.within(members))
-    pairs = matrix[np.triu_indices(len(members), k=1)]
-    return Purity(float(pairs.min()), float(pairs.mean()), float(np.median(pairs)))

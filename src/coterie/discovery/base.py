@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, feature_positions, features_of_share, take_columns
+from coterie._inputs import check_features, features_of_share, take_columns
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -31,7 +31,7 @@ from coterie._parameters import (
     Whole,
 )
 from coterie._sklearn import CallbackSupportMixin, RoundReport
-from coterie.correlation.measures import MEASURES
+from coterie.correlation.measures import CORRELATION_OR_NONE, measure_of
 from coterie.correlation.protocol import Correlation
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
@@ -44,7 +44,7 @@ from coterie.discovery.voting import VotingOracle, fold_parts
 from coterie.groups import FeatureGroups
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
-from coterie.selection import Selector, feature_label
+from coterie.selection import FeatureSets, Selector, fixed_positions
 from coterie.solver.design import design_of
 from coterie.solver.losses import Loss
 from coterie.solver.master import Master
@@ -85,14 +85,14 @@ class Samples:
         return mostly_zero(self.source)
 
 
-class GroupDiscovery(CallbackSupportMixin, Selector):
+class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     """Base class: runs the loop; a subclass reads the targets and makes the loss."""
 
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "n_features_per_round": Whole(1) | OneOf("auto"),
         "reuse_features": Flag(),
-        "correlation": OneOf(*MEASURES, None),
+        "correlation": CORRELATION_OR_NONE,
         "threshold": Number(at_most=1),
         "n_bins": N_BINS,
         "affiliates": OneOf("complete", "ranked"),
@@ -214,14 +214,11 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
         return VotingOracle(self._measure(view), [self._measure(part) for part in parts], **options)
 
     def _measure(self, view: FeatureView) -> Correlation:
-        return MEASURES[self.correlation or "pearson"](view, int(self.n_bins))  # without a constraint, for purities alone
+        correlation = "pearson" if self.correlation is None else self.correlation  # without a constraint, for purities alone
+        return measure_of(correlation, view, int(self.n_bins))
 
     def _fixed_features(self, view: FeatureView, n_features: int | None) -> np.ndarray:
-        fixed = feature_positions(self.fixed_features, view.n_features, view.feature_names, "fixed_features")
-        constant = fixed[view.moments.norm[fixed] == 0.0]
-        if len(constant):
-            label = feature_label(view.feature_names, constant[0])
-            raise ValueError(f"fixed_features has feature {label!r}, which is constant; leave it out.")
+        fixed = fixed_positions(self.fixed_features, view)
         if n_features is not None and len(fixed) > n_features:
             raise ValueError(
                 f"fixed_features has {len(fixed)} features, more than n_features_to_select={n_features}, which counts them."
@@ -296,18 +293,6 @@ class GroupDiscovery(CallbackSupportMixin, Selector):
     def _kept(self) -> np.ndarray:
         check_is_fitted(self)
         return self.groups_.members if self.keep == "groups" else np.sort(self.groups_.support)
-
-    @property
-    def correlated_feature_sets_(self) -> list[set[Any]]:
-        """Groups of two and more features as sets of names (or indices), as in feature-engine."""
-        return [{self._label(j) for j in group.members} for group in self.groups_ if len(group) > 1]
-
-    @property
-    def correlated_feature_dict_(self) -> dict[Any, set[Any]]:
-        """Support feature to the set of its affiliated features, as in feature-engine."""
-        return {
-            self._label(group.support): {self._label(j) for j in group.affiliated} for group in self.groups_ if len(group) > 1
-        }
 
     def _outputs(self, X: Any) -> np.ndarray:
         """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""

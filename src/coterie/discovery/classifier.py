@@ -47,10 +47,11 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
         may be correlated.
 
-    correlation : {"pearson", "su", None}, default="pearson"
-        Measure of correlation: Pearson's coefficient, or symmetrical uncertainty (mutual information
-        over the mean entropy, on bins), which sees nonlinear relations too. None lifts the constraint,
-        which is the feature generating machine (FGM): no groups, the features with the best scores.
+    correlation : {"pearson", "spearman", "su", None} or callable, default="pearson"
+        Measure of correlation: Pearson's coefficient, Spearman's (of the ranks, ties averaged), or symmetrical uncertainty
+        (mutual information over the mean entropy, on bins), which sees nonlinear relations too. None lifts the constraint,
+        which is the feature generating machine (FGM): no groups, the features with the best scores. A function of two blocks
+        of columns, or a class, is a measure of one's own: ``docs/adding-a-correlation.md``.
 
     threshold : float, default=0.7
         Absolute correlation in (0, 1] from which on two features belong to the same group. The paper
@@ -254,7 +255,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         *,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
-        correlation: str | None = "pearson",
+        correlation: Any = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",

@@ -84,7 +84,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     reuse_features : bool, default=False
         Whether a block may have features of earlier blocks, as in :class:`GroupDiscoveryClassifier`.
 
-    correlation : str or None, default="pearson"
+    correlation : str, callable or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`; None lifts the constraint.
 
     threshold : float, default=0.7
@@ -232,7 +232,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         nested: bool = False,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
-        correlation: str | None = "pearson",
+        correlation: Any = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",

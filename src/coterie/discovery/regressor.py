@@ -41,7 +41,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
         may be correlated.
 
-    correlation : str or None, default="pearson"
+    correlation : str, callable or None, default="pearson"
         Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
         constraint: no groups, the best features only.
 
@@ -197,7 +197,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         *,
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
-        correlation: str | None = "pearson",
+        correlation: Any = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",

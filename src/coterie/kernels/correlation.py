@@ -43,6 +43,8 @@ pair costs one comparison of integers.
 
 from __future__ import annotations
 
+import numpy as np
+
 from coterie._numba import kernel
 
 # A pair is only pruned when its bound is below the threshold by this much: far above rounding.
@@ -65,3 +67,27 @@ def within_angle(score, score_shift, mean, norm, exemplar_norm, lowest, highest,
         for k in range(lowest.shape[0]):
             if lowest[k] <= r <= highest[k]:
                 wanted[f] |= 1 << k
+
+
+@kernel()
+def fewest_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, norms, threshold, fewest):
+    """The size bound: nonzeros that a feature needs for a correlation of at least the threshold with each support feature.
+
+    ``squares`` are the weighted squares of the support features' entries, the largest of each one first; ``shares`` the
+    largest parts of the total weight that 0, 1, 2, … samples can have. Where none suffices it is one more than the support
+    feature has itself.
+    """
+    for k in range(indptr.shape[0] - 1):
+        largest = 0.0
+        count = 0
+        n_stored = indptr[k + 1] - indptr[k]
+        while count <= n_stored:
+            if count > 0:
+                largest += squares[indptr[k] + count - 1]
+            tail = np.sqrt(shares[count] * total_weight) * abs(means[k])
+            top = np.sqrt(largest) if nonnegative else np.sqrt(largest) + tail
+            room = np.sqrt(max(1.0 - shares[count], 0.0))
+            if max(top, tail) >= (threshold - SAFETY) * norms[k] * room:
+                break
+            count += 1
+        fewest[k] = count

@@ -37,6 +37,22 @@ def _dense_correlation(column, other, mean, other_mean, norms):
 
 
 @kernel(reorder=True)
+def _dense_product(column, vector, mean):
+    """Product of a centred column with a vector in double precision."""
+    total = 0.0
+    for i in range(column.shape[0]):
+        total += (column[i] - mean) * vector[i]
+    return total
+
+
+@kernel()
+def pair_products(matrix, vectors, means, first, rows, positions, out):
+    """``out[p]``: product of the centred row ``rows[p]`` with the vector ``positions[p]``; row 0 is the feature ``first``."""
+    for p in range(rows.shape[0]):
+        out[p] = _dense_product(matrix[rows[p]], vectors[positions[p]], means[first + rows[p]])
+
+
+@kernel(reorder=True)
 def _count_at_least(row, limit):
     """How many values of a short row are at least ``limit`` in size; sums of ones in float32 are exact and vectorised."""
     count = np.float32(0.0)

@@ -35,6 +35,7 @@ _HOMES: dict[str, Home] = {
     "GroupDiscoveryOneClassCV": Home("coterie.discovery.one_class_cv"),
     "GroupDiscoveryRegressor": Home("coterie.discovery.regressor"),
     "GroupDiscoveryRegressorCV": Home("coterie.discovery.regressor_cv"),
+    "CorrelationGroups": Home("coterie.correlation.groups"),
     "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
     "DependencyAwareSelector": Home("coterie.probing.estimator", "coterie.ranking.estimator"),
     "FilterSelector": Home("coterie.filters.selector", "coterie.comparison.filter_selector"),

@@ -1,0 +1,152 @@
+r"""Groups of correlated features without labels, exactly, and without a matrix of all pairs.
+
+The features are walked in a given order. One that is correlated with an earlier representative is taken; any other is a
+representative itself. In the end each feature that is taken belongs to the representative that it is closest to. This is the
+greedy maximal independent set of the graph of strong pairs, and depends on the order alone.
+
+It is found in batches: the next features that nobody has taken, as many as there is room for, are compared with each other,
+which tells the representatives among them; one pass over all features then finds whom these take. A batch of b features costs
+one pass instead of b, and no feature that is taken is ever asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.protocol import ROUNDING, Correlation
+from coterie.correlation.spearman import SpearmanCorrelation
+
+# Features of a batch: the first one, and the largest one. Twice as many follow when most of a batch were representatives.
+_FIRST_BATCH, _LARGEST_BATCH = 256, 2048
+# Values of the columns of a batch that may be held at a time: 128 MB.
+_BATCH_VALUES = 1 << 24
+
+
+class Grouping(NamedTuple):
+    """Representatives, and the features that belong to them.
+
+    Attributes
+    ----------
+    supports : ndarray of int
+        The representatives in the order in which they were found, fixed ones first.
+    feature : ndarray of int
+        The other features that belong to one, in order.
+    position : ndarray of int
+        The place of its representative in ``supports``.
+    correlation : ndarray
+        Its correlation with that one.
+    """
+
+    supports: np.ndarray
+    feature: np.ndarray
+    position: np.ndarray
+    correlation: np.ndarray
+
+
+def batch_size(correlation: Correlation) -> int:
+    """Features whose columns may be held at a time; sparse ones are made dense by all but the linear measures."""
+    if correlation.view.is_sparse and isinstance(correlation, (PearsonCorrelation, SpearmanCorrelation)):
+        return _LARGEST_BATCH
+    return max(16, min(_LARGEST_BATCH, _BATCH_VALUES // max(1, correlation.view.n_samples)))
+
+
+def count_neighbours(correlation: Correlation, threshold: float, on_batch: Callable[[int], object]) -> np.ndarray:
+    """For each feature, how many others are correlated with it at or over the threshold; 0 for constant ones."""
+    view = correlation.view
+    varying = np.flatnonzero(view.moments.norm > 0.0)
+    counts = np.zeros(view.n_features, dtype=np.int64)
+    step = batch_size(correlation)
+    for first in range(0, len(varying), step):
+        batch = varying[first : first + step]
+        pairs = correlation.strong(batch, threshold)
+        others = pairs.feature != batch[pairs.position]
+        counts[batch] = np.bincount(pairs.position[others], minlength=len(batch))
+        on_batch(first + len(batch))
+    return counts
+
+
+def group_features(
+    correlation: Correlation,
+    order: np.ndarray,
+    fixed: np.ndarray,
+    threshold: float,
+    on_batch: Callable[[int, int], object] = lambda done, found: None,
+) -> Grouping:
+    """Walk some features in order and group them.
+
+    Parameters
+    ----------
+    correlation : Correlation
+        The measure.
+    order : ndarray of int
+        The features to walk, none of them constant or fixed.
+    fixed : ndarray of int
+        Representatives from the start, whatever their correlations.
+    threshold : float
+        \\|correlation\\| from which on two features belong together.
+    on_batch : callable
+        Told after each batch how many features have been looked at, and how many representatives there are.
+    """
+    free = np.zeros(correlation.view.n_features, dtype=bool)
+    free[order] = True
+    supports = np.empty(0, dtype=np.int64)
+    members = Grouping(supports, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    most = batch_size(correlation)
+    size, place = min(_FIRST_BATCH, most), 0
+    chosen = fixed
+    while True:
+        for first in range(0, len(chosen), most):  # fixed features may be many
+            some = chosen[first : first + most]
+            pairs = correlation.strong(some, threshold)
+            members = _closest(members, pairs.feature, len(members.supports) + pairs.position, pairs.correlation, some)
+            free[pairs.feature] = False
+        on_batch(place, len(members.supports))
+        batch, place = _next_free(order, place, free, size)
+        if not len(batch):
+            break
+        chosen = batch[_apart(np.abs(correlation.within(batch)) >= threshold - ROUNDING)]
+        free[chosen] = False
+        if 2 * len(chosen) > len(batch):
+            size = min(2 * size, most)
+    others = np.ones(correlation.view.n_features, dtype=bool)
+    others[members.supports] = False
+    kept = others[members.feature]
+    return Grouping(members.supports, members.feature[kept], members.position[kept], members.correlation[kept])
+
+
+def _next_free(order: np.ndarray, place: int, free: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """The next free features of an order from a place on, and the place after them."""
+    ahead = place + np.flatnonzero(free[order[place:]])[:size]
+    return order[ahead], int(ahead[-1]) + 1 if len(ahead) else len(order)
+
+
+def _apart(close: np.ndarray) -> np.ndarray:
+    """The places that are close to none of those chosen before them."""
+    taken = np.zeros(len(close), dtype=bool)
+    chosen = []
+    for place in range(len(close)):
+        if not taken[place]:
+            chosen.append(place)
+            taken |= close[place]
+    return np.array(chosen, dtype=np.int64)
+
+
+def _closest(known: Grouping, feature: np.ndarray, position: np.ndarray, value: np.ndarray, new: np.ndarray) -> Grouping:
+    """Each feature with the representative of the largest \\|correlation\\|; ties to the earlier one."""
+    feature = np.concatenate([known.feature, feature])
+    position = np.concatenate([known.position, position])
+    value = np.concatenate([known.correlation, value])
+    supports = np.concatenate([known.supports, new])
+    if not len(feature):
+        return Grouping(supports, feature, position, value)
+    order = np.lexsort((position, feature))
+    feature, position, value = feature[order], position[order], value[order]
+    starts = np.flatnonzero(np.append(True, feature[1:] != feature[:-1]))
+    largest = np.repeat(np.maximum.reduceat(np.abs(value), starts), np.diff(np.append(starts, len(feature))))
+    eligible = np.flatnonzero(np.abs(value) >= largest - ROUNDING)
+    first = eligible[np.unique(feature[eligible], return_index=True)[1]]
+    return Grouping(supports, feature[first], position[first], value[first])

@@ -1,0 +1,268 @@
+"""Groups of correlated features and their representatives, without labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from coterie._inputs import read_sample_weight, read_source
+from coterie._numba import one_blas_thread, thread_count
+from coterie._parameters import N_BINS, N_JOBS, VERBOSE, Anything, NotText, Number, OneOf, Rule
+from coterie.correlation.grouping import Grouping, count_neighbours, group_features
+from coterie.correlation.measures import CORRELATION, measure_of
+from coterie.correlation.protocol import Correlation
+from coterie.correlation.purity import group_purities
+from coterie.data.view import FeatureView
+from coterie.groups import FeatureGroup, FeatureGroups, Purity
+from coterie.order import in_order
+from coterie.progress import RoundProgress
+from coterie.selection import FeatureSets, Selector, fixed_positions, names_of
+
+
+@dataclass(frozen=True)
+class _Features:
+    """What a fit works on: ``X`` is as the user gave it."""
+
+    attributes: dict[str, Any]
+    view: FeatureView
+    X: Any
+
+
+class CorrelationGroups(FeatureSets, Selector):
+    r"""Group correlated features without labels, and keep one representative of each group.
+
+    No two representatives are correlated at or over ``threshold`` (fixed ones aside), every other feature is correlated with
+    one of them, and belongs to the one that it is closest to. The groups are exact, the same for any order of the
+    columns, and found without a matrix of all pairs, on dense and sparse data that are not copied.
+
+    Parameters
+    ----------
+    threshold : float, default=0.7
+        Absolute correlation in (0, 1] from which on two features belong together.
+
+    correlation : {"pearson", "spearman", "su"} or callable, default="pearson"
+        Measure of correlation: Pearson's coefficient, Spearman's (of the ranks, ties averaged), or symmetrical uncertainty
+        (mutual information over the mean entropy, on bins). A function of two blocks of columns, or a class, is a measure
+        of one's own: ``docs/adding-a-correlation.md``.
+
+    n_bins : int, default=10
+        Bins of equal width over a feature's range, for symmetrical uncertainty.
+
+    representative : {"neighbours", "variance"}, callable or array-like of shape (n_features,), default="neighbours"
+        Who is a representative before others: the feature with the most correlated features around it (of those with as
+        many the one with the largest variance), or the one with the largest variance. Or scores, higher is better: an
+        array, or a function that makes them of X.
+
+    fixed_features : array-like of int, str or bool, default=None
+        Features (indices, names or a mask) that are representatives from the start, whatever their correlations.
+
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores the process may use, but one inside joblib's workers. The result does not
+        depend on it.
+
+    verbose : int, default=0
+        Show progress: a bar on a terminal, lines elsewhere.
+
+    Attributes
+    ----------
+    groups_ : FeatureGroups
+        The groups, fixed representatives first, then by score; a feature that is correlated with no other is a group of its
+        own. Constant features are in none.
+
+    support_features_ : ndarray of shape (n_groups,)
+        The representatives, in the same order; what :meth:`transform` keeps.
+
+    scores_ : ndarray of shape (n_features,)
+        What the representatives were chosen by: numbers of neighbours, variances, or the scores given.
+
+    correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
+        Groups of two and more in feature-engine's form.
+
+    n_correlations_evaluated_, n_correlations_possible_ : int
+        Pairs of features whose correlation was computed, and all pairs.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when X has names that are all strings.
+
+    See Also
+    --------
+    GroupDiscoveryClassifier : Groups around the features that predict.
+    correlation_profile : How many pairs are how correlated; to choose the threshold.
+
+    Notes
+    -----
+    Features are walked by score; one that is correlated with a representative is taken, any other is a representative. Batches
+    of features share a pass over the data (``docs/correlation-groups.md``). Of features with equal scores the one that comes
+    first is decided by the content of the columns, then by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import CorrelationGroups
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = rng.standard_normal((3, 200))
+    >>> X = np.column_stack([a, b, a + 0.4 * c, -a + 0.3 * b])
+    >>> selector = CorrelationGroups(threshold=0.8).fit(X)
+    >>> selector.groups_
+    2 groups, 4 features
+      1. 2 ~ 0 (+0.93), 3 (-0.88)
+      2. 1 (alone)
+    >>> selector.transform(X).shape
+    (200, 2)
+    """
+
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "threshold": Number(at_most=1),
+        "correlation": CORRELATION,
+        "n_bins": N_BINS,
+        "representative": OneOf("neighbours", "variance") | NotText("a function of X, or the scores themselves"),
+        "fixed_features": Anything(),
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
+
+    def __init__(
+        self,
+        threshold: float = 0.7,
+        *,
+        correlation: Any = "pearson",
+        n_bins: int = 10,
+        representative: Any = "neighbours",
+        fixed_features: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.threshold = threshold
+        self.correlation = correlation
+        self.n_bins = n_bins
+        self.representative = representative
+        self.fixed_features = fixed_features
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the groups.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource, path, store} of shape (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in the correlations and variances.
+
+        Returns
+        -------
+        self : CorrelationGroups
+            The fitted selector.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _Features:
+        reading = read_source(self, X)
+        weight = read_sample_weight(sample_weight, np.ones(reading.source.shape[0]))
+        view = FeatureView.of(reading.source, weight, n_threads=thread_count(self.n_jobs))
+        return _Features(reading.attributes, view, X)
+
+    def _compute(self, data: _Features) -> dict[str, Any]:
+        view, threshold = data.view, float(self.threshold)
+        view.moments.require_variation()
+        fixed = fixed_positions(self.fixed_features, view)
+        varying = np.setdiff1d(np.flatnonzero(view.moments.norm > 0.0), fixed, assume_unique=True)
+        measure = measure_of(self.correlation, view, int(self.n_bins))
+        with one_blas_thread():
+            scores = self._scores(data, measure)
+            variance = view.moments.scale**2
+            votes = scores if _is(self.representative, "neighbours") else None
+            order = varying[
+                in_order(
+                    view.source,
+                    varying,
+                    (scores if votes is None else variance)[varying],
+                    votes=None if votes is None else votes[varying],
+                    sample_weight=view.sample_weight,
+                    n_threads=view.n_threads,
+                )
+            ]
+            # Who has no neighbours need not be asked who they are.
+            alone = order[len(order) :] if votes is None else order[votes[order] == 0]
+            walked = order if votes is None else order[votes[order] > 0]
+            with RoundProgress(len(walked), int(self.verbose), "groups", "features") as bar:
+                found = group_features(
+                    measure, walked, fixed, threshold, lambda done, n: bar.update(done, f"{n:,} representatives")
+                )
+            found = found._replace(supports=np.concatenate([found.supports, alone]))
+            groups = _assembled(found, scores, len(fixed), measure)
+        n_pairs = view.n_features * (view.n_features - 1) // 2  # some of them may have been looked at from both sides
+        return {
+            "groups_": groups,
+            "scores_": scores.astype(np.float64),
+            "support_features_": found.supports,
+            "n_correlations_evaluated_": min(measure.n_evaluated, n_pairs),
+            "n_correlations_possible_": n_pairs,
+        }
+
+    def _scores(self, data: _Features, measure: Correlation) -> np.ndarray:
+        """What representatives are chosen by."""
+        view = data.view
+        if _is(self.representative, "variance"):
+            return np.asarray(view.moments.scale**2)
+        if _is(self.representative, "neighbours"):
+            n_varying = int(np.count_nonzero(view.moments.norm))
+            with RoundProgress(n_varying, int(self.verbose), "neighbours", "features") as bar:
+                return count_neighbours(measure, float(self.threshold), lambda done: bar.update(done, "neighbours counted"))
+        given = self.representative(data.X) if callable(self.representative) else self.representative
+        try:
+            scores = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("representative must give numbers, a score for each feature.") from None
+        if scores.shape != (view.n_features,):
+            raise ValueError(f"representative gives scores of shape {scores.shape}, but X has {view.n_features} features.")
+        if not np.isfinite(scores).all():
+            raise ValueError("representative gives scores that are NaN or infinite; every feature needs a finite one.")
+        return scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
+
+
+def _assembled(found: Grouping, scores: np.ndarray, n_fixed: int, measure: Correlation) -> FeatureGroups:
+    """The groups that users see."""
+    order = np.lexsort((-np.abs(found.correlation), found.position))  # then by feature, which they come in order of
+    bounds = np.searchsorted(found.position[order], np.arange(len(found.supports) + 1))
+    names = measure.view.feature_names
+    parts = [order[bounds[position] : bounds[position + 1]] for position in range(len(found.supports))]
+    members = [np.append(support, found.feature[own]) for support, own in zip(found.supports, parts, strict=True)]
+    large = [position for position, own in enumerate(parts) if len(own) > 1]
+    purity = dict(zip(large, group_purities(measure, [members[position] for position in large]), strict=True))
+    groups = [
+        FeatureGroup(
+            support=int(found.supports[position]),
+            affiliated=found.feature[own],
+            correlation=found.correlation[own],
+            names=names_of(names, members[position]),
+            score=float(scores[found.supports[position]]),
+            affiliated_scores=scores[found.feature[own]].astype(np.float64),
+            round=int(position >= n_fixed),
+            purity=purity.get(position) or _of_pair(found.correlation[own]),
+        )
+        for position, own in enumerate(parts)
+    ]
+    return FeatureGroups(groups)
+
+
+def _of_pair(correlation: np.ndarray) -> Purity:
+    """The purity of a group of one or two, from the correlation with its representative."""
+    return Purity(*(abs(float(correlation[0])) if len(correlation) else 1.0,) * 3)
+
+
+def _is(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word

@@ -1,0 +1,174 @@
+"""Spearman's rank correlation: Pearson's coefficient of the ranks, which are made a block of columns at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+
+from coterie._numba import read_only
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.protocol import Pairs
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, for_blocks
+from coterie.data.view import FeatureView
+from coterie.kernels import ranks as kernels
+
+# Values whose ranks are held at a time: 32 MB.
+_MOST_RANKS = 1 << 22
+# Columns whose correlations are computed together at most.
+_MOST_COLUMNS = 2048
+
+
+class SpearmanCorrelation:
+    """Rank correlations of the features of a source, weighted by the sample weights; ties have the average rank.
+
+    The ranks of a sparse column, less that of its zeros, are a sparse column, so that only stored entries cost, and the size
+    bound of Pearson's coefficient holds for it. A sample of weight 2 counts as two.
+
+    Parameters
+    ----------
+    view : FeatureView
+        The features.
+    prune : bool, default=True
+        Whether to skip pairs that a bound excludes; the result is the same.
+
+    Attributes
+    ----------
+    n_evaluated : int
+        Pairs whose correlation was computed.
+    n_features_read : int
+        Features that were read for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.correlation import SpearmanCorrelation
+    >>> from coterie.data import FeatureView, as_source
+    >>> X = np.array([[1.0, 1.0], [2.0, 10.0], [3.0, 1000.0], [4.0, 999.0]])
+    >>> SpearmanCorrelation(FeatureView.of(as_source(X))).within(np.array([0, 1])).round(2)
+    array([[1. , 0.8],
+           [0.8, 1. ]])
+    """
+
+    def __init__(self, view: FeatureView, *, prune: bool = True) -> None:
+        self.view = view
+        self.prune = prune
+        self.n_evaluated = 0
+        self.n_features_read = 0
+        weight = view.sample_weight
+        self._weight = read_only(np.ones(view.n_samples) if weight is None else np.asarray(weight, dtype=np.float64))
+
+    def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Matrix of correlations of some features (not constant) with some others."""
+        self.n_evaluated += len(features) * len(others)
+        self.n_features_read += len(features)
+        return self._matrix(features, others)
+
+    def within(self, features: np.ndarray) -> np.ndarray:
+        """Matrix of correlations between a few features (not constant)."""
+        self.n_evaluated += len(features) * (len(features) - 1) // 2
+        self.n_features_read += len(features)
+        if len(features) <= self._step:
+            return self._pearson(features).within(np.arange(len(features)))
+        return self._matrix(features, features)
+
+    def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
+        """All pairs of a feature and one of the ``supports`` with a correlation of at least the threshold.
+
+        The exemplar of the linear measure says nothing here.
+        """
+        leaders = self._pearson(supports)
+        positions = np.arange(len(supports))
+        query = leaders.query(positions, threshold)
+        fewest = int(query.fewest.min(initial=self.view.n_samples))
+        parts: dict[int, Pairs] = {}
+        counts: list[tuple[int, int]] = []
+
+        def search(first: int, columns: Columns) -> None:
+            for start, piece in _pieces(columns):
+                ranks = self._ranks(np.arange(first + start, first + start + piece.shape[1]), piece, fewest)
+                found = ranks.source.strong_products(query, ranks.moments)
+                pairs = leaders.as_pairs(found, ranks.moments.norm[found.feature], positions)
+                parts[first + start] = pairs._replace(feature=pairs.feature + first + start)
+                counts.append((found.n_evaluated, found.n_read))
+
+        for_blocks(self.view.source, search, self.view.n_threads)
+        self.n_evaluated += sum(evaluated for evaluated, _ in counts)
+        self.n_features_read += sum(read for _, read in counts)
+        return Pairs(*(np.concatenate([parts[first][i] for first in sorted(parts)]) for i in range(3)))
+
+    @property
+    def _step(self) -> int:
+        """Columns whose ranks are held at a time."""
+        return _MOST_COLUMNS if self.view.is_sparse else max(1, min(_MOST_COLUMNS, _MOST_RANKS // self.view.n_samples))
+
+    def _matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
+        result = np.empty((len(features), len(others)))
+        for top in range(0, len(features), self._step):
+            some = features[top : top + self._step]
+            for left in range(0, len(others), self._step):
+                both = np.concatenate([some, others[left : left + self._step]])
+                chosen, place = np.unique(both, return_inverse=True)
+                values = self._pearson(chosen).between(place[: len(some)], place[len(some) :])
+                result[top : top + len(some), left : left + values.shape[1]] = values
+        return result
+
+    def _pearson(self, features: np.ndarray) -> PearsonCorrelation:
+        """Pearson's coefficient of the ranks of some features."""
+        return PearsonCorrelation(self._ranks(features, self.view.columns(features)), prune=self.prune)
+
+    def _ranks(self, features: np.ndarray, columns: Columns, fewest: int = 0) -> FeatureView:
+        """Ranks in place of values; sparse columns with less than ``fewest`` entries may be passed over as if constant."""
+        n_samples, n_columns = columns.shape
+        total = self.view.moments.total_weight
+        mean, norm = np.zeros(n_columns), np.zeros(n_columns)
+        source: FeatureSource
+        if isinstance(columns, np.ndarray):
+            rows = read_only(np.ascontiguousarray(columns.T))
+            ranks = np.empty(rows.shape)
+            if rows.dtype.itemsize == 1:
+                kernels.byte_ranks(rows, int(np.iinfo(rows.dtype).min), self._weight, total, ranks, norm)
+            else:
+                kernels.dense_ranks(rows, read_only(np.argsort(rows, axis=1)), self._weight, total, ranks, norm)
+            source = DenseSource(ranks.T)
+        else:
+            values = self._sparse_ranks(columns, fewest, mean, norm)
+            source = SparseSource.from_arrays(columns.indptr, columns.indices, values, (n_samples, n_columns))
+        norm[self.view.moments.norm[features] == 0.0] = 0.0  # what varies by rounding alone counts as constant here, too
+        moments = Moments(mean, norm, total, self.view.moments.nonnegative)
+        return FeatureView(source, moments, self.view.sample_weight)
+
+    def _sparse_ranks(self, columns: sparse.csc_array, fewest: int, mean: np.ndarray, norm: np.ndarray) -> np.ndarray:
+        """Ranks less the rank of zero for all entries, and the columns' means and norms; 0 where there are too few entries."""
+        counts = np.diff(columns.indptr)
+        enough = np.flatnonzero(counts >= fewest)
+        entries = np.flatnonzero(np.repeat(counts >= fewest, counts))
+        different, places = np.unique(read_only(columns.data)[entries], return_inverse=True)
+        n_negative, n_nonpositive = np.searchsorted(different, 0, "left"), np.searchsorted(different, 0, "right")
+        codes = np.empty(columns.nnz, dtype=np.int64)
+        codes[entries] = places
+        if len(different) > 1:  # one sort for all columns: by column, then by value
+            keys = np.repeat(np.arange(len(enough)), counts[enough]) * len(different) + places
+            entries = entries[np.argsort(keys)]
+        values = np.zeros(columns.nnz)
+        kernels.csc_ranks(
+            read_only(columns.indptr), read_only(columns.indices), enough, entries, codes, int(n_negative), int(n_nonpositive),
+            self._weight, self.view.moments.total_weight, values, mean, norm,
+        )  # fmt: skip
+        return values
+
+
+def _pieces(columns: Columns) -> Iterator[tuple[int, Columns]]:
+    """Neighbouring columns whose ranks can be held at a time, with the place of the first."""
+    if isinstance(columns, np.ndarray):
+        step = max(1, _MOST_RANKS // max(1, columns.shape[0]))
+        yield from ((start, columns[:, start : start + step]) for start in range(0, columns.shape[1], step))
+        return
+    ends = np.searchsorted(columns.indptr, np.arange(0, columns.nnz, _MOST_RANKS)[1:])
+    for start, stop in itertools.pairwise(np.unique([0, *ends, columns.shape[1]]).tolist()):
+        first, last = columns.indptr[start], columns.indptr[stop]
+        entries = columns.data[first:last], columns.indices[first:last], columns.indptr[start : stop + 1] - first
+        yield start, sparse.csc_array(entries, shape=(columns.shape[0], stop - start))
