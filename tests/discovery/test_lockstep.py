@@ -55,9 +55,8 @@ ESTIMATORS = [
     GroupDiscoveryRegressor(13),
     GroupDiscoveryRegressor(8, standardize=True, affiliates="ranked"),
     GroupDiscoveryOneClass(8, n_features_per_round=2),
-    GroupDiscoveryOneClass(8, n_features_per_round=2, reuse_features=False),
-    GroupDiscoveryClassifier("auto", n_features_per_round=3, reuse_features=True, threshold=0.6, affiliates="ranked"),
-    GroupDiscoveryClassifier(9, n_features_per_round=3, reuse_features=True, cv=3, random_state=0),
+    GroupDiscoveryClassifier("auto", n_features_per_round=3, reuse_features=True, affiliates="ranked", max_rounds=5),
+    GroupDiscoveryClassifier(6, n_features_per_round=3, reuse_features=True, cv=2, random_state=0),
 ]
 
 

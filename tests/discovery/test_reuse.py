@@ -392,7 +392,9 @@ def test_best_sets(seed, n, size, share):
     rivals = np.triu(rng.random((n, n)) < share, 1)
     rivals |= rivals.T
     best = brute_force(values, rivals, size)
-    assert bound_of_sets(values, rivals, size) >= best
+    for known in range(1, n + 1):
+        beyond = values[known] if known < n else 0.0
+        assert bound_of_sets(values[:known], rivals[:known, :known], size, beyond)[0] >= best
     chosen, bound = best_set(values, rivals, size, 0.0)
     assert bound == values[chosen].sum() == best
     assert len(chosen) <= size
@@ -400,7 +402,7 @@ def test_best_sets(seed, n, size, share):
     none, same = best_set(values, rivals, size, best)
     assert (len(none), same) == (0, best)
     if not rivals.any():
-        assert bound_of_sets(values, rivals, size) == best
+        assert bound_of_sets(values, rivals, size) == (best, size <= n)
 
 
 def test_a_search_that_gives_up(monkeypatch):

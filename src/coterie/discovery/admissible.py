@@ -18,9 +18,18 @@ from coterie.discovery.independent_set import best_set, bound_of_sets
 from coterie.discovery.scores import LazyScores
 from coterie.order import in_order
 
-# Features of a set times this are compared with each other for a bound; features that a search looks at.
-_COMPARED = 8
-_SEARCHED = 512
+# Features that are compared with each other, at most, for a bound and for a search; others count as nobody's rivals.
+_MOST = 2048
+
+
+def _compared(size: int) -> int:
+    """Features that are worth comparing with each other for a bound on sets of so many."""
+    return min(8 * max(size, 1), max(2 * size, 512), _MOST)
+
+
+def _searched(size: int) -> int:
+    """Features that a search for such a set looks at."""
+    return min(max(2 * size, 512), _MOST)
 
 
 class Top(NamedTuple):
@@ -57,13 +66,12 @@ class AdmissibleSets:
     def highest(self, scores: LazyScores, free: np.ndarray, size: int) -> float:
         """What no set of so many features adds up to more than, free or not: by the scores of a walk over the free ones."""
         if not scores.chunks:  # nobody has walked yet
-            next(scores.descend(free, _COMPARED * size), None)
+            next(scores.descend(free, _compared(size)), None)
         return self._bound(self._top(scores, free), size)
 
     def highest_of(self, scores: np.ndarray, size: int) -> float:
         """The same from the scores of all features."""
-        most = _COMPARED * max(size, 1)
-        return self._bound(self._best(np.flatnonzero(self.varying), scores[self.varying], most), size)
+        return self._bound(self._best(np.flatnonzero(self.varying), scores[self.varying], _compared(size)), size)
 
     def search(self, scores: LazyScores, size: int, floor: float) -> tuple[np.ndarray, np.ndarray, float]:
         """The set of so many features that adds up to most, its scores, and a bound on all sets.
@@ -71,13 +79,13 @@ class AdmissibleSets:
         The set is empty where none adds up to more than ``floor``, or the search had to give up before it found one.
         """
         top = Top(np.empty(0, dtype=np.int64), np.empty(0), np.inf)
-        others, n_varying = 0.0, int(np.count_nonzero(self.varying))
-        for chunk, values in scores.descend(self.varying, _COMPARED * size):
+        others, most, n_varying = 0.0, _searched(size), int(np.count_nonzero(self.varying))
+        for chunk, values in scores.descend(self.varying, _compared(size)):
             lowest = float(values[-1]) if len(top.features) + len(chunk) < n_varying else 0.0
-            top = Top(np.append(top.features, chunk), np.append(top.scores, values), lowest).first(_SEARCHED)
+            top = Top(np.append(top.features, chunk), np.append(top.scores, values), lowest).first(most)
             # A set with a feature below the last one has this, at most, of its others: it need not be looked at.
             others = self._bound(top, size - 1)
-            if others + top.beyond**2 <= floor or len(top.features) == _SEARCHED:
+            if others + top.beyond**2 <= floor or len(top.features) == most:
                 break
         chosen, bound = best_set(top.scores**2, self._rivals(top.features), size, floor)
         if top.beyond > 0.0:
@@ -106,8 +114,13 @@ class AdmissibleSets:
         return Top(features[order], -np.sort(-values), beyond)
 
     def _bound(self, top: Top, size: int) -> float:
-        top = top.first(_COMPARED * max(size, 1))
-        return bound_of_sets(top.scores**2, self._rivals(top.features, size), size, top.beyond**2)
+        bound = 0.0
+        for most in (2 * size, _compared(size)):  # where few features are correlated, a few are enough
+            part = top.first(most)
+            bound, enough = bound_of_sets(part.scores**2, self._rivals(part.features, size), size, part.beyond**2)
+            if enough or len(part.features) == len(top.features):
+                break
+        return bound
 
     def _rivals(self, features: np.ndarray, size: int = 2) -> np.ndarray:
         """Which of some features are correlated; nobody asks it of sets of one."""

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 
-# Branches looked at before a search gives up; what it has not seen is in its bound.
+# Branches that a search looks at before it gives up, and steps of all their bounds, about a second; what it has not seen is
+# in its bound.
 _MOST_BRANCHES = 5000
+_MOST_STEPS = 10**7
 
 
-def bound_of_sets(values: np.ndarray, rivals: np.ndarray, size: int, beyond: float = 0.0) -> float:
-    """What no admissible set of so many features is worth more than.
+def bound_of_sets(values: np.ndarray, rivals: np.ndarray, size: int, beyond: float = 0.0) -> tuple[float, bool]:
+    """What no admissible set of so many features is worth more than, and whether the features were enough to tell.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ def bound_of_sets(values: np.ndarray, rivals: np.ndarray, size: int, beyond: flo
     size : int
         Features of a set.
     beyond : float, default=0.0
-        What no other feature is worth more than; the others may all go together.
+        What no other feature is worth more than; if these are not enough, the others may all go together.
 
     Examples
     --------
@@ -42,11 +44,11 @@ def bound_of_sets(values: np.ndarray, rivals: np.ndarray, size: int, beyond: flo
     >>> from coterie.discovery.independent_set import bound_of_sets
     >>> rivals = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
     >>> bound_of_sets(np.array([5.0, 4.0, 1.0]), rivals, 2)
-    6.0
+    (6.0, True)
     """
     opened = _openings(list(range(len(values))), _masks(rivals), size)
     known = float(sum(values[k] for k in opened))
-    return known + max(size - len(opened), 0) * beyond
+    return known + (size - len(opened)) * beyond, len(opened) == size
 
 
 def best_set(values: np.ndarray, rivals: np.ndarray, size: int, floor: float) -> tuple[np.ndarray, float]:
@@ -68,6 +70,7 @@ def best_set(values: np.ndarray, rivals: np.ndarray, size: int, floor: float) ->
     best, chosen = floor, tuple[int, ...]()
     # What is left to choose from (best first), what was taken, its value, how many are wanted.
     branches: list[tuple[list[int], tuple[int, ...], float, int]] = [(list(range(len(values))), (), 0.0, size)]
+    most = min(_MOST_BRANCHES, _MOST_STEPS // max(len(values) * size, 1))
     looked_at = 0
     while branches:
         left, taken, value, wanted = branches.pop()
@@ -75,7 +78,7 @@ def best_set(values: np.ndarray, rivals: np.ndarray, size: int, floor: float) ->
         if limit <= best:
             continue
         looked_at += 1
-        if looked_at > _MOST_BRANCHES:
+        if looked_at > most:
             open_limits = [
                 value + sum(values[k] for k in _openings(left, masks, wanted)) for left, _, value, wanted in branches
             ]
@@ -91,21 +94,21 @@ def best_set(values: np.ndarray, rivals: np.ndarray, size: int, floor: float) ->
 
 def _masks(rivals: np.ndarray) -> list[int]:
     """The rivals of each feature as the bits of a number."""
-    return [sum(1 << int(k) for k in np.flatnonzero(row)) for row in rivals]
+    return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in rivals]
 
 
 def _openings(features: list[int], masks: list[int], size: int) -> list[int]:
     """The first members of the first cliques."""
     opened: list[int] = []
-    common: list[int] = []  # of each clique, who is a rival of all its members
+    common: list[int] = []  # of each clique with a rival, who is a rival of all its members
     for k in features:
         if len(opened) == size:
             break
-        for place, shared in enumerate(common):
-            if shared >> k & 1:
-                common[place] = shared & masks[k]
-                break
-        else:
-            opened.append(k)
+        place = next((place for place, shared in enumerate(common) if shared >> k & 1), None) if masks[k] else None
+        if place is not None:
+            common[place] &= masks[k]
+            continue
+        opened.append(k)
+        if masks[k]:
             common.append(masks[k])
     return opened
