@@ -18,15 +18,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import type_of_target
 
-from coterie._inputs import Fold, take_samples
+from coterie._inputs import Fold, LoneClassWarning, take_samples
 from coterie._numba import one_blas_thread
 from coterie.data.source import FeatureSource
 from coterie.redundancy.refinement import PoolRule, Refinement
 
 # Candidates for each feature asked for, None for all, 1 for the score alone; and powers of the scores. The first of each is
 # what is taken without validation, and what wins where others are no better.
-FACTORS: tuple[int | None, ...] = (5, 3, 10, 20, 50, None, 1)
-POWERS = (1.0, 0.5, 2.0, 4.0)
+FACTORS: tuple[int | None, ...] = (5, 3, 10, 20, None, 1)
+POWERS = (1.0, 2.0, 4.0)
+# Most candidates where a matrix of all their pairs is computed for each setting and fold.
+_MOST_PAIRED = 2000
 _NEIGHBOURS = 5
 
 
@@ -37,13 +39,16 @@ class Setting(NamedTuple):
     power: float
 
 
-def settings_of(pools: Sequence[PoolRule], powers: Iterable[float], n_usable: int) -> list[Setting]:
-    """All settings, those that amount to the same left out."""
+def settings_of(pools: Sequence[PoolRule], powers: Iterable[float], n_scored: int, paired: bool) -> list[Setting]:
+    """All settings, those that amount to the same left out, and those that take too many pairs unless there is but one.
+
+    ``n_scored`` is the number of features with a score above 0, ``paired`` whether a matrix of all pairs is computed.
+    """
     distinct: dict[tuple[int, bool], PoolRule] = {}
     for rule in pools:
-        everyone = rule.size is None
-        size = n_usable if rule.size is None else min(rule.size, n_usable)
-        distinct.setdefault((size, everyone), rule)
+        size = n_scored if rule.size is None else min(rule.size, n_scored)
+        if len(pools) == 1 or size <= _MOST_PAIRED or not paired:
+            distinct.setdefault((size, rule.size is None), rule)
     return [Setting(rule, power) for rule in distinct.values() for power in powers]
 
 
@@ -80,7 +85,9 @@ def validated_scores(
     scorers = [check_scoring(model, scoring=scoring) for model in models]
     table = np.empty((len(settings), len(folds)))
     for column, (train, test) in enumerate(folds):
-        refinement = refinement_of(take_samples(X, train), y[train])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LoneClassWarning)  # said of all samples already
+            refinement = refinement_of(take_samples(X, train), y[train])
         known: dict[bytes, float] = {}
         for row, setting in enumerate(settings):
             with warnings.catch_warnings():
