@@ -60,11 +60,19 @@ def test_choice_by_hand(blocks):
 def test_one_of_the_two(blocks):
     pool = GlobalRedundancySelector("fisher", 4, n_candidates="cv", power=2, cv=3).fit(blocks.X, blocks.y)
     assert set(pool.cv_results_["power"]) == {2.0}
-    assert sorted(pool.cv_results_["n_candidates"]) == [4, 12, 20, 40, 48, 48]  # 20 and 50 for each are all of them
+    assert sorted(pool.cv_results_["n_candidates"]) == [4, 12, 20, 40, 48, 48]  # 20 for each are all of them
     power = GlobalRedundancySelector("fisher", 4, n_candidates=24, power="cv", cv=3).fit(blocks.X, blocks.y)
     assert set(power.cv_results_["n_candidates"]) == {24}
-    assert list(power.cv_results_["power"]) == [1.0, 0.5, 2.0, 4.0]
+    assert list(power.cv_results_["power"]) == [1.0, 2.0, 4.0]
     assert not hasattr(GlobalRedundancySelector("fisher", 4).fit(blocks.X, blocks.y), "cv_results_")
+
+
+def test_matrices_of_all_pairs_stay_small(blocks, monkeypatch):
+    monkeypatch.setattr("coterie.redundancy.validation._MOST_PAIRED", 30)
+    model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", redundancy="mutual_info", cv=3).fit(blocks.X, blocks.y)
+    assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20]
+    alone = GlobalRedundancySelector("fisher", 4, n_candidates=40, power="cv", redundancy="mutual_info", cv=3)
+    assert set(alone.fit(blocks.X, blocks.y).cv_results_["n_candidates"]) == {40}
 
 
 def test_where_copies_help_the_score_alone_is_taken():

@@ -109,13 +109,13 @@ class GlobalRedundancySelector(Selector):
     n_candidates : "auto", "cv", int or None, default="auto"
         How many features, those with the best scores above 0, enter the problem; the others follow in the ranking by
         their own scores. ``"auto"`` starts with 5 for each feature to select and takes half as many more until as many
-        refined scores are above 0 as features are wanted. ``"cv"`` chooses the start among 1 (the score alone), 3, 5, 10, 20,
-        50 for each feature, and all, by held-out accuracy. A number is taken as it is; None lets all features in, those with
+        refined scores are above 0 as features are wanted. ``"cv"`` chooses the start among 1 (the score alone), 3, 5, 10, 20
+        for each feature, and all, by held-out accuracy. A number is taken as it is; None lets all features in, those with
         a score of 0 too. The certificate holds for the problem of the candidates. See Notes.
 
     power : float or "cv", default=1.0
         The scores enter the problem with this power: above 1 they count for more against redundancy, below 1 for less.
-        ``"cv"`` chooses among 0.5, 1, 2 and 4.
+        ``"cv"`` chooses among 1, 2 and 4.
 
     score_parameters : dict or None, default=None
         Parameters of a score given by name, for instance ``{"n_neighbors": 7}`` for ``"lgd"``.
@@ -412,7 +412,8 @@ class GlobalRedundancySelector(Selector):
         if not (validated[0] or _is(self.n_candidates, "auto")):
             pools = [PoolRule(None if self.n_candidates is None else int(self.n_candidates))]
         powers = POWERS if validated[1] else (float(self.power),)
-        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)))
+        paired = refinement.most is not None and data.matrix is None
+        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired)
         if not any(validated):
             return settings[0], {}
         y, folds = self._labels_and_folds(data)

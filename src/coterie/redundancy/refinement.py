@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -108,6 +108,7 @@ class Refinement:
     tol: float
     max_iter: int
     most: int | None
+    _known: dict[bytes, Redundancy] = field(default_factory=dict)
 
     def refine(self, n_selected: int, rule: PoolRule, power: float = 1.0) -> Refined:
         """Solve the problem of a pool, of larger ones where the rule says so, and rank all features."""
@@ -156,13 +157,21 @@ class Refinement:
                 f"{self.most}, or use redundancy='cosine2' with method='working_set', which does not need it."
             )
 
+    def _redundancy_of(self, pool: np.ndarray) -> Redundancy:
+        """That of a pool; kept until the next one, since several powers share it."""
+        key = pool.tobytes()
+        if key not in self._known:
+            self._known.clear()
+            self._known[key] = self.redundancy(pool)
+        return self._known[key]
+
     def _solved(self, pool: np.ndarray, strength: np.ndarray) -> RefinedWeights:
         place = np.full(len(self.order), -1)
         place[pool] = np.arange(len(pool))
         groups = [members[members >= 0] for members in (place[group] for group in self.groups)]
         with one_blas_thread():
             penalty = GroupPenalty(groups, len(pool), self.group_strength) if groups else None
-            objective = Objective(strength[pool], self.redundancy(pool), penalty)
+            objective = Objective(strength[pool], self._redundancy_of(pool), penalty)
             return self.solve(objective, self.tol, self.max_iter)
 
 
