@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coterie import GlobalRedundancySelector
 from coterie.data import as_source
 from coterie.datasets import make_block_gaussian
+from coterie.redundancy.validation import best_setting
 
 
 @parametrize_with_checks([GlobalRedundancySelector(n_features_to_select=1, n_candidates="cv", power="cv", cv=2)])
@@ -52,9 +53,25 @@ def test_choice_by_hand(blocks):
     np.testing.assert_allclose(results["mean_test_score"], by_hand.mean(axis=1))
     np.testing.assert_allclose(results["std_test_score"], by_hand.std(axis=1))
     best = int(np.argmax(by_hand.mean(axis=1) >= by_hand.mean(axis=1).max() - 1e-12))
-    assert model.validation_score_ == pytest.approx(by_hand.mean(axis=1).max())
-    assert model.power_ == results["power"][best]
-    assert model.pool_sizes_[0] == results["n_candidates"][best]
+    gains = by_hand[best] - by_hand[0]
+    chosen = best if gains.mean() > 2 * gains.std(ddof=1) / np.sqrt(3) else 0
+    assert model.validation_score_ == pytest.approx(by_hand[chosen].mean())
+    assert model.power_ == results["power"][chosen]
+    assert model.pool_sizes_[0] == results["n_candidates"][chosen]
+
+
+@pytest.mark.parametrize(
+    ("table", "chosen"),
+    [
+        ([[0.5, 0.6, 0.7], [0.9, 0.9, 0.9], [0.9, 0.9, 0.9]], 1),  # clearly better; of equal ones the first
+        ([[0.5, 0.6, 0.7], [0.4, 0.9, 0.8], [0.3, 0.2, 0.1]], 0),  # better by chance
+        ([[0.8, 0.8], [0.8, 0.8]], 0),
+        ([[0.7, 0.8], [0.8, 0.9]], 1),  # by the same in every fold
+        ([[0.7], [0.8]], 1),  # one fold says nothing about chance
+    ],
+)
+def test_better_than_chance(table, chosen):
+    assert best_setting(np.array(table)) == chosen
 
 
 def test_one_of_the_two(blocks):
@@ -137,6 +154,7 @@ def test_scores_of_the_user_see_the_training_part_only(blocks):
         ({"cv": "five"}, "y", "cv='five'"),
         ({"cv": 200}, "y", "cv=200 folds are more than the 150 samples"),
         ({"scoring": "best"}, "y", "best"),
+        ({"scoring": ["accuracy"]}, "y", "must be one score"),
         ({"estimator": "svm"}, "y", "estimator='svm' must be an estimator or None"),
         ({"score_func": "variance"}, "short", "inconsistent numbers of samples"),
     ],
