@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from coterie import GlobalRedundancySelector
+from coterie import GlobalRedundancySelector, load, save
 from coterie.data import as_source
 from coterie.datasets import make_block_gaussian
 from coterie.redundancy.validation import best_setting
@@ -168,3 +168,20 @@ def test_wrong_input(options, y, message, blocks):
 def test_a_matrix_has_no_samples():
     with pytest.raises(ValueError, match="need samples"):
         GlobalRedundancySelector(np.ones(4), 2, redundancy="precomputed", n_candidates="cv").fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_saved_models_keep_the_table(blocks, tmp_path):
+    model = GlobalRedundancySelector("lgd", 4, n_candidates="cv", cv=2, score_parameters={"n_neighbors": 4}).fit(
+        blocks.X, blocks.y
+    )
+    save(model, tmp_path / "model.coterie")
+    again = load(tmp_path / "model.coterie")
+    assert again.get_params() == model.get_params()
+    for name, values in model.cv_results_.items():
+        np.testing.assert_array_equal(again.cv_results_[name], values)
+    np.testing.assert_array_equal(again.pool_sizes_, model.pool_sizes_)
+    assert (again.power_, again.n_weighted_, again.validation_score_) == (
+        model.power_,
+        model.n_weighted_,
+        model.validation_score_,
+    )
