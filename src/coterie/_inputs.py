@@ -109,7 +109,9 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
     _refuse_missing_labels(y)
     labels = column_or_1d(y, warn=True)
     check_consistent_length(_Rows(n_samples), labels)
-    return _codes(labels)
+    classes, codes = _codes(labels)
+    _warn_about_lone_classes(classes, np.bincount(codes, minlength=len(classes)))
+    return classes, codes
 
 
 def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
@@ -247,12 +249,31 @@ def read_labels(y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, n
     """The classes, and the number of each sample's class."""
     classes, codes = _codes(y)
     weight = np.ones(len(y)) if weight is None else weight
-    for code, label in enumerate(classes.tolist()):
-        mine = weight[codes == code]
-        count = int(np.count_nonzero(mine))
-        if count < 2 and mine.sum() < 2:  # a sample of weight 2 counts as two
-            raise ValueError(f"class {label!r} has {count} sample(s) of positive weight; at least 2 of each class are needed.")
+    totals = np.bincount(codes, weights=weight, minlength=len(classes))
+    counts = np.bincount(codes[weight > 0], minlength=len(classes))
+    empty = np.flatnonzero(counts == 0)
+    if len(empty):
+        raise ValueError(f"class {classes.tolist()[empty[0]]!r} has 0 samples of positive weight; at least 1 is needed.")
+    # A sample of weight 2 counts as two.
+    _warn_about_lone_classes(classes, np.where(totals >= 2, np.maximum(counts, 2), counts))
     return classes, codes
+
+
+class LoneClassWarning(UserWarning):
+    """A class has one sample."""
+
+
+def _warn_about_lone_classes(classes: np.ndarray, counts: np.ndarray) -> None:
+    """The one rule for classes of one sample, in all selectors and scores: they count like any other, with a warning."""
+    lone = np.flatnonzero(counts == 1)
+    if len(lone):
+        others = f" and {len(lone) - 1} other class(es) have" if len(lone) > 1 else " has"
+        warnings.warn(
+            f"class {classes.tolist()[lone[0]]!r}{others} one sample. It counts like any other class, but what sets it apart "
+            "cannot be told from chance, and no fold can both learn and test it. Leave such classes out, or merge them.",
+            LoneClassWarning,
+            stacklevel=4,
+        )
 
 
 def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

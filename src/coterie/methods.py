@@ -109,7 +109,7 @@ METHODS: dict[str, Method] = {
         "global redundancy minimisation over any of the scores",
         True,
         nested="ranking",
-        nested_if={"n_candidates": None},  # their number depends on the number of features otherwise
+        nested_if={"n_candidates": None, "power": 1.0},  # else they may depend on the number of features
     ),
     "daf": Method(
         "coterie.probing.estimator:DependencyAwareSelector",

@@ -11,7 +11,7 @@ import pytest
 
 from coterie import __version__, correlation_profile
 from coterie._parameters import read_size
-from coterie.cli.parameters import parse_settings, parse_value, read_parameters
+from coterie.cli.parameters import parse_settings, parse_value, put_setting, read_parameters
 from coterie.cli.rank import known_methods
 from coterie.data import open_features
 from coterie.methods import DISCOVERY
@@ -63,6 +63,13 @@ def test_settings(tmp_path):
     assert parse_settings(["n-bins=4", "a=b=c"], "--set") == {"n_bins": 4, "a": "b=c"}
     with pytest.raises(ValueError, match="name=value"):
         parse_settings(["=3"], "--set")
+    chosen = {"a": 1}
+    put_setting(chosen, "b.c", 2, "--set")
+    put_setting(chosen, "b.d", 3, "--set")
+    assert chosen == {"a": 1, "b": {"c": 2, "d": 3}}
+    for wrong in ("a.b", "b."):
+        with pytest.raises(ValueError, match=r"name\.key=value"):
+            put_setting(chosen, wrong, 1, "--set")
     (tmp_path / "list").write_text("gene1\n\n7\n")
     assert parse_value(f"@{tmp_path / 'list'}") == ["gene1", 7]
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from coterie.cli import rank
 from coterie.cli.rank import known_methods
 from coterie.data import open_features
+from coterie.filters import lgd_score
 from coterie.methods import Method
 
 
@@ -43,6 +44,18 @@ def with_own_methods(monkeypatch):
         "stop": Method("tests.cli.test_rank:Stoppable", "signals", True),
     }
     monkeypatch.setattr(rank, "_ALL", {**rank._ALL, **known})
+
+
+def test_options_of_a_named_score(shell, svm):
+    settings = ["--set", "score_func=lgd", "--set", "score_parameters.n_neighbors=7", "--set", "n_features_to_select=5"]
+    content = shell.json("rank", svm, "--method", "grm", "--top", "3", *settings)
+    assert content["parameters"]["score_parameters"] == {"n_neighbors": 7}
+    scores = lgd_score(open_features(svm).source, n_neighbors=7)
+    assert [row["score"] for row in content["ranking"]] == pytest.approx(
+        [scores[row["feature"]] for row in content["ranking"]]
+    )
+    wrong = shell("rank", svm, "--method", "grm", "--set", "score_parameters.clusters=7", code=2)
+    assert "does not take" in wrong.stderr
 
 
 @pytest.mark.parametrize("method", known_methods())

@@ -14,6 +14,8 @@ def lgd(X, y=None, k=5):
         for value in f:
             near = f[np.argsort(np.abs(f - value), kind="stable")[:k]]
             local += ((near - near.mean()) ** 2).sum()
+        even = np.linspace(0.0, np.ptp(f), len(f))[:k]
+        local += 0.1 * len(f) * ((even - even.mean()) ** 2).sum()
         scores.append(((f - f.mean()) ** 2).sum() / local)
     return np.array(scores)
 
@@ -25,7 +27,8 @@ def lgd_among_samples(X, k):
         others = [h for h in np.argsort(squared[i], kind="stable") if h != i]
         near = X[[i, *others[: k - 1]]]
         local = local + ((near - near.mean(axis=0)) ** 2).sum(axis=0)
-    return ((X - X.mean(axis=0)) ** 2).sum(axis=0) / local
+    whole = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+    return whole / (local + 0.01 * whole)
 
 
 def fisher(X, y):
@@ -35,6 +38,13 @@ def fisher(X, y):
         between = between + len(mine) * (mine.mean(axis=0) - X.mean(axis=0)) ** 2
         within = within + len(mine) * mine.var(axis=0)
     return between / within
+
+
+def full_graph(X, sigma):
+    squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    W = np.exp(-squared / (2 * sigma**2))
+    np.fill_diagonal(W, 0.0)
+    return W
 
 
 def graph(X, k=5):
@@ -49,8 +59,8 @@ def graph(X, k=5):
     return W
 
 
-def laplacian(X, y=None, k=5):
-    W = graph(X, k)
+def laplacian(X, y=None, k=5, W=None):
+    W = graph(X, k) if W is None else W
     D = np.diag(W.sum(axis=1))
     one = np.ones(len(X))
     scores = []

@@ -3,6 +3,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError
 from sklearn.feature_selection import SelectKBest, f_classif
@@ -142,7 +144,7 @@ def test_fisher_with_many_classes(rng):
 
 
 def test_lgd_of_few_values(rng):
-    """Bits have no local variance in value; the steps between ranks make the score that of the variance."""
+    """Bits have no local variance in value; the floor makes the score that of the variance."""
     X = (rng.random((100, 6)) < np.linspace(0.1, 0.6, 6)).astype(float)
     ratio = lgd_score(X) / variance_score(X)
     np.testing.assert_allclose(ratio, ratio[0])
@@ -151,8 +153,28 @@ def test_lgd_of_few_values(rng):
 
 def test_lgd_of_two_values_by_hand():
     X = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]]).T
-    # Four windows of five hold j ones, j = 1..4: scatter j (5 - j) / 5; the whole scatter is 2.5.
-    assert lgd_score(X) == pytest.approx(2.5 / (0.8 + 1.2 + 1.2 + 0.8))
+    # The scatter is 2.5; a tenth of that of ten windows of 0, 1/9, 2/9, 3/9, 4/9, which is 10/81 each.
+    assert lgd_score(X) == pytest.approx(2.5 / (0.1 * 10 * 10 / 81))
+
+
+@pytest.mark.parametrize("neighborhood", ["values", "samples"])
+def test_lgd_of_bits_is_that_of_bits_with_noise(neighborhood, rng):
+    bits = np.repeat([0.0, 1.0], 50)
+    noise = rng.uniform(size=100)
+    X = np.column_stack([bits, bits + 1e-6 * rng.standard_normal(100), bits + 1e-3 * noise, noise])
+    exact, close, farther, even = lgd_score(X, neighborhood=neighborhood)
+    assert close == pytest.approx(exact, rel=1e-3)
+    assert farther == pytest.approx(exact, rel=0.02)
+    assert exact > 3 * even  # two clean clusters are above noise
+
+
+@given(st.lists(st.booleans(), min_size=8, max_size=30), st.integers(2, 6), st.floats(0.1, 50), st.integers(0, 99))
+def test_lgd_changes_little_where_bits_do(bits, width, size, seed):
+    f = size * np.array(bits, dtype=float)
+    noisy = f + 1e-9 * size * np.random.default_rng(seed).uniform(-1, 1, len(f))
+    if np.ptp(f) > 0.0:
+        ours, theirs = (lgd_score(values[:, None], n_neighbors=width) for values in (f, noisy))
+        assert theirs == pytest.approx(ours, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
@@ -177,6 +199,36 @@ def test_laplacian_by_hand():
     np.testing.assert_allclose(laplacian_score(X, n_neighbors=1), [1.0, 1.0 - 2.0])
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
+def test_laplacian_on_the_full_graph(kind, data):
+    X = data[0]
+    ours = laplacian_score(kind(X), graph="full", sigma=1.7)
+    np.testing.assert_allclose(ours, naive_scores.laplacian(X, W=naive_scores.full_graph(X, 1.7)), rtol=1e-7, atol=1e-9)
+    squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    width = np.sqrt(squared.sum() / (len(X) * (len(X) - 1)) / 2)
+    np.testing.assert_allclose(laplacian_score(X, graph="full"), laplacian_score(X, graph="full", sigma=width), rtol=1e-9)
+
+
+def test_width_of_the_heat_kernel(data):
+    X = data[0]
+    W = naive_scores.graph(X)
+    squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    linked = np.where(W > 0, np.exp(-squared / (2 * 0.9**2)), 0.0)
+    np.testing.assert_allclose(laplacian_score(X, sigma=0.9), naive_scores.laplacian(X, W=linked), rtol=1e-7, atol=1e-9)
+
+
+def test_full_graphs_have_an_end(monkeypatch, data):
+    monkeypatch.setattr("coterie.filters.laplacian._MOST_FULL", 10)
+    with pytest.raises(ValueError, match="graph='full' is for up to 10 samples"):
+        laplacian_score(data[0], graph="full")
+
+
+@pytest.mark.parametrize(("options", "message"), [({"graph": "all"}, "graph='all'"), ({"sigma": 0}, "sigma=0")])
+def test_laplacian_knows_its_graphs(options, message, data):
+    with pytest.raises(ValueError, match=message):
+        laplacian_score(data[0], **options)
+
+
 def test_relieff_by_hand():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]])
     y = [0, 0, 1, 1]
@@ -194,7 +246,8 @@ def test_relieff_probes(data):
 
 def test_relieff_with_a_class_of_one(rng):
     X, y = rng.standard_normal((20, 4)), np.array([0] * 10 + [1] * 9 + [2])
-    np.testing.assert_allclose(relieff_score(X, y), naive_scores.relieff(X, y))
+    with pytest.warns(UserWarning, match="class 2 has one sample"):
+        np.testing.assert_allclose(relieff_score(X, y), naive_scores.relieff(X, y))
 
 
 def test_mcfs_path_is_that_of_all_features(rng):
@@ -303,6 +356,7 @@ def test_text(name, data):
         SCORES[name].load()([["a", "b"], ["c", "d"]], [0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:class 0 and 1 other")
 @pytest.mark.parametrize("name", NAMES)
 def test_two_samples_and_one_feature(name):
     scores = SCORES[name].load()([[0.0], [1.0]], [0, 1])

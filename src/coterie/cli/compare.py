@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, scales_apart, stem
 from coterie.cli.output import Output
-from coterie.cli.parameters import parameters_of, parse_settings, parse_value
+from coterie.cli.parameters import parameters_of, parse_settings, parse_value, put_setting
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, method_named
 
@@ -180,9 +180,9 @@ def chosen_methods(methods: str | None, settings: Sequence[str]) -> dict[str, di
         if not dot or mine is None:
             raise ValueError(f"--set {key}: write method.name=value with one of the methods compared ({', '.join(chosen)}).")
         possible = [p.name for p in parameters_of(method_named(mine)) if p.name != "n_features_to_select"]
-        if parameter not in possible:
+        if parameter.partition(".")[0] not in possible:
             raise ValueError(f"--set {key}: {mine} has no such parameter; it has {', '.join(possible)}.")
-        chosen[mine][parameter] = value
+        put_setting(chosen[mine], parameter, value, "--set")
     return chosen
 
 

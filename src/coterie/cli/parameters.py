@@ -186,3 +186,23 @@ def parse_settings(settings: Sequence[str], option: str) -> dict[str, Any]:
             raise ValueError(f"{option} {setting!r} must have the form name=value, for instance n_neighbors=7.")
         chosen[name.strip().replace("-", "_")] = parse_value(text)
     return chosen
+
+
+def put_setting(chosen: dict[str, Any], name: str, value: Any, option: str) -> None:
+    """Set a parameter, or with ``name.key`` one entry of a parameter that is a dictionary.
+
+    Examples
+    --------
+    >>> from coterie.cli.parameters import put_setting
+    >>> chosen = {}
+    >>> put_setting(chosen, "score_parameters.n_neighbors", 7, "--set")
+    >>> chosen
+    {'score_parameters': {'n_neighbors': 7}}
+    """
+    name, dot, key = name.partition(".")
+    if not dot:
+        chosen[name] = value
+    elif key and isinstance(chosen.setdefault(name, {}), dict):
+        chosen[name][key] = value
+    else:
+        raise ValueError(f"{option} {name}.{key}: write name.key=value for one entry of a dictionary.")

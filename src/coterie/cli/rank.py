@@ -12,7 +12,7 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, names_of
 from coterie.cli.output import Output
-from coterie.cli.parameters import parameters_of, parse_settings
+from coterie.cli.parameters import parameters_of, parse_settings, put_setting
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, Method
 
@@ -80,14 +80,17 @@ def rank(
     Examples:
         coterie rank data.svm --method fisher --top 50
         coterie rank genes.csv --label diagnosis --method relieff --set n_neighbors=7 -o ranking.csv
-        coterie rank data.npz --method grm --set score_func=fisher --set n_features_to_select=30
+        coterie rank data.npz --method grm --set score_func=fisher --set n_features_to_select=30 --set n_candidates=cv
+        coterie rank data.npz --method grm --set score_func=lgd --set score_parameters.n_neighbors=7
         coterie rank data.npz --method daf --set n_probes=5000 --set criterion=linear_svm
         coterie rank --methods
     """
     known = known_methods()
     if method not in known:
         raise ValueError(f"--method {method!r} must be one of {', '.join(known)}.")
-    chosen = parse_settings(settings or [], "--set")
+    chosen: dict[str, Any] = {}
+    for name, value in parse_settings(settings or [], "--set").items():
+        put_setting(chosen, name, value, "--set")
     for name in chosen:
         if name not in {p.name for p in parameters_of(known[method])}:
             possible = ", ".join(p.name for p in parameters_of(known[method]))

@@ -151,4 +151,4 @@ def _is_of(method: Method, selector: Any) -> bool:
 
 
 def _same(given: Any, value: Any) -> bool:
-    return given is value or (isinstance(given, (str, int)) and not isinstance(given, bool) and given == value)
+    return given is value or (isinstance(given, (str, int, float)) and not isinstance(given, bool) and given == value)

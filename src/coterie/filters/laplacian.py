@@ -8,11 +8,22 @@ import numpy as np
 
 from coterie._inputs import source_of
 from coterie._numba import thread_count
-from coterie._parameters import Whole, check
-from coterie.filters.sample_graph import heat_graph, nearest_neighbours, variation
+from coterie._parameters import Number, OneOf, Whole, check
+from coterie.filters.sample_graph import full_heat_graph, heat_graph, nearest_neighbours, variation
+
+# Most samples of a full graph, which has an edge for each pair of them (500 MB).
+_MOST_FULL = 5000
 
 
-def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int | None = None) -> np.ndarray:
+def laplacian_score(
+    X: Any,
+    y: Any = None,
+    *,
+    n_neighbors: int = 5,
+    graph: str = "nearest",
+    sigma: float | None = None,
+    n_jobs: int | None = None,
+) -> np.ndarray:
     r"""Laplacian score of each feature, turned round so that higher is better.
 
     .. math:: s = 1 - \frac{\tilde f' L \tilde f}{\tilde f' D \tilde f},
@@ -32,6 +43,11 @@ def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int 
     n_neighbors : int, default=5
         Neighbours of each sample, by Euclidean distance over all features; two samples are linked when one is a
         neighbour of the other.
+    graph : {"nearest", "full"}, default="nearest"
+        Whether only neighbours are linked, or all pairs of samples (for up to 5,000 samples), as eq. 28 of [2]_ reads.
+    sigma : float or None, default=None
+        Width σ of the heat kernel: weights are :math:`\exp(-\|x_i - x_h\|^2 / 2\sigma^2)`. None takes the mean of the squared
+        distances of linked samples for :math:`2\sigma^2`. Weights below 1e-12 count as 1e-12.
     n_jobs : int or None, default=None
         Number of threads; None for all cores the process may use.
 
@@ -46,12 +62,13 @@ def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int 
 
     Notes
     -----
-    The width of the heat kernel is the mean squared distance between neighbours. Time is O(n² m) for the
-    distances of n samples, and O(n m) for the scores.
+    Time is O(n² m) for the distances of n samples, and O(n m) for the scores, O(n² m) on the full graph.
 
     References
     ----------
     .. [1] X. He, D. Cai, P. Niyogi, "Laplacian score for feature selection", NIPS 2005.
+    .. [2] D. Wang, F. Nie, H. Huang, "Feature selection via global redundancy minimization", IEEE TKDE
+       27(10), 2015.
 
     Examples
     --------
@@ -64,11 +81,19 @@ def laplacian_score(X: Any, y: Any = None, *, n_neighbors: int = 5, n_jobs: int 
     np.int64(0)
     """
     check("n_neighbors", n_neighbors, Whole(1))
+    check("graph", graph, OneOf("nearest", "full"))
+    check("sigma", sigma, Number(at_least=1e-70, at_most=1e70) | OneOf(None))
     source = source_of(X)
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
-    graph = heat_graph(nearest_neighbours(source, moments, n_neighbors, n_threads))
-    rough = variation(source, graph, True, n_threads)
+    width = None if sigma is None else 2.0 * float(sigma) ** 2
+    if graph == "nearest":
+        edges = heat_graph(nearest_neighbours(source, moments, n_neighbors, n_threads), width)
+    elif source.shape[0] <= _MOST_FULL:
+        edges = full_heat_graph(source, moments, n_threads, width)
+    else:
+        raise ValueError(f"graph='full' is for up to {_MOST_FULL} samples, and X has {source.shape[0]}; use 'nearest'.")
+    rough = variation(source, edges, True, n_threads)
     # The weighted norm about the weighted mean is the denominator.
-    scale = source.moments(np.asarray(graph.sum(axis=1)).ravel(), n_threads=n_threads).norm ** 2
+    scale = source.moments(np.asarray(edges.sum(axis=1)).ravel(), n_threads=n_threads).norm ** 2
     return np.where(moments.norm > 0, 1.0 - np.divide(rough, scale, out=np.ones(len(scale)), where=scale > 0), 0.0)

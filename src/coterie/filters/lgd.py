@@ -11,8 +11,14 @@ from coterie._inputs import source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import OneOf, Whole, check
 from coterie.data.source import Columns, FeatureSource, Moments, for_blocks
+from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import nearest_neighbours, variation
 from coterie.kernels import filters as kernels
+
+# The local scatter is raised by this part of what values spread evenly over the feature's range would have,
+# and among samples by this part of the global scatter.
+_EVEN_SHARE = 0.1
+_GLOBAL_SHARE = 0.01
 
 
 def lgd_score(
@@ -23,7 +29,7 @@ def lgd_score(
     .. math:: s = \frac{\sum_i (f(i) - \bar f)^2}{\sum_j \sum_{i \in o(j)} (f(i) - \bar f_j)^2}
 
     (eq. 29 of [1]_), where :math:`o(j)` are the ``n_neighbors`` samples next to sample j, j itself among them, and
-    :math:`\bar f_j` is their mean. High for a feature whose values fall into clusters.
+    :math:`\bar f_j` is their mean. High for a feature whose values fall into clusters. The denominator has a floor, see Notes.
 
     Parameters
     ----------
@@ -51,10 +57,16 @@ def lgd_score(
 
     Notes
     -----
-    A feature of few different values (bits, grades) has a local variance of zero, since each value has enough equal
-    ones. For such a feature the neighbours nearest in rank count instead: the windows that straddle the steps between
-    the values. Its score is then finite, and for bits proportional to the variance. The paper does not say what it
-    does about them.
+    A feature of few different values (bits, grades) has no local variance, since each value has enough equal ones, and its
+    score would be infinite. So the denominator is raised by a tenth of what it would be for n values spread evenly over the
+    range r of the feature, :math:`n\,k(k^2-1)/12\,(r/(n-1))^2` (among samples: by a hundredth of the numerator). The score
+    stays finite and goes up where the local variance goes down: a column of bits and the same with a little noise have
+    nearly the same score, above that of noise if both bits are common; among columns of bits the order is that of their
+    variances. The paper does not say what it does about them.
+
+    Among values the score knows nothing of other features. On gene expressions it is hardly related to the classes, and genes
+    that are tend to be correlated with each other, so that less redundancy means less relevance. There ``"samples"`` is the
+    better choice where redundancy is minimised afterwards (measured in ``docs/redundancy.md``).
 
     References
     ----------
@@ -76,12 +88,15 @@ def lgd_score(
     source = source_of(X)
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
+    width = min(int(n_neighbors), source.shape[0])
     scatter = _scatter_among_values if neighborhood == "values" else _scatter_among_samples
-    local = scatter(source, moments, min(int(n_neighbors), source.shape[0]), n_threads)
-    return np.divide(moments.norm**2, local, out=np.zeros(len(local)), where=(moments.norm > 0) & (local > 0))
+    local = scatter(source, moments, width, n_threads)
+    whole = moments.norm**2
+    return np.divide(whole, local, out=np.zeros(len(local)), where=(whole > 0) & (local > 0))
 
 
 def _scatter_among_values(source: FeatureSource, _: Moments, n_neighbors: int, n_threads: int) -> np.ndarray:
+    """Scatter of the windows of sorted values, and the floor."""
     local = np.empty(source.shape[1])
 
     def look(first: int, columns: Columns) -> None:
@@ -94,7 +109,10 @@ def _scatter_among_values(source: FeatureSource, _: Moments, n_neighbors: int, n
             kernels.csc_local_scatter(read_only(columns.indptr), ordered, source.shape[0], n_neighbors, local, first)
 
     for_blocks(source, look, n_threads)
-    return local
+    n_samples = source.shape[0]
+    low, high = feature_ranges(source, n_threads)
+    windows = n_samples * n_neighbors * (n_neighbors**2 - 1) / 12.0
+    return local + _EVEN_SHARE * windows * ((high - low) / (n_samples - 1)) ** 2
 
 
 def _scatter_among_samples(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> np.ndarray:
@@ -107,4 +125,4 @@ def _scatter_among_samples(source: FeatureSource, moments: Moments, n_neighbors:
     together = sparse.csr_array(belongs.T @ belongs) / members.shape[1]
     together.setdiag(0.0)
     together.eliminate_zeros()
-    return variation(source, sparse.csr_array(together), True, n_threads)
+    return variation(source, sparse.csr_array(together), True, n_threads) + _GLOBAL_SHARE * moments.norm**2

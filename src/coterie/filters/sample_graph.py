@@ -126,15 +126,34 @@ def nearest_neighbours(source: FeatureSource, moments: Moments, n_neighbors: int
     return found
 
 
-def heat_graph(neighbours: Neighbours) -> sparse.csr_array:
-    r"""Symmetric graph of neighbours with weights :math:`\exp(-\|x_i - x_h\|^2 / t)`, t the mean over all neighbours."""
+def heat_graph(neighbours: Neighbours, width: float | None = None) -> sparse.csr_array:
+    r"""Symmetric graph of neighbours with weights :math:`\exp(-\|x_i - x_h\|^2 / t)`, t given or the mean over all."""
     n_samples, k = neighbours.samples.shape
-    width = float(neighbours.squared.mean()) or 1.0
     rows = np.repeat(np.arange(n_samples), k)
-    # A weight never vanishes: an edge is an edge.
-    weights = np.maximum(np.exp(-neighbours.squared.ravel() / width), 1e-12)
+    weights = _heat(neighbours.squared.ravel(), width)
     one_way = sparse.csr_array((weights, (rows, neighbours.samples.ravel())), shape=(n_samples, n_samples))
     return sample_major(one_way.maximum(one_way.T))
+
+
+def full_heat_graph(source: FeatureSource, moments: Moments, n_threads: int, width: float | None = None) -> sparse.csr_array:
+    """The graph of all pairs of samples with the same weights, t the mean over all pairs or given."""
+    n_samples = source.shape[0]
+    squared = np.empty((n_samples, n_samples))
+
+    def look(probes: np.ndarray, distances: np.ndarray) -> None:
+        squared[probes] = distances
+
+    squared_distances(source, moments, look, n_threads)
+    rows, others = np.nonzero(~np.eye(n_samples, dtype=bool))
+    # The distance of two samples is computed from both sides; the mean makes it one number.
+    weights = _heat(0.5 * (squared + squared.T)[rows, others], width)
+    return sparse.csr_array((weights, (rows, others)), shape=(n_samples, n_samples))
+
+
+def _heat(squared: np.ndarray, width: float | None) -> np.ndarray:
+    """Weights that never vanish: an edge is an edge."""
+    width = (float(squared.mean()) or 1.0) if width is None else width
+    return np.maximum(np.exp(-squared / width), 1e-12)
 
 
 def connect(graph: sparse.csr_array, source: FeatureSource, moments: Moments, n_threads: int) -> sparse.csr_array:

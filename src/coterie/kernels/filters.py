@@ -24,11 +24,7 @@ def _scatter(ordered, start, stop):
 
 @kernel()
 def _local_scatter(ordered, width):
-    """Sum over all values of the scatter of the ``width`` values nearest to each one, itself among them.
-
-    Where that is 0, because every value occurs often enough, the values nearest in rank count: half of them on
-    each side, fewer at the ends.
-    """
+    """Sum over all values of the scatter of the ``width`` values nearest to each one, itself among them."""
     n_values = ordered.shape[0]
     width = min(width, n_values)
     total = 0.0
@@ -38,10 +34,6 @@ def _local_scatter(ordered, width):
         while start + width < n_values and start < j and ordered[start + width] - ordered[j] < ordered[j] - ordered[start]:
             start += 1
         total += _scatter(ordered, start, start + width)
-    if total == 0.0:
-        for j in range(n_values):
-            start = min(max(j - (width - 1) // 2, 0), n_values - width)
-            total += _scatter(ordered, start, start + width)
     return total
 
 

@@ -8,28 +8,37 @@ from __future__ import annotations
 
 import numpy as np
 
+from coterie._parameters import Number, check
 from coterie.redundancy.objective import Objective
 from coterie.redundancy.solver import RefinedWeights
 
-# Factor by which the penalty µ grows, in (1, 2), where it starts (relative to the mean eigenvalue), and where z and v agree.
-_GROWTH = 1.03
-_START = 0.01
+# Where z and v agree, and the most steps until they do.
 _AGREEMENT = 1e-10
 _MOST_STEPS = 2000
 
 
-def solve_alm(objective: Objective, tol: float, max_iter: int) -> RefinedWeights:
-    """Algorithm 2: outer loop over :math:`\\lambda = z'Az/z's`, inner augmented Lagrangian loop for eq. 6."""
+def solve_alm(
+    objective: Objective, tol: float, max_iter: int, *, penalty_growth: float = 1.03, penalty_start: float = 0.01
+) -> RefinedWeights:
+    """Algorithm 2: outer loop over :math:`\\lambda = z'Az/z's`, inner augmented Lagrangian loop for eq. 6.
+
+    ``penalty_growth`` is the paper's ρ, the factor by which the penalty µ grows in each step, between 1 and 2;
+    ``penalty_start`` is the µ that each inner loop starts with, relative to the mean eigenvalue of A. The paper states
+    neither.
+    """
+    check("penalty_growth", penalty_growth, Number(above=1.0, below=2.0))
+    check("penalty_start", penalty_start, Number())
     candidates = np.arange(objective.size)
     values, vectors = np.linalg.eigh(objective.within(candidates))
     values = np.maximum(values, 0.0)
     scores = objective.scores
     turned = vectors.T @ scores
+    start = float(penalty_start) * float(values.mean())
     z = np.full(objective.size, 1.0 / objective.size)
     bound, dual = -np.inf, np.zeros(objective.size)
     for iteration in range(1, max_iter + 1):
         ratio = float(values @ (vectors.T @ z) ** 2) / float(scores @ z)
-        z, dual = _quadratic_program(values, vectors, turned, ratio, z, dual)
+        z, dual = _quadratic_program(values, vectors, turned, ratio, z, dual, start, float(penalty_growth))
         support = np.flatnonzero(z > 0)
         found = objective.certificate(support, z[support])
         bound = max(bound, found.bound)
@@ -40,17 +49,23 @@ def solve_alm(objective: Objective, tol: float, max_iter: int) -> RefinedWeights
 
 
 def _quadratic_program(
-    values: np.ndarray, vectors: np.ndarray, turned: np.ndarray, ratio: float, z: np.ndarray, dual: np.ndarray
+    values: np.ndarray,
+    vectors: np.ndarray,
+    turned: np.ndarray,
+    ratio: float,
+    z: np.ndarray,
+    dual: np.ndarray,
+    penalty: float,
+    growth: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Eq. 6, :math:`\\min z'Az - \\lambda z's` on the simplex, by the inner loop of Algorithm 2; also the multipliers α."""
-    penalty = _START * float(values.mean())
     for _ in range(_MOST_STEPS):
         right = 0.5 * ratio * turned + vectors.T @ (0.5 * (penalty * z + dual))
         v = vectors @ (right / (values + 0.5 * penalty))  # eq. 8
         z = project_to_simplex(v - dual / penalty)  # eq. 22
         difference = z - v
         dual = dual + penalty * difference
-        penalty *= _GROWTH
+        penalty *= growth
         if np.abs(difference).max() <= _AGREEMENT * z.max():
             break
     return z, dual

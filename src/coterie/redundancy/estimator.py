@@ -5,40 +5,66 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length
 
-from coterie._inputs import feature_positions, n_features_wanted, read_source
-from coterie._numba import one_blas_thread, thread_count
-from coterie._parameters import N_FEATURES, N_JOBS, Anything, NotText, Number, OneOf, Rule, Whole
+from coterie._inputs import class_codes, feature_positions, n_features_wanted, opened, read_folds, read_source, read_targets
+from coterie._numba import thread_count
+from coterie._parameters import (
+    N_FEATURES,
+    N_JOBS,
+    Anything,
+    NotText,
+    Number,
+    OneOf,
+    Options,
+    Rule,
+    Whole,
+    check_options,
+)
+from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup
 from coterie.methods import SCORES
-from coterie.order import TIE, in_order, ranks
+from coterie.order import ranks
 from coterie.redundancy.alm import solve_alm
 from coterie.redundancy.measures import (
     LARGEST_MATRIX,
+    LARGEST_REPRESENTATION,
     MatrixRedundancy,
     Redundancy,
     SquaredCosine,
     as_numbers,
     checked_matrix,
     mutual_information,
+    sparse_representation,
 )
-from coterie.redundancy.objective import GroupPenalty, Objective
+from coterie.redundancy.refinement import PoolRule, Refinement, order_by_score, warn_about_pool
 from coterie.redundancy.solver import RefinedWeights, solve
+from coterie.redundancy.validation import (
+    FACTORS,
+    POWERS,
+    Setting,
+    best_setting,
+    default_models,
+    is_numeric,
+    settings_of,
+    validated_scores,
+)
 from coterie.selection import Selector, feature_label
 
-# Candidates for each feature asked for, with n_candidates="auto".
+# Candidates for each feature asked for, with n_candidates="auto", at first.
 AUTO_FACTOR = 5
-# Weights closer than this part of the largest are tied.
-_WEIGHT_TIE = 1e-9
-# Seed of the vector that breaks ties: another one than elsewhere, so that selections stay what they have been.
-_TIE_SEED = 20150427
+# Measures that are computed from the columns of the candidates, by name.
+_MEASURES: dict[str, Callable[..., np.ndarray]] = {
+    "mutual_info": mutual_information,
+    "sparse_representation": sparse_representation,
+}
 
 
 @dataclass(frozen=True)
@@ -46,13 +72,14 @@ class _Candidates:
     """What a fit works on.
 
     ``X`` and ``y`` are as the user gave them (a score of the user's wants them so); ``matrix`` is that of all features, where
-    the user brings one.
+    the user brings one; ``groups`` are positions of features.
     """
 
     attributes: dict[str, Any]
     view: FeatureView
     n_selected: int
     matrix: np.ndarray | None
+    groups: list[np.ndarray]
     X: Any
     y: Any
 
@@ -79,21 +106,34 @@ class GlobalRedundancySelector(Selector):
     n_features_to_select : int or float, default=20
         Number of features, or their fraction of all features.
 
-    n_candidates : "auto", int or None, default="auto"
+    n_candidates : "auto", "cv", int or None, default="auto"
         How many features, those with the best scores above 0, enter the problem; the others follow in the ranking by
-        their own scores. ``"auto"`` is 5 for each feature to select; None lets all features in, those with a score of 0 too.
-        The certificate holds for the problem of the candidates. See Notes.
+        their own scores. ``"auto"`` starts with 5 for each feature to select and takes half as many more until as many
+        refined scores are above 0 as features are wanted. ``"cv"`` chooses the start among 1 (the score alone), 3, 5, 10, 20
+        for each feature, and all, by held-out accuracy. A number is taken as it is; None lets all features in, those with
+        a score of 0 too. The certificate holds for the problem of the candidates. See Notes.
 
-    redundancy : {"cosine2", "mutual_info", "precomputed"}, callable or array-like, default="cosine2"
-        The matrix A. ``"cosine2"``: squared Pearson correlation. ``"mutual_info"``: mutual information on ten bins over
-        the geometric mean of the entropies. A callable is called with the columns of the candidates and returns their
-        matrix. An array is the matrix of all features; with ``"precomputed"`` that is what is passed as X in ``fit``, and
-        ``score_func`` must be an array. Matrices must be symmetric and positive semidefinite. Everything but
-        ``"cosine2"`` needs a matrix of all pairs of candidates, and allows 10,000 of them.
+    power : float or "cv", default=1.0
+        The scores enter the problem with this power: above 1 they count for more against redundancy, below 1 for less.
+        ``"cv"`` chooses among 1, 2 and 4.
+
+    score_parameters : dict or None, default=None
+        Parameters of a score given by name, for instance ``{"n_neighbors": 7}`` for ``"lgd"``.
+
+    redundancy : {"cosine2", "mutual_info", "sparse_representation", "precomputed"}, callable or array-like, default="cosine2"
+        The matrix A. ``"cosine2"``: squared Pearson correlation. ``"mutual_info"``: mutual information on bins over the
+        geometric mean of the entropies. ``"sparse_representation"``: how much two features take part in writing each other
+        as sparse sums of all candidates (an elastic net for each, at most 2,000). A callable is called with the columns of
+        the candidates and returns their matrix. An array is the matrix of all features; with ``"precomputed"`` that is
+        what is passed as X in ``fit``, and ``score_func`` must be an array. Matrices must be symmetric and positive
+        semidefinite. Everything but ``"cosine2"`` needs a matrix of all pairs of candidates, and allows 10,000 of them.
+
+    redundancy_parameters : dict or None, default=None
+        ``n_bins`` (10) of ``"mutual_info"``; ``alpha`` (0.1) and ``l1_ratio`` (0.9) of ``"sparse_representation"``.
 
     groups : FeatureGroups or sequence of groups, default=None
         Features that belong together, each group a list of indices or names: the refined scores of a group are
-        drawn to each other. Groups may overlap; members that are no candidates do not count.
+        drawn to each other. Groups may overlap. Their members are candidates whatever their scores, unless they are constant.
 
     group_strength : float, default=1.0
         Factor γ of the groups: :math:`\gamma \sum_g \sum_{i<j \in g} (z_i - z_j)^2` is added to z'Az.
@@ -101,6 +141,22 @@ class GlobalRedundancySelector(Selector):
     method : {"working_set", "alm"}, default="working_set"
         How the problem is solved. ``"alm"`` is the paper's augmented Lagrangian method, for comparison; it decomposes the
         matrix of all candidates.
+
+    method_parameters : dict or None, default=None
+        Of ``"alm"``: ``penalty_growth``, the paper's ρ between 1 and 2 (1.03), and ``penalty_start``, the µ of the first step
+        relative to the mean eigenvalue of A (0.01).
+
+    cv : int, splitter or iterable, default=5
+        Folds for ``"cv"``: a number (stratified for classes), a splitter of scikit-learn's, or pairs of training and test
+        samples. Features are scored and refined on the training part of each fold. The best setting is taken if it is better
+        than 5 for each feature and a power of 1 by more than two standard errors of the differences over the folds.
+
+    estimator : estimator or None, default=None
+        What predicts held-out samples from the selected features for ``"cv"``. None is the mean of two on standardised
+        features: a linear discriminant with shrinkage (or ridge regression) and five nearest neighbours.
+
+    scoring : str, callable or None, default=None
+        Score of the predictions, as in scikit-learn; None for the accuracy (or R²).
 
     tol : float, default=1e-5
         Relative gap at which the solution is good enough.
@@ -125,8 +181,22 @@ class GlobalRedundancySelector(Selector):
     candidates_ : ndarray of shape (n_candidates,)
         The features that entered the problem, best score first.
 
+    pool_sizes_ : ndarray of int
+        Numbers of candidates that were tried, the last one that of ``candidates_``.
+
+    n_weighted_ : int
+        How many refined scores are above 0. Where there are fewer than features to select, the rest go by their own scores,
+        and a warning says so.
+
+    power_ : float
+        The power of the scores.
+
+    cv_results_ : dict of str to ndarray
+        With ``"cv"`` only: ``n_candidates`` at the start, ``power``, ``mean_test_score``, ``std_test_score`` and the score of
+        each fold, a row for each setting; makes a data frame. ``validation_score_`` is the mean score of the chosen one.
+
     objective_ : float
-        Value z'Az / z's (with the groups' part, if any).
+        Value z'Az / z's (with the groups' part, if any; s to the power).
 
     duality_gap_ : float
         Certified: the objective is at most this part of it above the optimum.
@@ -152,7 +222,11 @@ class GlobalRedundancySelector(Selector):
     Notes
     -----
     ``n_candidates`` matters: with all features the optimum spreads over many weak features that are correlated with
-    nothing, with few it can only choose among the best. Measured in ``docs/redundancy.md``.
+    nothing, with few it can only choose among the best, and where they are copies of each other it has not enough to choose
+    from; that is what the growing pool is for. Measured in ``docs/redundancy.md``.
+
+    With ``"cv"`` the training samples of a fold are copied. The score of the chosen setting, ``validation_score_``, is that of
+    the best of many and so a little too good; judge the selection on other samples.
 
     The result does not depend on the order of the columns: of tied features (scores closer than 1e-10 of the best) the
     one that comes first is decided by the content of the columns, then by name. (Ties with ``"precomputed"`` go by position.)
@@ -182,11 +256,19 @@ class GlobalRedundancySelector(Selector):
     _allowed: ClassVar[dict[str, Rule]] = {
         "score_func": OneOf(*SCORES) | NotText("a function, or the scores themselves"),
         "n_features_to_select": N_FEATURES,
-        "n_candidates": Whole(1) | OneOf("auto", None),
-        "redundancy": OneOf("cosine2", "mutual_info", "precomputed") | NotText("a function, or a matrix"),
+        "n_candidates": Whole(1) | OneOf("auto", "cv", None),
+        "power": Number(at_most=64.0) | OneOf("cv"),
+        "score_parameters": Options() | OneOf(None),
+        "redundancy": OneOf("cosine2", "mutual_info", "sparse_representation", "precomputed")
+        | NotText("a function, or a matrix"),
+        "redundancy_parameters": Options() | OneOf(None),
         "groups": Anything(),
         "group_strength": Number(),
         "method": OneOf("working_set", "alm"),
+        "method_parameters": Options() | OneOf(None),
+        "cv": Anything(),
+        "estimator": NotText("an estimator") | OneOf(None),
+        "scoring": Anything(),
         "tol": Number(),
         "max_iter": Whole(1),
         "n_jobs": N_JOBS,
@@ -198,10 +280,17 @@ class GlobalRedundancySelector(Selector):
         n_features_to_select: int | float = 20,
         *,
         n_candidates: int | str | None = "auto",
+        power: float | str = 1.0,
+        score_parameters: dict[str, Any] | None = None,
         redundancy: Any = "cosine2",
+        redundancy_parameters: dict[str, Any] | None = None,
         groups: Any = None,
         group_strength: float = 1.0,
         method: str = "working_set",
+        method_parameters: dict[str, Any] | None = None,
+        cv: Any = 5,
+        estimator: Any = None,
+        scoring: Any = None,
         tol: float = 1e-5,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -209,10 +298,17 @@ class GlobalRedundancySelector(Selector):
         self.score_func = score_func
         self.n_features_to_select = n_features_to_select
         self.n_candidates = n_candidates
+        self.power = power
+        self.score_parameters = score_parameters
         self.redundancy = redundancy
+        self.redundancy_parameters = redundancy_parameters
         self.groups = groups
         self.group_strength = group_strength
         self.method = method
+        self.method_parameters = method_parameters
+        self.cv = cv
+        self.estimator = estimator
+        self.scoring = scoring
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -247,36 +343,41 @@ class GlobalRedundancySelector(Selector):
                 "redundancy='precomputed' means that X is a matrix of features by features; pass an array of scores as "
                 "score_func."
             )
+        self._check_options()
         reading = read_source(self, X)
         n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
         view = FeatureView.of(reading.source, n_threads=thread_count(self.n_jobs))
-        return _Candidates(reading.attributes, view, n_selected, self._matrix(X, view.n_features), X, y)
+        if isinstance(self.n_candidates, (int, np.integer)) and self.n_candidates < n_selected:
+            raise ValueError(
+                f"n_candidates={self.n_candidates} is less than the {n_selected} features to select; ask for more candidates."
+            )
+        matrix, groups = self._matrix(X, view.n_features), self._groups(reading.source)
+        return _Candidates(reading.attributes, view, n_selected, matrix, groups, X, y)
 
     def _compute(self, data: _Candidates) -> dict[str, Any]:
-        n_features, n_selected = data.view.n_features, data.n_selected
-        usable = self._usable(data)
-        scores = self._scores(data, usable)
-        order = self._order(data.view, scores, usable)
-        pool = self._pool(order, scores, usable, n_selected)
-        solution = self._solve(data, scores, pool)
-
-        refined = np.zeros(n_features)
-        refined[pool[solution.support]] = solution.weights
-        steps = np.rint(refined[pool] / (_WEIGHT_TIE * refined.max()))
-        pool_order = pool[np.argsort(-steps, kind="stable")]
-        entered = np.zeros(n_features, dtype=bool)
-        entered[pool] = True
-        order = np.concatenate([pool_order, order[~entered[order]]])
+        usable = self._usable(data.view, data.matrix)
+        self._warn_about_groups(data, usable)
+        scores = self._scores(data.view, data.X, data.y, usable)
+        refinement = self._refinement(data.view, scores, usable, data.matrix, data.groups)
+        setting, results = self._setting(data, refinement)
+        found = refinement.refine(data.n_selected, setting.rule, setting.power)
+        solution = found.solution
+        self._warn_about_gap(solution)
+        warn_about_pool(found, setting.rule, data.n_selected, int(np.count_nonzero(usable)))
         return {
             "scores_": scores,
-            "refined_scores_": refined,
-            "ranking_": ranks(order, n_features),
-            "support_features_": order[:n_selected],
-            "candidates_": pool,
-            "objective_": solution.objective / float(scores.max()),
+            "refined_scores_": found.weights,
+            "ranking_": ranks(found.order, data.view.n_features),
+            "support_features_": found.order[: data.n_selected],
+            "candidates_": found.pool,
+            "pool_sizes_": np.array(found.sizes),
+            "n_weighted_": found.n_weighted,
+            "power_": setting.power,
+            "objective_": solution.objective / float(scores.max()) ** setting.power,
             "duality_gap_": solution.gap,
             "n_iter_": solution.n_iter,
             "working_set_size_": solution.working_set_size,
+            **results,
         }
 
     @staticmethod
@@ -287,14 +388,99 @@ class GlobalRedundancySelector(Selector):
             attributes["support_features_"] = kept[np.argsort(attributes["ranking_"][kept])]
         return attributes
 
-    def _usable(self, data: _Candidates) -> np.ndarray:
+    def _check_options(self) -> None:
+        """Refuse options that what they are for does not take."""
+        for name, chosen, known in (
+            ("score_parameters", self.score_func, {name: score.load for name, score in SCORES.items()}),
+            ("redundancy_parameters", self.redundancy, {name: partial(_itself, one) for name, one in _MEASURES.items()}),
+            ("method_parameters", self.method, {"alm": partial(_itself, solve_alm)}),
+        ):
+            given = getattr(self, name)
+            if not given:
+                continue
+            if not isinstance(chosen, str) or chosen not in known:
+                shown = repr(chosen) if isinstance(chosen, str) else "something of your own"
+                raise ValueError(f"{name} are for {', '.join(map(repr, known))}; {shown} takes none.")
+            check_options(name, given, known[chosen]())
+
+    def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[Setting, dict[str, Any]]:
+        """The pool and the power, as given or chosen by validation, and what validation has found."""
+        validated = _is(self.n_candidates, "cv"), _is(self.power, "cv")
+        factors = FACTORS if validated[0] else [AUTO_FACTOR]
+        pools = [
+            PoolRule(None if factor is None else factor * data.n_selected, grows=factor not in (1, None)) for factor in factors
+        ]
+        if not (validated[0] or _is(self.n_candidates, "auto")):
+            pools = [PoolRule(None if self.n_candidates is None else int(self.n_candidates))]
+        powers = POWERS if validated[1] else (float(self.power),)
+        paired = refinement.most is not None and data.matrix is None
+        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired)
+        if not any(validated):
+            return settings[0], {}
+        y, folds = self._labels_and_folds(data)
+        models = [self.estimator] if self.estimator is not None else default_models(y, min(len(train) for train, _ in folds))
+        table = validated_scores(
+            data.view.source, y, folds, partial(self._refinement_of, data), settings, data.n_selected, models, self.scoring
+        )
+        best = best_setting(table)
+        most = int(np.count_nonzero(refinement.usable))
+        return settings[best], {
+            "cv_results_": {
+                "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),
+                "power": np.array([one.power for one in settings]),
+                "mean_test_score": table.mean(axis=1),
+                "std_test_score": table.std(axis=1),
+                **{f"split{number}_test_score": column for number, column in enumerate(table.T)},
+            },
+            "validation_score_": float(table[best].mean()),
+        }
+
+    def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Any]]:
+        """Labels as numbers (or the numbers to predict), and the folds."""
+        if _is(self.redundancy, "precomputed"):
+            raise ValueError("n_candidates='cv' and power='cv' need samples, and redundancy='precomputed' has none.")
+        y = opened(data.X, data.y)[1]
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: n_candidates='cv' and power='cv' predict it.")
+        check_consistent_length(np.empty((data.view.n_samples, 0)), y)
+        numeric = is_numeric(np.asarray(y))
+        known = read_targets(np.asarray(y)) if numeric else class_codes(y, data.view.n_samples, "n_candidates='cv'")[1]
+        return known, read_folds(self.cv, known, classifier=not numeric)
+
+    def _refinement_of(self, data: _Candidates, X: Any, y: np.ndarray) -> Refinement:
+        """The scores of the training part of a fold, ready to be refined."""
+        view = FeatureView.of(as_source(X, data.view.feature_names), n_threads=data.view.n_threads)
+        usable = self._usable(view, data.matrix)
+        return self._refinement(view, self._scores(view, X, y, usable), usable, data.matrix, data.groups)
+
+    def _refinement(
+        self, view: FeatureView, scores: np.ndarray, usable: np.ndarray, matrix: np.ndarray | None, groups: list[np.ndarray]
+    ) -> Refinement:
+        most = None
+        if self.method == "alm" or not _is(self.redundancy, "cosine2"):
+            most = LARGEST_REPRESENTATION if _is(self.redundancy, "sparse_representation") else LARGEST_MATRIX
+        return Refinement(
+            scores=scores,
+            # The rows of a matrix that is passed as X are in the order of its columns.
+            order=order_by_score(view, scores, usable, by_position=_is(self.redundancy, "precomputed")),
+            usable=usable,
+            redundancy=partial(self._redundancy, view, matrix),
+            groups=groups,
+            group_strength=float(self.group_strength),
+            solve=solve if self.method == "working_set" else partial(solve_alm, **(self.method_parameters or {})),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            most=most,
+        )
+
+    def _usable(self, view: FeatureView, matrix: np.ndarray | None) -> np.ndarray:
         """Which features can be candidates: not constant, and with a redundancy of their own."""
-        varying = data.view.moments.norm > 0
-        usable = varying if data.matrix is None else np.diag(data.matrix) > 0
-        if data.matrix is not None and not _is(self.redundancy, "precomputed"):
+        varying = view.moments.norm > 0
+        usable = varying if matrix is None else np.diag(matrix) > 0
+        if matrix is not None and not _is(self.redundancy, "precomputed"):
             usable = usable & varying
         if not usable.any():
-            data.view.moments.require_variation()
+            view.moments.require_variation()
             raise ValueError("No feature has a redundancy above 0 with itself; the diagonal of redundancy must be positive.")
         return usable
 
@@ -308,17 +494,16 @@ class GlobalRedundancySelector(Selector):
             return None
         return checked_matrix(self.redundancy, n_features, "redundancy")
 
-    def _scores(self, data: _Candidates, usable: np.ndarray) -> np.ndarray:
+    def _scores(self, view: FeatureView, X: Any, y: Any, usable: np.ndarray) -> np.ndarray:
         """Checked scores, 0 for features that cannot be used."""
         clip = False
         if isinstance(self.score_func, str):
             score = SCORES[self.score_func]
-            given = score.load()(data.view.source, data.y, n_jobs=data.view.n_threads)
+            given = score.load()(view.source, y, **{"n_jobs": view.n_threads, **(self.score_parameters or {})})
             clip = score.signed
         elif callable(self.score_func):
-            X, y = data.X, data.y
             if y is not None:
-                check_consistent_length(np.empty((data.view.n_samples, 0)), y)
+                check_consistent_length(np.empty((view.n_samples, 0)), y)
             if not isinstance(X, FeatureSource):
                 X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
             given = self.score_func(X, y)
@@ -331,46 +516,53 @@ class GlobalRedundancySelector(Selector):
         scores[~usable] = 0.0
         if clip:
             np.maximum(scores, 0.0, out=scores)
-        _refuse_bad_scores(scores, data.view.feature_names)
+        _refuse_bad_scores(scores, view.feature_names)
         return scores
 
-    def _order(self, view: FeatureView, scores: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """All features, best score first, unusable ones last."""
-        tie = TIE * float(scores.max(initial=0.0))
-        parts = []
-        for features in (np.flatnonzero(usable), np.flatnonzero(~usable)):
-            if _is(self.redundancy, "precomputed"):  # its rows are in the order of its columns
-                parts.append(features[np.argsort(-scores[features], kind="stable")])
-            else:
-                own = scores[features]
-                order = in_order(view.source, features, own, tie=tie, seed=_TIE_SEED, n_threads=view.n_threads)
-                parts.append(features[order])
-        return np.concatenate(parts)
+    def _redundancy(self, view: FeatureView, matrix: np.ndarray | None, pool: np.ndarray) -> Redundancy:
+        if matrix is not None:
+            return MatrixRedundancy(matrix[np.ix_(pool, pool)])
+        if _is(self.redundancy, "cosine2"):
+            return SquaredCosine(view, pool)
+        if isinstance(self.redundancy, str):
+            return MatrixRedundancy(_MEASURES[self.redundancy](view, pool, **(self.redundancy_parameters or {})))
+        made = self.redundancy(view.columns(pool))
+        matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
+        alone = np.flatnonzero(np.diag(matrix) <= 0.0)
+        if len(alone):
+            label = feature_label(view.feature_names, pool[alone[0]])
+            raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
+        return MatrixRedundancy(matrix)
 
-    def _pool(self, order: np.ndarray, scores: np.ndarray, usable: np.ndarray, n_selected: int) -> np.ndarray:
-        """The candidates, best first."""
-        if self.n_candidates is None:
-            return order[usable[order]]
-        n_candidates = AUTO_FACTOR * n_selected if _is(self.n_candidates, "auto") else int(self.n_candidates)
-        if n_candidates < n_selected:
-            raise ValueError(
-                f"n_candidates={n_candidates} is less than the {n_selected} features to select; ask for more candidates."
+    def _groups(self, source: FeatureSource) -> list[np.ndarray]:
+        """The groups as positions of features."""
+        if self.groups is None:
+            return []
+        if not isinstance(self.groups, Sequence):
+            raise ValueError("groups must be FeatureGroups or a list of lists of feature indices or names.")
+        return [
+            feature_positions(
+                group.members if isinstance(group, FeatureGroup) else group,
+                source.shape[1], source.feature_names, f"groups[{number}]",
             )
-        return order[scores[order] > 0][:n_candidates]
+            for number, group in enumerate(self.groups)
+        ]  # fmt: skip
 
-    def _solve(self, data: _Candidates, scores: np.ndarray, pool: np.ndarray) -> RefinedWeights:
-        method: Callable[[Objective, float, int], RefinedWeights] = solve if self.method == "working_set" else solve_alm
-        if len(pool) > LARGEST_MATRIX and (self.method == "alm" or not _is(self.redundancy, "cosine2")):
-            raise ValueError(
-                f"The matrix of all pairs of {len(pool)} candidates is too large; set n_candidates to at most "
-                f"{LARGEST_MATRIX}, or use redundancy='cosine2' with method='working_set', which does not need it."
+    @staticmethod
+    def _warn_about_groups(data: _Candidates, usable: np.ndarray) -> None:
+        """Say which members of the groups cannot be candidates."""
+        members = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *data.groups]))
+        constant = members[~usable[members]]
+        if len(constant):
+            label = feature_label(data.view.feature_names, constant[0])
+            warnings.warn(
+                f"{len(constant)} feature(s) of groups, the first of them {label!r}, do not vary and are left out of their "
+                "groups.",
+                UserWarning,
+                stacklevel=5,
             )
-        groups = self._groups(data.view.source, pool)
-        with one_blas_thread():
-            redundancy = self._redundancy(data, pool)
-            penalty = GroupPenalty(groups, len(pool), float(self.group_strength)) if groups else None
-            objective = Objective(scores[pool] / scores.max(), redundancy, penalty)
-            solution = method(objective, float(self.tol), int(self.max_iter))
+
+    def _warn_about_gap(self, solution: RefinedWeights) -> None:
         if not solution.converged:
             warnings.warn(
                 f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={self.tol}; "
@@ -378,38 +570,10 @@ class GlobalRedundancySelector(Selector):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        return solution
 
-    def _redundancy(self, data: _Candidates, pool: np.ndarray) -> Redundancy:
-        if data.matrix is not None:
-            return MatrixRedundancy(data.matrix[np.ix_(pool, pool)])
-        if _is(self.redundancy, "cosine2"):
-            return SquaredCosine(data.view, pool)
-        if _is(self.redundancy, "mutual_info"):
-            return MatrixRedundancy(mutual_information(data.view, pool))
-        made = self.redundancy(data.view.columns(pool))
-        matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
-        alone = np.flatnonzero(np.diag(matrix) <= 0.0)
-        if len(alone):
-            label = feature_label(data.view.feature_names, pool[alone[0]])
-            raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
-        return MatrixRedundancy(matrix)
 
-    def _groups(self, source: FeatureSource, pool: np.ndarray) -> list[np.ndarray]:
-        """The groups as positions in the pool."""
-        if self.groups is None:
-            return []
-        if not isinstance(self.groups, Sequence):
-            raise ValueError("groups must be FeatureGroups or a list of lists of feature indices or names.")
-        n_features = source.shape[1]
-        place = np.full(n_features, -1)
-        place[pool] = np.arange(len(pool))
-        result = []
-        for number, group in enumerate(self.groups):
-            members = group.members if isinstance(group, FeatureGroup) else group
-            positions = place[feature_positions(members, n_features, source.feature_names, f"groups[{number}]")]
-            result.append(positions[positions >= 0])
-        return result
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _is(value: Any, name: str) -> bool:

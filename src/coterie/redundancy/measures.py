@@ -7,13 +7,17 @@ a support S, :math:`(Az)_i = \sum_{j \in S} (f_i'f_j)^2 z_j = f_i' M f_i` with
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import enet_path
 
 from coterie._numba import run_chunks
+from coterie._parameters import N_BINS, Number, check
 from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns
 from coterie.data.view import FeatureView
@@ -23,6 +27,8 @@ _BLOCK_FEATURES = 1024
 _BLOCK_ENTRIES = 1 << 22
 # Largest number of candidates for measures that need the matrix of all pairs (800 MB).
 LARGEST_MATRIX = 10_000
+# The same for the sparse representation, which solves a regression for each candidate.
+LARGEST_REPRESENTATION = 2_000
 # A matrix is positive semidefinite when no eigenvalue is below minus this part of the largest.
 _ROUNDING = 1e-9
 
@@ -178,18 +184,56 @@ class MatrixRedundancy:
         return np.asarray(self.matrix[:, support] @ weights)
 
 
-def mutual_information(view: FeatureView, features: np.ndarray) -> np.ndarray:
-    r"""Matrix of :math:`I(f_i; f_j) / \sqrt{H(f_i) H(f_j)}` on ten bins of equal width; its diagonal is 1.
+def mutual_information(view: FeatureView, features: np.ndarray, *, n_bins: int = 10) -> np.ndarray:
+    r"""Matrix of :math:`I(f_i; f_j) / \sqrt{H(f_i) H(f_j)}` on bins of equal width; its diagonal is 1.
 
     Divided by the entropies, since a feature of low entropy would otherwise be redundant with nothing, itself
     included. Matrices of mutual information are not positive semidefinite as a rule, though nearly so: the
     diagonal is raised by what the smallest eigenvalue lacks.
     """
-    measure = SymmetricalUncertainty(view)
+    check("n_bins", n_bins, N_BINS)
+    measure = SymmetricalUncertainty(view, n_bins=int(n_bins))
     matrix = measure.between(features, features)
     entropy = measure.entropy[features]
     safe = np.where(entropy > 0, entropy, 1.0)
     matrix *= 0.5 * (entropy[:, None] + entropy) / np.sqrt(np.outer(safe, safe))
+    return _made_semidefinite(matrix)
+
+
+def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: float = 0.1, l1_ratio: float = 0.9) -> np.ndarray:
+    r"""Matrix of :math:`\frac12(|c_{ij}| + |c_{ji}|)`, where :math:`c_i` writes feature i as a sparse sum of the others.
+
+    .. math:: \min_{c,\ c_{ii} = 0}\ \tfrac12 \|f_i - \textstyle\sum_j c_{ij} f_j\|^2
+        + \alpha\big(\theta \|c_i\|_1 + \tfrac{1-\theta}2 \|c_i\|^2\big)
+
+    for centred features of unit length, so that no correlation below :math:`\alpha\theta` counts. The paper names the measure
+    (Algorithm 3) without a formula. The quadratic part makes the representation unique: without it a feature could be
+    written by any of several copies.
+    The diagonal is 1, and is raised by what the smallest eigenvalue lacks.
+    """
+    check("alpha", alpha, Number(at_most=1.0))
+    check("l1_ratio", l1_ratio, Number(below=1.0))
+    n_samples = view.n_samples
+    # scikit-learn divides the loss by the number of samples; columns of this length make that no difference.
+    columns = SquaredCosine(view, features).unit_columns(np.arange(len(features))) * np.sqrt(n_samples)
+    gram = columns.T @ columns
+    matrix = np.zeros_like(gram)
+    everyone = np.arange(len(features))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a measure of similarity
+        for i in everyone if len(features) > 1 else ():
+            others = np.delete(everyone, i)
+            own = gram[np.ix_(others, others)]
+            _, coef, _ = enet_path(
+                np.asfortranarray(columns[:, others]), columns[:, i], l1_ratio=float(l1_ratio), alphas=[float(alpha)],
+                precompute=own, Xy=np.ascontiguousarray(gram[others, i]), check_input=False, tol=1e-6,
+            )  # fmt: skip
+            matrix[i, others] = np.abs(coef[:, 0])
+    return _made_semidefinite(matrix)
+
+
+def _made_semidefinite(matrix: np.ndarray) -> np.ndarray:
+    """The symmetric part of a matrix, with a diagonal of 1 or, if that is not enough for a semidefinite one, more."""
     matrix = 0.5 * (matrix + matrix.T)
     np.fill_diagonal(matrix, 1.0)
     lowest = float(np.linalg.eigvalsh(matrix)[0])

@@ -1,0 +1,198 @@
+"""GRM next to mRMR, both with their forms chosen by validation inside the folds, on sets that had no part in GRM's defaults.
+
+For each set, number of features and outer fold: GRM with the best of three scores and two redundancies, each with
+`n_candidates="cv"` and `power="cv"`; mRMR with the better of MID and MIQ; all of them validated on the same inner folds by the
+same models. Judged on the held-out samples by a linear SVM and five nearest neighbours. Every fold is written down when it is
+done, and a run goes on where the last one ended. Writes docs/grm-mrmr.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from typing import Any
+
+import _real
+import numpy as np
+from _record import RESULTS, read_arguments
+from _tables import DOCS, markdown_table
+from scipy import sparse
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from coterie import GlobalRedundancySelector
+from coterie.baselines import MRMRSelector
+from coterie.metrics import squared_redundancy
+from coterie.redundancy.validation import default_models
+
+SIZES = (20, 10, 50)
+OUTER, INNER = 3, 3
+# The sets on which the pool rule and the grid of validation were chosen, and those on which they are judged.
+CHOSEN_ON = ("khan", "su", "christensen", "gravier", "shipp", "glioma", "coil20", "madelon", "binaryalphadigs")
+JUDGED_ON = (
+    "chowdary", "gordon", "orl", "mfeat", "pbmc68k_reduced", "gisette_valid", "spambase", "basehock", "usps", "dorothea",
+)  # fmt: skip
+FORMS = {
+    "Fisher": ("fisher", "cosine2"),
+    "IG": ("information_gain", "cosine2"),
+    "ReliefF": ("relieff", "cosine2"),
+    "IG, MI": ("information_gain", "mutual_info"),
+}
+# Sets too large for ReliefF, which compares all pairs of samples in all features.
+WITHOUT_RELIEFF = ("usps", "dorothea", "basehock")
+
+
+def load(name: str) -> tuple[Any, np.ndarray]:
+    X, y = _real.load(name, "bulk_labels" if name.startswith("pbmc") else "y")
+    codes = np.unique(y, return_inverse=True)[1]
+    return (sparse.csc_array(X, dtype=np.float64) if sparse.issparse(X) else X.astype(np.float64)), codes
+
+
+def rows_of(X: Any, samples: np.ndarray) -> Any:
+    return sparse.csc_array(sparse.csr_array(X)[samples]) if sparse.issparse(X) else X[samples]
+
+
+def dense(X: Any, features: np.ndarray) -> np.ndarray:
+    return X[:, features].toarray() if sparse.issparse(X) else X[:, features]
+
+
+def judge(X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: np.ndarray) -> dict[str, float]:
+    columns = dense(X, features)
+    found = {}
+    for name, model in (("svm", SVC(kernel="linear")), ("knn", KNeighborsClassifier(5))):
+        pipeline = make_pipeline(StandardScaler(), model).fit(columns[train], y[train])
+        found[name] = 100.0 * float(pipeline.score(columns[test], y[test]))
+    return found | {"redundancy": float(squared_redundancy(columns[train]))}
+
+
+def best_grm(X: Any, y: np.ndarray, size: int, forms: dict[str, tuple[str, str]]) -> tuple[np.ndarray, dict[str, Any]]:
+    """The form with the best validated score, and what it was."""
+    inner = StratifiedKFold(INNER, shuffle=True, random_state=1)
+    fitted = {}
+    for form, (score, redundancy) in forms.items():
+        fitted[form] = GlobalRedundancySelector(
+            score, size, redundancy=redundancy, n_candidates="cv", power="cv", cv=inner, tol=1e-4, n_jobs=1
+        ).fit(X, y)
+    chosen = max(fitted, key=lambda form: fitted[form].validation_score_)
+    model = fitted[chosen]
+    words = {"form": chosen, "pool": int(model.pool_sizes_[0]), "power": model.power_, "validated": model.validation_score_}
+    return model.support_features_, words
+
+
+def best_mrmr(X: Any, y: np.ndarray, size: int) -> tuple[np.ndarray, dict[str, Any]]:
+    """MID or MIQ, whichever the same models like better on the same inner folds."""
+    folds = list(StratifiedKFold(INNER, shuffle=True, random_state=1).split(np.zeros(len(y)), y))
+    models = default_models(y, min(len(train) for train, _ in folds))
+    validated = {}
+    for scheme in ("mid", "miq"):
+        scores = []
+        for train, test in folds:
+            chosen = MRMRSelector(size, scheme=scheme, n_jobs=1).fit(rows_of(X, train), y[train]).support_features_
+            columns = dense(X, chosen)
+            scores += [model.fit(columns[train], y[train]).score(columns[test], y[test]) for model in models]
+        validated[scheme] = float(np.mean(scores))
+    scheme = max(validated, key=lambda one: validated[one])
+    model = MRMRSelector(size, scheme=scheme, n_jobs=1).fit(X, y)
+    return model.support_features_, {"form": scheme.upper(), "validated": validated[scheme]}
+
+
+def compare_fold(name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
+    forms = {form: one for form, one in FORMS.items() if form != "ReliefF" or name not in WITHOUT_RELIEFF}
+    row: dict[str, Any] = {}
+    mine = rows_of(X, train)
+    for method, select in (
+        ("grm", lambda: best_grm(mine, y[train], size, forms)),
+        ("mrmr", lambda: best_mrmr(mine, y[train], size)),
+    ):
+        start = time.perf_counter()
+        features, words = select()
+        row[method] = {**words, "seconds": time.perf_counter() - start, **judge(X, y, train, test, features)}
+    plain = GlobalRedundancySelector("fisher", size, n_jobs=1).fit(mine, y[train])
+    return row | {"auto": judge(X, y, train, test, plain.support_features_)}
+
+
+def main() -> None:
+    options = read_arguments(__doc__, parts=[str(size) for size in SIZES])
+    warnings.simplefilter("ignore")
+    RESULTS.mkdir(exist_ok=True)
+    journal = RESULTS / f"grm_mrmr{'-quick' if options.quick else ''}.jsonl"
+    done = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()] if journal.exists() else []
+    known = {(row["data"], row["size"], row["fold"], row["seed"]) for row in done}
+    sizes = [int(options.only)] if options.only else SIZES[: 1 if options.quick else None]
+    names = ["khan", "chowdary"] if options.quick else [*JUDGED_ON, *CHOSEN_ON]
+    for size in sizes:
+        for name in names:
+            if _real.find_data(f"{name}.npz") is None and _real.find_data(f"{name}.h5ad") is None:
+                continue
+            X, y = load(name)
+            if X.shape[1] <= 2 * size:
+                continue
+            folds = StratifiedKFold(OUTER, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y)
+            for fold, (train, test) in enumerate(folds):
+                if (name, size, fold, options.seed) in known:
+                    continue
+                facts = {"data": name, "size": size, "fold": fold, "seed": options.seed, "source": options.source}
+                done.append(facts | compare_fold(name, X, y, size, train, test))
+                with journal.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(done[-1]) + "\n")
+                print(json.dumps(done[-1]), flush=True)
+    if not options.quick:
+        write_page(done)
+
+
+def write_page(done: list[dict[str, Any]]) -> None:
+    """Tables of accuracy (mean of both classifiers) and redundancy, sets that chose the defaults apart from the others."""
+    parts = [_HEAD.format(sources=", ".join(sorted({row["source"] for row in done})))]
+    for size in sorted({row["size"] for row in done}):
+        for title, names in (("judged", JUDGED_ON), ("used to choose the defaults", CHOSEN_ON)):
+            rows = [_row(name, [row for row in done if (row["data"], row["size"]) == (name, size)]) for name in names]
+            rows = [row for row in rows if row]
+            if rows:
+                numbers = np.array([row["numbers"] for row in rows])
+                mean = _cells("**mean**", numbers.mean(axis=0)) | {"GRM's forms": "", "mRMR's": ""}
+                parts.append(
+                    f"## {size} features, sets {title}\n\n" + markdown_table([*(row["cells"] for row in rows), mean]).strip()
+                )
+                wins, level = int((numbers[:, 2] > 1).sum()), int((np.abs(numbers[:, 2]) <= 1).sum())
+                behind = len(rows) - wins - level
+                parts.append(f"GRM ahead by more than a point on {wins}, within a point on {level}, behind on {behind}.")
+    (DOCS / "grm-mrmr.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print("Written: docs/grm-mrmr.md")
+
+
+_HEAD = """# GRM and mRMR
+
+Written by `benchmarks/grm_mrmr.py` (source {sources}). Three outer folds; everything is selected, and every choice made, on
+the training part. GRM: the best of Fisher's score, information gain, ReliefF (not on the largest sets) with squared
+correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`; mRMR: the better of
+MID and MIQ; both by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest
+neighbours on the held-out samples, in per cent. auto: Fisher's score with the default `n_candidates="auto"`. Standard error:
+of the difference over the folds. What it means: [redundancy.md](redundancy.md)."""
+
+
+def _row(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:
+    if not folds:
+        return {}
+    accuracy = {m: np.array([(row[m]["svm"] + row[m]["knn"]) / 2 for row in folds]) for m in ("grm", "mrmr", "auto")}
+    difference = accuracy["grm"] - accuracy["mrmr"]
+    error = float(difference.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else np.nan
+    redundancy = [float(np.mean([row[m]["redundancy"] for row in folds])) for m in ("grm", "mrmr", "auto")]
+    numbers = [accuracy["grm"].mean(), accuracy["mrmr"].mean(), difference.mean(), error, accuracy["auto"].mean(), *redundancy]
+    forms = [", ".join(sorted({row[m]["form"] for row in folds})) for m in ("grm", "mrmr")]
+    return {"numbers": numbers, "cells": _cells(name, np.array(numbers)) | {"GRM's forms": forms[0], "mRMR's": forms[1]}}
+
+
+def _cells(name: str, numbers: np.ndarray) -> dict[str, str]:
+    heads = ("GRM", "mRMR", "difference", "standard error", "auto", "redundancy GRM", "mRMR ", "auto ")
+    words = [
+        f"{number:+.1f}" if head == "difference" else f"{number:.1f}" for head, number in zip(heads[:5], numbers, strict=False)
+    ]
+    return {"": name} | dict(zip(heads, [*words, *(f"{number:.3f}" for number in numbers[5:])], strict=True))
+
+
+if __name__ == "__main__":
+    main()

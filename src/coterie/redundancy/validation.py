@@ -1,0 +1,130 @@
+"""The size of the pool and the power of the scores, chosen by held-out accuracy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
+from sklearn.metrics import check_scoring
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import type_of_target
+
+from coterie._inputs import Fold, LoneClassWarning, take_samples
+from coterie._numba import one_blas_thread
+from coterie.data.source import FeatureSource
+from coterie.redundancy.refinement import PoolRule, Refinement
+
+# Candidates for each feature asked for, None for all, 1 for the score alone; and powers of the scores. The first of each is
+# what is taken without validation, and what wins where others are no better.
+FACTORS: tuple[int | None, ...] = (5, 3, 10, 20, None, 1)
+POWERS = (1.0, 2.0, 4.0)
+# Most candidates where a matrix of all their pairs is computed for each setting and fold.
+_MOST_PAIRED = 2000
+_NEIGHBOURS = 5
+# Standard errors by which a setting must be better than the first.
+_ERRORS = 2.0
+
+
+class Setting(NamedTuple):
+    """What the problem is built with."""
+
+    rule: PoolRule
+    power: float
+
+
+def settings_of(pools: Sequence[PoolRule], powers: Iterable[float], n_scored: int, paired: bool) -> list[Setting]:
+    """All settings, those that amount to the same left out, and those that take too many pairs unless there is but one.
+
+    ``n_scored`` is the number of features with a score above 0, ``paired`` whether a matrix of all pairs is computed.
+    """
+    distinct: dict[tuple[int, bool], PoolRule] = {}
+    for rule in pools:
+        size = n_scored if rule.size is None else min(rule.size, n_scored)
+        if len(pools) == 1 or size <= _MOST_PAIRED or not paired:
+            distinct.setdefault((size, rule.size is None), rule)
+    return [Setting(rule, power) for rule in distinct.values() for power in powers]
+
+
+def default_models(y: np.ndarray, n_train: int) -> list[BaseEstimator]:
+    """A linear model and one of near samples, for classes or numbers: what is good for both is a good selection."""
+    n_neighbors = min(_NEIGHBOURS, n_train)
+    if is_numeric(y):
+        models = [Ridge(), KNeighborsRegressor(n_neighbors)]
+    else:
+        models = [LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"), KNeighborsClassifier(n_neighbors)]
+    return [make_pipeline(StandardScaler(), model) for model in models]
+
+
+def is_numeric(y: np.ndarray) -> bool:
+    """Whether targets are numbers to predict, and no classes."""
+    return bool(y.dtype.kind == "f" and type_of_target(y).startswith("continuous"))
+
+
+def validated_scores(
+    source: FeatureSource,
+    y: np.ndarray,
+    folds: Sequence[Fold],
+    refinement_of: Callable[[Any, np.ndarray], Refinement],
+    settings: Sequence[Setting],
+    n_selected: int,
+    models: Sequence[BaseEstimator],
+    scoring: Any,
+) -> np.ndarray:
+    """Held-out scores of shape (n_settings, n_folds): means over the models.
+
+    ``refinement_of`` scores the features on the training part; the pool and the weights never see the held-out samples.
+    """
+    if isinstance(scoring, (list, tuple, set, dict)):
+        raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
+    X = source.block(0, source.shape[1])
+    scorers = [check_scoring(model, scoring=scoring) for model in models]
+    table = np.empty((len(settings), len(folds)))
+    for column, (train, test) in enumerate(folds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LoneClassWarning)  # said of all samples already
+            refinement = refinement_of(take_samples(X, train), y[train])
+        known: dict[bytes, float] = {}
+        for row, setting in enumerate(settings):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the last fit tells, of the setting that is used
+                found = refinement.refine(n_selected, setting.rule, setting.power)
+            features = np.sort(found.order[:n_selected])
+            if features.tobytes() not in known:
+                known[features.tobytes()] = _mean_score(X, y, train, test, features, models, scorers)
+            table[row, column] = known[features.tobytes()]
+    return table
+
+
+def best_setting(table: np.ndarray) -> int:
+    """The row with the best mean, unless it is better than the first by no more than chance; of equal ones the first.
+
+    Chance is two standard errors of the differences over the folds. The best of many settings is in part the luckiest: on
+    small sets the plain best row was less accurate on other samples than the first one.
+    """
+    mean = table.mean(axis=1)
+    best = int(np.argmax(mean >= mean.max() - 1e-12))
+    gains = table[best] - table[0]
+    error = float(gains.std(ddof=1)) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return best if gains.mean() > _ERRORS * error else 0
+
+
+def _mean_score(
+    X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: np.ndarray, models: Any, scorers: Any
+) -> float:
+    columns = X[:, features]
+    dense = np.asarray(columns.toarray() if sparse.issparse(columns) else columns, dtype=np.float64)
+    scores = []
+    with one_blas_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of models of a fold: classes of one sample, features that are collinear
+        for model, scorer in zip(models, scorers, strict=True):
+            scores.append(scorer(clone(model).fit(dense[train], y[train]), dense[test], y[test]))
+    return float(np.mean(scores))

@@ -1,0 +1,134 @@
+"""The pool of candidates: how far it grows, what it says about it, and members of prior groups that lie outside."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coterie import GlobalRedundancySelector
+from coterie.metrics import squared_redundancy
+from tests import naive
+
+
+def copies_first(n_samples=60, n_copies=40, n_others=60, seed=0):
+    """Near copies of one feature with the best scores, then features that say something else."""
+    rng = np.random.default_rng(seed)
+    one = rng.standard_normal((n_samples, 1))
+    X = np.hstack([one + 0.01 * rng.standard_normal((n_samples, n_copies)), rng.standard_normal((n_samples, n_others))])
+    return X, np.linspace(2.0, 1.0, n_copies + n_others)
+
+
+def solved_by_hand(X, s, pool):
+    """The weights of one pool, by projected gradient on the simplex: slow and obvious."""
+    from coterie.redundancy.alm import project_to_simplex
+
+    A = naive.correlation(X[:, pool]) ** 2
+    s = s[pool] / s.max()
+    z = np.full(len(pool), 1 / len(pool))
+    for _ in range(20000):
+        t = s @ z
+        z = project_to_simplex(z - 0.02 * (2 * (A @ z) / t - (z @ A @ z) / t**2 * s))
+    return z
+
+
+def test_the_pool_grows_until_there_are_enough_weights():
+    X, s = copies_first()
+    model = GlobalRedundancySelector(s, 5).fit(X)
+    sizes = list(model.pool_sizes_)
+    assert sizes == [25, 38, 57]  # the first two hold copies only
+    assert model.n_weighted_ >= 5
+    assert model.n_weighted_ == np.count_nonzero(model.refined_scores_)
+    assert len(model.candidates_) == sizes[-1]
+    assert (np.diff(s[model.candidates_]) <= 0).all()
+    weights = solved_by_hand(X, s, model.candidates_)
+    np.testing.assert_allclose(model.refined_scores_[model.candidates_], weights, atol=2e-4)
+    with pytest.warns(UserWarning, match="Only 1 of the 25 candidates"):
+        fixed = GlobalRedundancySelector(s, 5, n_candidates=25).fit(X)
+    assert squared_redundancy(X, model._kept()) < 0.3 * squared_redundancy(X, fixed._kept())
+
+
+def test_a_number_of_candidates_is_taken_as_it_is():
+    X, s = copies_first()
+    with pytest.warns(UserWarning, match="4 of the 5 features selected go by their own scores.*raise n_candidates"):
+        model = GlobalRedundancySelector(s, 5, n_candidates=30).fit(X)
+    assert list(model.pool_sizes_) == [30]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alone = GlobalRedundancySelector(s, 5, n_candidates=5).fit(X)  # the score alone, as asked for
+    assert sorted(alone._kept()) == [0, 1, 2, 3, 4]
+
+
+def test_a_word_where_it_grew_far():
+    X, s = copies_first(n_copies=190)
+    with pytest.warns(UserWarning, match=r"took \d{3} candidates instead of 20") as caught:
+        model = GlobalRedundancySelector(s, 4).fit(X)
+    assert caught[0].filename == __file__  # where the user called fit
+    assert model.n_weighted_ >= 4
+
+
+def test_no_more_candidates():
+    """Copies only: the pool takes all of them, and the rest of the selection goes by score."""
+    X, s = copies_first(n_others=0)
+    with pytest.warns(UserWarning, match="Only 1 of the 40 candidates.*ask for fewer features"):
+        model = GlobalRedundancySelector(s, 3).fit(X)
+    assert list(model.pool_sizes_) == [15, 23, 35, 40]
+    assert sorted(model._kept()) == [0, 1, 2]
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.integers(1, 6))
+def test_growth_ends_with_the_first_pool_that_is_enough(seed, wanted):
+    X, s = copies_first(30, 12, 20, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GlobalRedundancySelector(s, wanted).fit(X)
+        fixed = [GlobalRedundancySelector(s, wanted, n_candidates=int(size)).fit(X) for size in model.pool_sizes_]
+    assert all(one.n_weighted_ < wanted for one in fixed[:-1])
+    assert fixed[-1].n_weighted_ >= wanted or model.pool_sizes_[-1] == 32
+    np.testing.assert_array_equal(fixed[-1].ranking_, model.ranking_)
+    assert model.duality_gap_ <= 1e-5
+
+
+def test_growth_stops_where_the_matrix_would_be_too_large(monkeypatch):
+    monkeypatch.setattr("coterie.redundancy.estimator.LARGEST_MATRIX", 40)
+    X, s = copies_first()
+    with pytest.warns(UserWarning, match="of the 38 candidates"):
+        model = GlobalRedundancySelector(s, 5, redundancy="mutual_info").fit(X)
+    assert list(model.pool_sizes_) == [25, 38]
+
+
+def test_members_of_groups_are_candidates():
+    X, s = copies_first()
+    plain = GlobalRedundancySelector(s, 2, n_candidates=4, groups=None)
+    with pytest.warns(UserWarning, match="Only 1 of the 4"):
+        plain.fit(X)
+    model = GlobalRedundancySelector(s, 2, n_candidates=4, groups=[[0, 90], [95, 99]], group_strength=5.0).fit(X)
+    assert set(model.candidates_) == {0, 1, 2, 3, 90, 95, 99}
+    assert (np.diff(s[model.candidates_]) <= 0).all()
+    free = GlobalRedundancySelector(s[[0, 1, 2, 3, 90, 95, 99]], 2, n_candidates=None).fit(X[:, [0, 1, 2, 3, 90, 95, 99]])
+    spread = abs(model.refined_scores_[0] - model.refined_scores_[90])
+    assert spread < 0.5 * abs(free.refined_scores_[0] - free.refined_scores_[4])
+
+
+def test_members_with_a_score_of_zero_and_constant_ones():
+    X, s = copies_first()
+    s = s.copy()
+    s[90] = 0.0
+    X[:, 80] = 3.0
+    with pytest.warns(UserWarning, match=r"1 feature\(s\) of groups, the first of them 80, do not vary"):
+        model = GlobalRedundancySelector(s, 2, groups=[[0, 90, 80]]).fit(X)
+    assert 90 in model.candidates_
+    assert 80 not in model.candidates_
+
+
+@pytest.mark.parametrize("power", [0.5, 2.0, 4])
+def test_power_of_the_scores(power):
+    X, s = copies_first()
+    model = GlobalRedundancySelector(s, 5, power=power, n_candidates=None).fit(X)
+    same = GlobalRedundancySelector(s**power, 5, n_candidates=None).fit(X)
+    np.testing.assert_allclose(model.refined_scores_, same.refined_scores_, atol=1e-9)
+    assert model.objective_ == pytest.approx(same.objective_)
+    np.testing.assert_array_equal(model.scores_, s)
+    assert model.power_ == power
