@@ -115,7 +115,7 @@ METHODS: dict[str, Method] = {
         "dependency-aware ranking by random probes",
         True,
         nested="ranking",
-        nested_if={"max_seconds": None, "checkpoint": None},
+        nested_if={"max_seconds": None, "checkpoint": None, "sampling": "uniform"},
     ),
     "mrmr": _selector("baselines.mrmr:MRMRSelector", "minimum redundancy, maximum relevance (MID)", nested="support"),
     "mrmr-miq": _selector("baselines.mrmr:MRMRSelector", "mRMR by the quotient (MIQ)", {"scheme": "miq"}, nested="support"),

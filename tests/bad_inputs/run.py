@@ -53,6 +53,9 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
     "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     "daf, knn": coterie.DependencyAwareSelector("knn", n_features_to_select=3, n_probes=30, random_state=0),
+    "daf, adaptive": coterie.DependencyAwareSelector(
+        "ridge", n_features_to_select=3, n_probes=80, random_state=0, sampling="adaptive"
+    ),
     "daf, svm": coterie.DependencyAwareSelector("linear_svm", n_features_to_select=3, n_probes=30, random_state=0),
     **{f"filter, {name}": FilterSelector(name, 3) for name in SCORES},
     "bif": baselines.BestIndividualSelector("ridge", n_features_to_select=3),

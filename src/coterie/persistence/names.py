@@ -54,6 +54,10 @@ _HOMES: dict[str, Home] = {
     "LinearSVMCriterion": Home("coterie.probing.criteria.linear_svm", "coterie.ranking.criteria.linear_svm"),
     "RidgeCriterion": Home("coterie.probing.criteria.ridge", "coterie.ranking.criteria.ridge"),
     # Records in fitted attributes
+    "AdaptivePlan": Home("coterie.probing.adaptive"),
+    "AdaptiveSums": Home("coterie.probing.adaptive"),
+    "Benefit": Home("coterie.probing.adaptive"),
+    "Focus": Home("coterie.probing.adaptive"),
     "FeatureGroup": Home("coterie.groups"),
     "FeatureGroups": Home("coterie.groups"),
     "GroupConfidence": Home("coterie.confidence.result"),
