@@ -135,8 +135,18 @@ METHODS: dict[str, Method] = {
     "nctfgs": _selector(
         "baselines.grouping:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
     ),
-    "sffs": _selector("baselines.floating:FloatingSelector", "sequential floating forward selection"),
-    "bif": _selector("baselines.individual:BestIndividualSelector", "best individual features", nested="ranking"),
+    "sffs": Method("coterie.baselines.floating:FloatingSelector", "sequential floating forward selection", True),
+    "bif": Method("coterie.baselines.individual:BestIndividualSelector", "best individual features", True, nested="ranking"),
+}
+
+# What evaluates subsets in daf, sffs and bif, by name.
+CRITERIA = {
+    "knn": "coterie.probing.criteria.nearest:KNNCriterion",
+    "linear_svm": "coterie.probing.criteria.linear_svm:LinearSVMCriterion",
+    "svm": "coterie.probing.criteria.svm:SVMCriterion",
+    "ridge": "coterie.probing.criteria.ridge:RidgeCriterion",
+    "clustering": "coterie.probing.criteria.unlabelled:ClusteringCriterion",
+    "reconstruction": "coterie.probing.criteria.unlabelled:ReconstructionCriterion",
 }
 
 # Those that are scores of single features.

@@ -32,6 +32,7 @@ from tests.conftest import grouped_matrix, sparse_counts
         DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20),
         DependencyAwareSelector(n_features_to_select=1, n_probes=20, cv=2, variant="daf2", inclusion_probability=0.4),
         DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20, sampling="adaptive"),
+        DependencyAwareSelector("reconstruction", n_features_to_select=1, n_probes=10),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -53,6 +53,9 @@ _HOMES: dict[str, Home] = {
     "KNNCriterion": Home("coterie.probing.criteria.nearest", "coterie.ranking.criteria.nearest"),
     "LinearSVMCriterion": Home("coterie.probing.criteria.linear_svm", "coterie.ranking.criteria.linear_svm"),
     "RidgeCriterion": Home("coterie.probing.criteria.ridge", "coterie.ranking.criteria.ridge"),
+    "ClusteringCriterion": Home("coterie.probing.criteria.unlabelled"),
+    "ReconstructionCriterion": Home("coterie.probing.criteria.unlabelled"),
+    "SVMCriterion": Home("coterie.probing.criteria.svm"),
     # Records in fitted attributes
     "AdaptivePlan": Home("coterie.probing.adaptive"),
     "AdaptiveSums": Home("coterie.probing.adaptive"),

@@ -37,7 +37,7 @@ _PARTS = {
 
 
 def fingerprint(
-    source: FeatureSource, y: np.ndarray, criterion: Criterion, folds: list[Fold] | None, plan: ProbePlan
+    source: FeatureSource, y: np.ndarray | None, criterion: Criterion, folds: list[Fold] | None, plan: ProbePlan
 ) -> Fingerprint:
     """What the values of the probes depend on, in short hashes.
 
@@ -45,7 +45,7 @@ def fingerprint(
     """
     return {
         "data": _digest_of_source(source),
-        "labels": _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
+        "labels": "" if y is None else _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
         "folds": _digest(*(np.asarray(part, dtype=np.int64).tobytes() + b"|" for fold in folds or [] for part in fold)),
         "criterion": _digest(_description(criterion).encode()),
         "probes": _digest(repr(_drawing(plan)).encode()),

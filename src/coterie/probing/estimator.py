@@ -27,7 +27,7 @@ from coterie.progress import RoundProgress
 # Without any rule of stopping.
 _DEFAULT_PROBES = 1000
 # min_coverage="auto", for each way of sampling, and the number of probes that it takes at most.
-_COVERAGE = {"uniform": 100, "adaptive": 1000}
+_COVERAGE = {"uniform": 100, "adaptive": 300}
 _MOST_PROBES = 20_000
 # A checkpoint is written again after so many times the time it took to write.
 _SAVING_SHARE = 20.0
@@ -46,11 +46,13 @@ class DependencyAwareSelector(CriterionSelector):
 
     Parameters
     ----------
-    criterion : {"knn", "linear_svm", "ridge"}, criterion, estimator or callable, default="knn"
+    criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
+            default="knn"
         What evaluates a subset: a criterion with code of its own (:class:`~coterie.KNNCriterion`,
-        :class:`~coterie.LinearSVMCriterion`, :class:`~coterie.probing.RidgeCriterion`) or its name, any estimator
-        (its mean score over the folds; :class:`~coterie.EstimatorCriterion` for another ``scoring``), or any function
-        ``J(X_S, y) -> float``, the higher the better.
+        :class:`~coterie.LinearSVMCriterion`, :class:`~coterie.probing.SVMCriterion`, :class:`~coterie.probing.RidgeCriterion`,
+        and without labels :class:`~coterie.probing.ClusteringCriterion`, :class:`~coterie.probing.ReconstructionCriterion`)
+        or its name, any estimator (its mean score over the folds; :class:`~coterie.EstimatorCriterion` for another
+        ``scoring``), or any function ``J(X_S, y) -> float`` (``J(X_S)`` if ``fit`` is given no y), the higher the better.
 
     variant : {"daf0", "daf1", "daf2"}, default="daf0"
         The score to rank by; all three are computed. DAF0 is the plain difference of the mean values with and without the
@@ -73,7 +75,7 @@ class DependencyAwareSelector(CriterionSelector):
 
     min_coverage : int, "auto" or None, default="auto"
         Stop when every feature is held by at least so many probes, and left out by so many; with adaptive probes, every
-        feature that is among the best or close. A result below it is warned of. "auto" is 100 (adaptive: 1000), which
+        feature that is among the best or close. A result below it is warned of. "auto" is 100 (adaptive: 300), which
         takes about two probes a feature where there are more than some hundred; it stops at 20,000 probes in any case. Where
         ``n_probes`` or ``max_seconds`` are given, it does not stop, but warns. None: no rule and no warning; without any other
         rule 1000 probes.
