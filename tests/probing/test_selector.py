@@ -5,6 +5,7 @@ import signal
 import threading
 import warnings
 from contextlib import contextmanager
+from functools import partial
 
 import joblib
 import numpy as np
@@ -31,7 +32,7 @@ from tests.conftest import grouped_matrix, sparse_counts
     [
         DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20),
         DependencyAwareSelector(n_features_to_select=1, n_probes=20, cv=2, variant="daf2", inclusion_probability=0.4),
-        DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20, sampling="adaptive"),
+        DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20, sampling="uniform"),
         DependencyAwareSelector("reconstruction", n_features_to_select=1, n_probes=10),
     ]
 )
@@ -140,10 +141,11 @@ def test_warm_start_without_a_seed(rng):
 
 def test_stops_at_the_first_rule_that_is_met(rng):
     X, y = together(rng, n_samples=60)
-    model = DependencyAwareSelector("ridge", n_features_to_select=2, min_coverage=12, random_state=0).fit(X, y)
+    uniform = partial(DependencyAwareSelector, "ridge", sampling="uniform", n_features_to_select=2)
+    model = uniform(min_coverage=12, random_state=0).fit(X, y)
     assert model.stopped_by_ == "min_coverage"
     assert model.coverage_.min() == 12
-    one_less = DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=model.n_probes_ - 1, random_state=0).fit(X, y)
+    one_less = uniform(n_probes=model.n_probes_ - 1, random_state=0).fit(X, y)
     assert one_less.coverage_.min() == 11
     threads = clone(model).set_params(n_jobs=3).fit(X, y)
     assert_same(threads, model)
@@ -152,9 +154,9 @@ def test_stops_at_the_first_rule_that_is_met(rng):
     timed = clone(model).set_params(min_coverage=None, max_seconds=0.05).fit(X, y)
     assert timed.stopped_by_ == "max_seconds"
     assert timed.n_probes_ >= 1
-    counted = DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=timed.n_probes_, random_state=0).fit(X, y)
+    counted = uniform(n_probes=timed.n_probes_, random_state=0).fit(X, y)
     assert_same(timed, counted)
-    by_default = DependencyAwareSelector("ridge", n_features_to_select=2, random_state=0).fit(X, y)
+    by_default = uniform(random_state=0).fit(X, y)
     assert (by_default.stopped_by_, by_default.coverage_.min()) == ("min_coverage", 100)
     assert clone(model).set_params(min_coverage=None).fit(X, y).n_probes_ == 1000
 
@@ -162,7 +164,7 @@ def test_stops_at_the_first_rule_that_is_met(rng):
 @pytest.mark.filterwarnings("default:Low coverage")
 def test_low_coverage_is_warned_of_and_shown(rng, recwarn):
     X, y = together(rng, n_samples=60)
-    model = DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=40, random_state=0)
+    model = DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, n_probes=40, random_state=0)
     with pytest.warns(
         ConvergenceWarning, match=r"after 40 probes .* (\d+) of them at least, (\d+) in .* asks for 100\."
     ) as caught:
@@ -180,7 +182,7 @@ def test_low_coverage_is_warned_of_and_shown(rng, recwarn):
 def test_wide_data_stop_at_a_number_of_probes(rng, monkeypatch):
     monkeypatch.setattr("coterie.probing.estimator._MOST_PROBES", 70)
     X, y = together(rng, n_samples=30)
-    model = DependencyAwareSelector("ridge", n_features_to_select=2, random_state=0).fit(X, y)
+    model = DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, random_state=0).fit(X, y)
     assert (model.n_probes_, model.stopped_by_) == (70, "n_probes")
     assert clone(model).set_params(min_coverage=100).fit(X, y).stopped_by_ == "min_coverage"
 
@@ -279,7 +281,7 @@ def test_progress_lines(rng, capsys):
     last = capsys.readouterr().err.splitlines()[-1]
     assert "60/60 probes" in last
     assert "probes/s, coverage" in last
-    DependencyAwareSelector("ridge", n_features_to_select=2, random_state=0, verbose=1).fit(X, y)
+    DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, random_state=0, verbose=1).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert "coverage 100 of 100" in lines[-1]
     assert " s left" in lines[0]  # an estimate

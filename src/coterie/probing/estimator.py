@@ -61,8 +61,8 @@ class DependencyAwareSelector(CriterionSelector):
     n_features_to_select : int or float, default=10
         Number of features to keep, or their fraction of all features.
 
-    sampling : {"uniform", "adaptive"}, default="uniform"
-        How probes are drawn: all features alike, as in the paper, or in rounds, of which each draws features
+    sampling : {"adaptive", "uniform"}, default="adaptive"
+        How probes are drawn: all features alike ("uniform", as in the paper), or in rounds, of which each draws features
         with the probability that they belong to the best ``n_features_to_select``, as far as the rounds before tell. Adaptive
         probes find features with far fewer evaluations where few of many matter, and judge them in better company;
         their ranking is about the place of that cut, and says little far below it. See the notes.
@@ -75,8 +75,8 @@ class DependencyAwareSelector(CriterionSelector):
 
     min_coverage : int, "auto" or None, default="auto"
         Stop when every feature is held by at least so many probes, and left out by so many; with adaptive probes, every
-        feature that is among the best or close. A result below it is warned of. "auto" is 100 (adaptive: 300), which
-        takes about two probes a feature where there are more than some hundred; it stops at 20,000 probes in any case. Where
+        feature that is among the best or close. A result below it is warned of. "auto" is 300, for uniform probes 100, which
+        takes about two to three probes a feature where there are many; it stops at 20,000 probes in any case. Where
         ``n_probes`` or ``max_seconds`` are given, it does not stop, but warns. None: no rule and no warning; without any other
         rule 1000 probes.
 
@@ -205,7 +205,7 @@ class DependencyAwareSelector(CriterionSelector):
         *,
         variant: str = "daf0",
         n_features_to_select: int | float = 10,
-        sampling: str = "uniform",
+        sampling: str = "adaptive",
         n_probes: int | None = None,
         max_seconds: float | None = None,
         min_coverage: int | str | None = "auto",
