@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from _ranking import INFORMATIVE, Curves, found_informative, halves, load, load_average, order_of
 from _record import read_arguments, write_results
-from _tables import DOCS, markdown_table, print_table
+from _tables import DOCS, markdown_table, print_table, replace_section
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -33,6 +33,7 @@ Rows = list[dict[str, Any]]
 
 
 def selector(seed: int, n_jobs: int, **options: Any) -> DependencyAwareSelector:
+    options = {"sampling": "uniform", "min_coverage": None, **options}
     return DependencyAwareSelector("knn", n_features_to_select=20, cv=3, random_state=seed, n_jobs=n_jobs, **options)
 
 
@@ -101,7 +102,7 @@ def recovery_text(rows: Rows, n_samples: int) -> str:
 
 def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> str:
     """The page's part about accuracy and stability; a quick run draws nothing."""
-    n_splits, n_probes = (2, 100) if options.quick else (5, 10_000)
+    n_splits, n_probes = (2, 100) if options.quick else (20, 25_000) if options.slow else (5, 10_000)
     text, content = [], {}
     for scaled in (True, False):
         found = curves(X, y, n_splits, n_probes, options.seed, options.threads, scaled)
@@ -127,13 +128,65 @@ def curves_text(found: Curves) -> list[str]:
 
 
 def main() -> None:
-    options = read_arguments(__doc__, parts=("recovery", "curves"))
+    slow = "the paper's own number of probes (25,000), and 20 splits; hours"
+    options = read_arguments(__doc__, slow=slow, parts=("recovery", "curves", "time", "size"))
     X, y = load("madelon")
     for name, part in (("recovery", recovery_part), ("curves", curves_part)):
         if options.only in (None, name):
             text = part(X, y, options)
             if not options.quick:
                 replace_part(name, text)
+    for name, figure in (("time", accuracy_by_time), ("size", accuracy_by_size)):
+        if options.only in (None, name):
+            rows = figure(X, y, options)
+            print_table(name, rows)
+            write_results(f"daf_madelon-{name}", options, rows=rows)
+            if not options.quick:
+                replace_section(DOCS / "daf-adaptive.md", name, markdown_table(rows))
+
+
+def accuracy_by_time(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
+    """Figure 6 of the paper: what more probes bring, mean over splits, uniform and adaptive."""
+    n_splits, marks = (1, (20, 40)) if options.quick else (2, (500, 1_000, 2_000, 4_000, 8_000))
+    found: dict[tuple[str, int], list[list[float]]] = {}
+    for split in halves(X, y, n_splits, options.seed, standardise=True):
+        for sampling in ("uniform", "adaptive"):
+            model = selector(options.seed, options.threads, warm_start=True, sampling=sampling)
+            spent = 0.0
+            for mark in marks:
+                start = time.process_time()
+                model.set_params(n_probes=mark).fit(split.X, split.y)
+                spent += time.process_time() - start
+                found.setdefault((sampling, mark), []).append([spent, *judged(model, split)])
+    return [mean_row({"sampling": key[0], "probes": key[1]}, rows) for key, rows in found.items()]
+
+
+def accuracy_by_size(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
+    """Figure 7 of the paper: what the largest size of probes (tau) does, mean over splits."""
+    n_splits, sizes, n_probes = (1, (5, 20), 40) if options.quick else (2, (5, 15, 50, 150, 300, 500), 4_000)
+    found: dict[tuple[str, int], list[list[float]]] = {}
+    for split in halves(X, y, n_splits, options.seed, standardise=True):
+        for sampling in ("uniform", "adaptive"):
+            for size in sizes:
+                start = time.process_time()
+                model = selector(options.seed, options.threads, sampling=sampling, max_probe_size=size, n_probes=n_probes)
+                model.fit(split.X, split.y)
+                row = [time.process_time() - start, *judged(model, split)]
+                found.setdefault((sampling, size), []).append(row)
+    return [mean_row({"sampling": key[0], "largest size": key[1]}, rows) for key, rows in found.items()]
+
+
+def judged(model: DependencyAwareSelector, split: Any) -> list[float]:
+    """Informative features among the first 20, and test accuracy (%) with the first 20, for each classifier."""
+    best = np.flatnonzero(model.ranking_ <= 20)
+    models = [classifier().fit(split.X[:, best], split.y) for classifier in CLASSIFIERS.values()]
+    shares = [100.0 * model.score(split.X_test[:, best], split.y_test) for model in models]
+    return [float(np.isin(INFORMATIVE, best).sum()), *shares]
+
+
+def mean_row(head: dict[str, Any], rows: list[list[float]]) -> dict[str, Any]:
+    names = ("processor seconds", "informative", *CLASSIFIERS)
+    return {**head, **{name: f"{value:.1f}" for name, value in zip(names, np.mean(rows, axis=0), strict=True)}}
 
 
 def replace_part(name: str, text: str) -> None:

@@ -116,7 +116,7 @@ METHODS: dict[str, Method] = {
         "dependency-aware ranking by random probes",
         True,
         nested="ranking",
-        nested_if={"max_seconds": None, "checkpoint": None},
+        nested_if={"max_seconds": None, "checkpoint": None, "sampling": "uniform"},
     ),
     "mrmr": _selector("baselines.mrmr:MRMRSelector", "minimum redundancy, maximum relevance (MID)", nested="support"),
     "mrmr-miq": _selector("baselines.mrmr:MRMRSelector", "mRMR by the quotient (MIQ)", {"scheme": "miq"}, nested="support"),
@@ -136,8 +136,18 @@ METHODS: dict[str, Method] = {
     "nctfgs": _selector(
         "baselines.grouping:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
     ),
-    "sffs": _selector("baselines.floating:FloatingSelector", "sequential floating forward selection"),
-    "bif": _selector("baselines.individual:BestIndividualSelector", "best individual features", nested="ranking"),
+    "sffs": Method("coterie.baselines.floating:FloatingSelector", "sequential floating forward selection", True),
+    "bif": Method("coterie.baselines.individual:BestIndividualSelector", "best individual features", True, nested="ranking"),
+}
+
+# What evaluates subsets in daf, sffs and bif, by name.
+CRITERIA = {
+    "knn": "coterie.probing.criteria.nearest:KNNCriterion",
+    "linear_svm": "coterie.probing.criteria.linear_svm:LinearSVMCriterion",
+    "svm": "coterie.probing.criteria.svm:SVMCriterion",
+    "ridge": "coterie.probing.criteria.ridge:RidgeCriterion",
+    "clustering": "coterie.probing.criteria.unlabelled:ClusteringCriterion",
+    "reconstruction": "coterie.probing.criteria.unlabelled:ReconstructionCriterion",
 }
 
 # Those that are scores of single features.

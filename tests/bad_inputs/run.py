@@ -70,6 +70,13 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "grm, validated": coterie.GlobalRedundancySelector("fisher", 3, n_candidates="cv", power="cv", cv=2),
     "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     "daf, knn": coterie.DependencyAwareSelector("knn", n_features_to_select=3, n_probes=30, random_state=0),
+    "daf, adaptive": coterie.DependencyAwareSelector(
+        "ridge", n_features_to_select=3, n_probes=80, random_state=0, sampling="adaptive"
+    ),
+    "daf, clustering": coterie.DependencyAwareSelector("clustering", n_features_to_select=3, n_probes=10, random_state=0),
+    "daf, reconstruction": coterie.DependencyAwareSelector(
+        "reconstruction", n_features_to_select=3, n_probes=30, random_state=0
+    ),
     "daf, svm": coterie.DependencyAwareSelector("linear_svm", n_features_to_select=3, n_probes=30, random_state=0),
     **{f"filter, {name}": FilterSelector(name, 3) for name in SCORES},
     "bif": baselines.BestIndividualSelector("ridge", n_features_to_select=3),

@@ -131,3 +131,14 @@ def test_wrong_parameters(rng):
         FloatingSelector(lambda X, y: np.nan, n_features_to_select=2).fit(X, y)
     with pytest.raises(ValueError, match=r"returned nan for the features \[0\]"):
         BestIndividualSelector(lambda X, y: np.nan).fit(X, y)
+
+
+def test_floating_selector_ranks_all_features(rng):
+    X, y = grouped_matrix(rng, n_features=12)
+    model = FloatingSelector("ridge", n_features_to_select=4).fit(X, y)
+    assert sorted(model.ranking_) == list(range(1, 13))
+    assert set(np.flatnonzero(model.ranking_ <= 4)) == set(model.support_features_)
+    held = np.array([sum(f in subset.features for subset in model.subsets_.values()) for f in range(12)])
+    for part in (model.support_features_, np.setdiff1d(np.arange(12), model.support_features_)):
+        order = part[np.argsort(model.ranking_[part])]
+        assert (np.diff(held[order]) <= 0).all()

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
+from coterie.baselines import BestIndividualSelector
 from coterie.cli import rank
 from coterie.cli.rank import known_methods
 from coterie.data import open_features
 from coterie.filters import lgd_score
 from coterie.methods import Method
+from coterie.probing import SVMCriterion
 
 
 def name_score(X, y=None, *, factor=1.0):
@@ -60,7 +62,11 @@ def test_options_of_a_named_score(shell, svm):
 
 @pytest.mark.parametrize("method", known_methods())
 def test_every_method_ranks(shell, svm, method):
-    settings = {"daf": ["--set", "n_probes=40", "--set", "random_state=0"], "grm": ["--set", "n_features_to_select=5"]}
+    settings = {
+        "daf": ["--set", "n_probes=40", "--set", "random_state=0"],
+        "grm": ["--set", "n_features_to_select=5"],
+        "sffs": ["--set", "criterion=ridge", "--set", "n_features_to_select=3"],
+    }
     content = shell.json("rank", svm, "--method", method, "--top", "5", *settings.get(method, []), "-o", "ranking.csv")
     assert [row["rank"] for row in content["ranking"]] == [1, 2, 3, 4, 5]
     with (shell.folder / "ranking.csv").open(newline="") as file:
@@ -101,6 +107,38 @@ def test_bad_input(shell, svm, with_own_methods):
     assert "names has no such parameter; it has factor" in shell.error("rank", svm, "--method", "names", "--set", "x=3")
     assert "name=value" in shell.error("rank", svm, "--method", "names", "--set", "x")
     assert "There is no folder" in shell.error("rank", svm, "--method", "names", "-o", "no/r.csv")
+
+
+def test_parameters_of_the_criterion(shell, svm):
+    few = ["--set", "n_probes=60", "--set", "random_state=0", "--set", "min_coverage=none"]
+    by_default = shell.json("rank", svm, "--method", "daf", *few)
+    assert (
+        shell.json("rank", svm, "--method", "daf", *few, "--set", "criterion.n_neighbors=3")["ranking"]
+        == by_default["ranking"]
+    )
+    other = shell.json("rank", svm, "--method", "daf", *few, "--set", "criterion.n_neighbors=9")
+    assert other["ranking"] != by_default["ranking"]
+    assert other["parameters"]["criterion.n_neighbors"] == 9
+    kernel = ["--set", "criterion=svm", "--set", "criterion.kernel=poly", "--set", "criterion.C=10"]
+    dataset = open_features(svm)
+    expected = BestIndividualSelector(SVMCriterion(10, kernel="poly")).fit(dataset.source, dataset.y)
+    found = shell.json("rank", svm, "--method", "bif", *kernel, "--top", 40)["ranking"]
+    assert [row["feature"] for row in found] == np.argsort(expected.ranking_).tolist()
+    assert "knn has n_neighbors" in shell.error("rank", svm, "--method", "bif", "--set", "criterion.C=1")
+    assert "no criterion 'magic'" in shell.error(
+        "rank", svm, "--method", "bif", "--set", "criterion=magic", "--set", "criterion.C=1"
+    )
+    assert "has no such parameter" in shell.error("rank", svm, "--method", "fisher", "--set", "criterion.C=1")
+    text = " ".join(shell("rank", "--methods").stdout.split())
+    assert "n_neighbors=3" in text
+
+
+def test_criteria_without_labels(shell):
+    rows = "".join(f"{j % 2 * 9 + j % 3},{j % 7},{j % 5}\n" for j in range(40))
+    (shell.folder / "plain.csv").write_text(f"a,b,c\n{rows}")
+    common = ["rank", "plain.csv", "--label", "none"]
+    assert shell.json(*common, "--method", "bif", "--set", "criterion=clustering")["ranking"][0]["name"] == "a"
+    assert "has no labels" in shell.error(*common, "--method", "bif")
 
 
 def test_labels_are_asked_for(svm, monkeypatch):

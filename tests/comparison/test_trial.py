@@ -115,7 +115,7 @@ def test_one_fit_serves_all_numbers_where_it_says_so(inline, name, make):
     X, y = make(np.random.default_rng(11))
     X = sparse.csr_array(X) if make is sparse_counts else X
     settings = {
-        "daf": {"n_probes": 30, "random_state": 0},
+        "daf": {"n_probes": 30, "random_state": 0, "sampling": "uniform"},
         "grm": {"n_candidates": None},
         "svm-rfe": {"step": 1},
     }

@@ -46,6 +46,7 @@ def models():
 def daf(**options):
     """A short run of probes."""
     criterion = coterie.KNNCriterion(3)
+    options = {"sampling": "uniform", **options}  # there was nothing else
     return coterie.DependencyAwareSelector(criterion, n_features_to_select=3, n_probes=30, random_state=0, **options)
 
 

@@ -18,14 +18,15 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from coterie import DependencyAwareSelector
 from coterie.baselines import BestIndividualSelector
 from coterie.data import as_source
-from coterie.probing import EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
-from coterie.probing.criteria import CallableCriterion, as_criterion
+from coterie.methods import CRITERIA
+from coterie.probing import EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion, SVMCriterion
+from coterie.probing.criteria import CallableCriterion, as_criterion, criterion_named
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -103,6 +104,31 @@ def test_linear_svm_as_in_scikit_learn(parameters, rng):
             assert evaluate(features) == cross_val_score(model, columns, y, cv=3).mean()
 
 
+@pytest.mark.parametrize(
+    "parameters", [{}, {"C": 5.0, "kernel": "poly", "degree": 2}, {"gamma": 0.1, "class_weight": "balanced"}]
+)
+def test_svm_as_in_scikit_learn(parameters, rng):
+    X, y = grouped_matrix(rng, n_samples=90)
+    y = np.where(rng.random(90) < 0.2, "c", np.array(["a", "b"])[(np.asarray(y) == np.unique(y)[0]).astype(int)])
+    for data in (X, sparse.csc_array(X)):
+        evaluate = SVMCriterion(**parameters).bind(as_source(data), y, 3)
+        for features in subsets_of(rng, X.shape[1], 2):
+            rows = sparse.csr_array(data)[:, features] if sparse.issparse(data) else X[:, features]
+            assert evaluate(features) == cross_val_score(SVC(**parameters), rows, y, cv=3).mean()
+
+
+def test_names_and_parameters_of_criteria():
+    assert {name: place.rpartition(":")[2] for name, place in CRITERIA.items()} == {
+        name: type(criterion_named(name)).__name__ for name in CRITERIA
+    }
+    for name, place in CRITERIA.items():
+        assert place == f"{type(as_criterion(name)).__module__}:{type(as_criterion(name)).__name__}"
+    with pytest.raises(ValueError, match="criterion=3 has no parameters to set; those that have are knn"):
+        criterion_named(3, C=1)
+    with pytest.raises(ValueError, match="The criterion knn has no parameter C; it has n_neighbors"):
+        criterion_named("knn", C=1)
+
+
 def test_linear_svm_does_not_warn_of_its_iterations(rng):
     X, y = grouped_matrix(rng)
     assert 0 <= LinearSVMCriterion(max_iter=1).bind(as_source(100 * X), y, 3)(np.arange(20)) <= 1
@@ -167,7 +193,7 @@ def test_what_can_be_a_criterion():
     same = KNNCriterion(5)
     assert as_criterion(same) is same
     for wrong in ("nonsense", KNNCriterion, None, 3):
-        with pytest.raises(ValueError, match="must be one of 'knn', 'linear_svm', 'ridge'"):
+        with pytest.raises(ValueError, match="must be one of 'knn', 'linear_svm', 'svm', 'ridge'"):
             as_criterion(wrong)
 
 

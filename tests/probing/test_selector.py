@@ -5,6 +5,7 @@ import signal
 import threading
 import warnings
 from contextlib import contextmanager
+from functools import partial
 
 import joblib
 import numpy as np
@@ -23,6 +24,7 @@ from coterie import DependencyAwareSelector, KNNCriterion, RidgeCriterion
 from coterie.data import as_source
 from coterie.metrics import selection_stability
 from coterie.probing import evaluation
+from coterie.probing.probes import ProbePlan
 from tests.conftest import grouped_matrix, sparse_counts
 
 
@@ -30,6 +32,8 @@ from tests.conftest import grouped_matrix, sparse_counts
     [
         DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20),
         DependencyAwareSelector(n_features_to_select=1, n_probes=20, cv=2, variant="daf2", inclusion_probability=0.4),
+        DependencyAwareSelector("ridge", n_features_to_select=1, n_probes=20, sampling="uniform"),
+        DependencyAwareSelector("reconstruction", n_features_to_select=1, n_probes=10),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -137,10 +141,11 @@ def test_warm_start_without_a_seed(rng):
 
 def test_stops_at_the_first_rule_that_is_met(rng):
     X, y = together(rng, n_samples=60)
-    model = DependencyAwareSelector("ridge", n_features_to_select=2, min_coverage=12, random_state=0).fit(X, y)
+    uniform = partial(DependencyAwareSelector, "ridge", sampling="uniform", n_features_to_select=2)
+    model = uniform(min_coverage=12, random_state=0).fit(X, y)
     assert model.stopped_by_ == "min_coverage"
     assert model.coverage_.min() == 12
-    one_less = DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=model.n_probes_ - 1, random_state=0).fit(X, y)
+    one_less = uniform(n_probes=model.n_probes_ - 1, random_state=0).fit(X, y)
     assert one_less.coverage_.min() == 11
     threads = clone(model).set_params(n_jobs=3).fit(X, y)
     assert_same(threads, model)
@@ -149,9 +154,51 @@ def test_stops_at_the_first_rule_that_is_met(rng):
     timed = clone(model).set_params(min_coverage=None, max_seconds=0.05).fit(X, y)
     assert timed.stopped_by_ == "max_seconds"
     assert timed.n_probes_ >= 1
-    counted = DependencyAwareSelector("ridge", n_features_to_select=2, n_probes=timed.n_probes_, random_state=0).fit(X, y)
+    counted = uniform(n_probes=timed.n_probes_, random_state=0).fit(X, y)
     assert_same(timed, counted)
-    assert DependencyAwareSelector("ridge", n_features_to_select=2).fit(X, y).n_probes_ == 1000
+    by_default = uniform(random_state=0).fit(X, y)
+    assert (by_default.stopped_by_, by_default.coverage_.min()) == ("min_coverage", 100)
+    assert clone(model).set_params(min_coverage=None).fit(X, y).n_probes_ == 1000
+
+
+@pytest.mark.filterwarnings("default:Low coverage")
+def test_low_coverage_is_warned_of_and_shown(rng, recwarn):
+    X, y = together(rng, n_samples=60)
+    model = DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, n_probes=40, random_state=0)
+    with pytest.warns(
+        ConvergenceWarning, match=r"after 40 probes .* (\d+) of them at least, (\d+) in .* asks for 100\."
+    ) as caught:
+        model.fit(X, y)
+    numbers = [int(word) for word in str(caught[0].message).replace(",", "").split() if word.isdigit()]
+    assert numbers == [40, model.coverage_.min(), int(np.median(model.coverage_))]
+    with pytest.warns(ConvergenceWarning, match=r"asks for 60\."):
+        clone(model).set_params(min_coverage=60).fit(X, y)
+    recwarn.clear()
+    for enough in ({"min_coverage": None}, {"min_coverage": 5}, {"n_probes": 400}):
+        clone(model).set_params(**enough).fit(X, y)
+    assert not recwarn.list
+
+
+def test_wide_data_stop_at_a_number_of_probes(rng, monkeypatch):
+    monkeypatch.setattr("coterie.probing.estimator._MOST_PROBES", 70)
+    X, y = together(rng, n_samples=30)
+    model = DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, random_state=0).fit(X, y)
+    assert (model.n_probes_, model.stopped_by_) == (70, "n_probes")
+    assert clone(model).set_params(min_coverage=100).fit(X, y).stopped_by_ == "min_coverage"
+
+
+@pytest.mark.parametrize(("n_features", "max_size"), [(5, 5), (100, 100), (2000, 150), (300, 20)])
+def test_probes_are_estimated(n_features, max_size):
+    plan = ProbePlan(n_features, max_size, None, (1, 2))
+    expected = evaluation.expected_probes(plan, evaluation.ProbeBudget(None, None, 40))
+    held, number = np.zeros(n_features, dtype=int), 0
+    while min(held.min(), number - held.max()) < 40:
+        held[plan.draw(number)] += 1
+        number += 1
+    assert expected == pytest.approx(number, rel=0.25)
+    assert evaluation.expected_probes(plan, evaluation.ProbeBudget(30, None, 40)) == 30
+    assert evaluation.expected_probes(plan, evaluation.ProbeBudget(None, 1.0, 40)) is None
+    assert evaluation.expected_probes(plan, evaluation.ProbeBudget(7, None, None)) == 7
 
 
 class Interrupts:
@@ -234,6 +281,10 @@ def test_progress_lines(rng, capsys):
     last = capsys.readouterr().err.splitlines()[-1]
     assert "60/60 probes" in last
     assert "probes/s, coverage" in last
+    DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, random_state=0, verbose=1).fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert "coverage 100 of 100" in lines[-1]
+    assert " s left" in lines[0]  # an estimate
 
 
 @pytest.mark.parametrize(
@@ -243,6 +294,7 @@ def test_progress_lines(rng, capsys):
         ({"n_probes": 0}, "n_probes=0 must be a whole number of at least 1"),
         ({"max_seconds": -1}, "max_seconds=-1 must be a number above 0"),
         ({"min_coverage": 1.5}, "min_coverage=1.5 must be a whole number"),
+        ({"sampling": "greedy"}, "sampling='greedy' must be one of 'uniform', 'adaptive'"),
         ({"max_probe_size": 0}, "max_probe_size=0 must be"),
         ({"inclusion_probability": 1.0}, r"inclusion_probability=1\.0 must be a number above 0 and below 1 or None"),
         ({"inclusion_probability": 0.0}, "must be a number above 0"),

@@ -9,7 +9,8 @@ import numpy as np
 from joblib import Parallel
 
 from coterie._parameters import Number, OneOf, Rule, Whole
-from coterie.order import best_of
+from coterie.data.source import FeatureSource
+from coterie.order import best_of, ranked, ranks
 from coterie.probing.base import CriterionSelector, Problem
 from coterie.probing.evaluation import evaluate_subsets
 from coterie.progress import RoundProgress
@@ -32,7 +33,8 @@ class FloatingSelector(CriterionSelector):
 
     Parameters
     ----------
-    criterion : {"knn", "linear_svm", "ridge"}, criterion, estimator or callable, default="knn"
+    criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
+            default="knn"
         What evaluates a subset; see :class:`DependencyAwareSelector`.
 
     n_features_to_select : int or float, default=10
@@ -61,6 +63,11 @@ class FloatingSelector(CriterionSelector):
 
     value_ : float
         The criterion's value of these.
+
+    ranking_ : ndarray of shape (n_features,)
+        Rank of each feature, 1 for the best: the selected ones first, and among these, as among the others, by the number
+        of sizes whose best subset holds them; ties by the content of the columns. Subsets of different sizes need not be
+        nested: for another number of features fit again, or look at ``subsets_``.
 
     subsets_ : dict of int to FloatingSubset
         The best subset of each size that was met: its ``features`` and its ``value``.
@@ -127,6 +134,7 @@ class FloatingSelector(CriterionSelector):
         self.verbose = verbose
 
     subsets_: dict[int, FloatingSubset]
+    ranking_: np.ndarray
 
     def _compute(self, data: Problem) -> dict[str, Any]:
         with data.workers.parallel() as pool:
@@ -137,6 +145,7 @@ class FloatingSelector(CriterionSelector):
             "subsets_": dict(sorted(search.best.items())),
             "support_features_": best.features,
             "value_": best.value,
+            "ranking_": _ranking(data.source, search.best, best.features),
             "n_evaluations_": search.n_evaluations,
         }
 
@@ -152,6 +161,15 @@ class FloatingSelector(CriterionSelector):
                 bar.update(len(search.current), f"value {search.value:.6g}, {search.n_evaluations} subsets")
                 if time.perf_counter() > deadline and problem.n_wanted in search.best:
                     break
+
+
+def _ranking(source: FeatureSource, subsets: dict[int, FloatingSubset], selected: np.ndarray) -> np.ndarray:
+    """Ranks by how many of the best subsets hold a feature, the selected ones first."""
+    held = np.zeros(source.shape[1])
+    for subset in subsets.values():
+        held[subset.features] += 1.0
+    held[selected] += len(subsets) + 1.0
+    return ranks(ranked(source, held), len(held))
 
 
 class _Search:

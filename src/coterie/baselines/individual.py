@@ -23,7 +23,8 @@ class BestIndividualSelector(CriterionSelector):
 
     Parameters
     ----------
-    criterion : {"knn", "linear_svm", "ridge"}, criterion, estimator or callable, default="knn"
+    criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
+            default="knn"
         What evaluates a subset; see :class:`DependencyAwareSelector`.
 
     n_features_to_select : int or float, default=10

@@ -13,7 +13,15 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, scales_apart, stem
 from coterie.cli.output import Output
-from coterie.cli.parameters import parameters_of, parse_settings, parse_value, put_setting
+from coterie.cli.parameters import (
+    check_setting,
+    criteria_text,
+    parameters_of,
+    parse_settings,
+    parse_value,
+    put_setting,
+    with_criterion,
+)
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, method_named
 
@@ -32,6 +40,7 @@ def _show_methods(wanted: bool) -> None:
             shown = (p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings))
             table.add_row(name, method.words, Text(", ".join(f"{p.name}={p.default}" for p in shown)))
         Output().show(table)
+        Output().show(Text(criteria_text()))
         raise typer.Exit
 
 
@@ -117,7 +126,7 @@ def compare(
         coterie compare genes.csv --label diagnosis --standardize
         coterie compare data.svm --methods gdm,mrmr,l1-svm,svm-rfe --n-features 5,10,20 --time-limit 60 --memory-limit 2GB
         coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
-        coterie compare data.npz --methods gdm,fgm --set gdm.C=10 --set gdm.n_features_per_round=1
+        coterie compare data.npz --methods gdm,daf --set gdm.C=10 --set daf.sampling=adaptive --set daf.criterion.n_neighbors=5
         coterie compare --list
     """
     from coterie._parameters import read_size
@@ -174,14 +183,14 @@ def chosen_methods(methods: str | None, settings: Sequence[str]) -> dict[str, di
         if name in chosen:
             raise ValueError(f"--methods names {name!r} twice.")
         chosen[name] = {}
-    for key, value in parse_settings(settings, "--set").items():
+    given = parse_settings(settings, "--set")
+    for key, value in given.items():
         name, dot, parameter = key.partition(".")
         mine = next((known for known in chosen if known.replace("-", "_") == name), None)
         if not dot or mine is None:
             raise ValueError(f"--set {key}: write method.name=value with one of the methods compared ({', '.join(chosen)}).")
-        possible = [p.name for p in parameters_of(method_named(mine)) if p.name != "n_features_to_select"]
-        if parameter.partition(".")[0] not in possible:
-            raise ValueError(f"--set {key}: {mine} has no such parameter; it has {', '.join(possible)}.")
+        its_own = {rest: words for full, words in given.items() if (rest := full.removeprefix(f"{name}.")) != full}
+        check_setting(method_named(mine), parameter, its_own, f"--set {key}: {mine}", hidden=["n_features_to_select"])
         put_setting(chosen[mine], parameter, value, "--set")
     return chosen
 
@@ -190,7 +199,7 @@ def selectors_of(chosen: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """A selector for each method."""
     from coterie.comparison.contenders import selector_named
 
-    return {name: selector_named(name, **parameters) for name, parameters in chosen.items()}
+    return {name: selector_named(name, **with_criterion(parameters)) for name, parameters in chosen.items()}
 
 
 def _whole_numbers(text: str) -> list[int]:

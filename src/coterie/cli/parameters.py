@@ -21,9 +21,10 @@ import typer
 from rich.markup import escape
 
 from coterie.cli.options import Bundle
-from coterie.methods import Method
+from coterie.methods import CRITERIA, Method
 
 _DATA = ("self", "X", "y", "sample_weight")
+_CRITERION = "criterion"
 
 
 class Parameter(NamedTuple):
@@ -62,6 +63,48 @@ def read_parameters(place: str) -> tuple[Parameter, ...]:
 def parameters_of(method: Method) -> tuple[Parameter, ...]:
     """What can be set in a method."""
     return tuple(p for p in read_parameters(method.place) if p.name != "verbose")
+
+
+def check_setting(method: Method, name: str, chosen: dict[str, Any], said: str, hidden: Sequence[str] = ()) -> None:
+    """Refuse a parameter that a method has not; ``criterion.name`` is a parameter of its criterion."""
+    possible = [p.name for p in parameters_of(method) if p.name not in hidden]
+    part, dot, option = name.partition(".")
+    if not dot or part != _CRITERION or _CRITERION not in possible:
+        if part not in possible:
+            raise ValueError(f"{said} has no such parameter; it has {', '.join(possible)}.")
+        return
+    criterion = chosen.get(_CRITERION, "knn")
+    if criterion not in CRITERIA:
+        raise ValueError(f"{said} has no criterion {criterion!r}; it has {', '.join(CRITERIA)}.")
+    known = [p.name for p in read_parameters(CRITERIA[criterion])]
+    if option not in known:
+        raise ValueError(f"{said} has no such parameter; {criterion} has {', '.join(known)}.")
+
+
+def with_criterion(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a method, with those of its criterion put into it.
+
+    Examples
+    --------
+    >>> from coterie.cli.parameters import with_criterion
+    >>> with_criterion({"n_probes": 500, "criterion.n_neighbors": 7})
+    {'n_probes': 500, 'criterion': KNNCriterion(n_neighbors=7)}
+    """
+    options = {name.partition(".")[2]: value for name, value in chosen.items() if name.startswith(f"{_CRITERION}.")}
+    if not options:
+        return chosen
+    from coterie.probing.criteria import criterion_named
+
+    plain = {name: value for name, value in chosen.items() if "." not in name}
+    return {**plain, _CRITERION: criterion_named(chosen.get(_CRITERION, "knn"), **options)}
+
+
+def criteria_text() -> str:
+    """The criteria with their parameters, for the lists of methods."""
+    listed = (
+        f"{name} ({', '.join(f'{p.name}={p.default}' for p in read_parameters(place))})" for name, place in CRITERIA.items()
+    )
+    return f"Criteria of daf, bif and sffs (criterion=name, criterion.parameter=value): {'; '.join(listed)}."
 
 
 def _literal(node: ast.expr | None) -> Any:
@@ -191,6 +234,8 @@ def parse_settings(settings: Sequence[str], option: str) -> dict[str, Any]:
 def put_setting(chosen: dict[str, Any], name: str, value: Any, option: str) -> None:
     """Set a parameter, or with ``name.key`` one entry of a parameter that is a dictionary.
 
+    Those of a criterion are left as they are, for :func:`with_criterion`.
+
     Examples
     --------
     >>> from coterie.cli.parameters import put_setting
@@ -200,8 +245,8 @@ def put_setting(chosen: dict[str, Any], name: str, value: Any, option: str) -> N
     {'score_parameters': {'n_neighbors': 7}}
     """
     name, dot, key = name.partition(".")
-    if not dot:
-        chosen[name] = value
+    if not dot or name == _CRITERION:
+        chosen[f"{name}{dot}{key}"] = value
     elif key and isinstance(chosen.setdefault(name, {}), dict):
         chosen[name][key] = value
     else:

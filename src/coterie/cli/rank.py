@@ -12,7 +12,7 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, names_of
 from coterie.cli.output import Output
-from coterie.cli.parameters import parameters_of, parse_settings, put_setting
+from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, Method
 
@@ -44,6 +44,7 @@ def _show_methods(wanted: bool) -> None:
             parameters = ", ".join(f"{p.name}={p.default}" for p in parameters_of(method))
             table.add_row(name, "yes" if method.supervised else "no", method.words, Text(parameters))
         Output().show(table)
+        Output().show(Text(criteria_text()))
         raise typer.Exit
 
 
@@ -82,7 +83,8 @@ def rank(
         coterie rank genes.csv --label diagnosis --method relieff --set n_neighbors=7 -o ranking.csv
         coterie rank data.npz --method grm --set score_func=fisher --set n_features_to_select=30 --set n_candidates=cv
         coterie rank data.npz --method grm --set score_func=lgd --set score_parameters.n_neighbors=7
-        coterie rank data.npz --method daf --set n_probes=5000 --set criterion=linear_svm
+        coterie rank data.npz --method daf --set sampling=adaptive --set criterion=svm --set criterion.C=10
+        coterie rank data.npz --method bif --set criterion.n_neighbors=7
         coterie rank --methods
     """
     known = known_methods()
@@ -92,9 +94,7 @@ def rank(
     for name, value in parse_settings(settings or [], "--set").items():
         put_setting(chosen, name, value, "--set")
     for name in chosen:
-        if name not in {p.name for p in parameters_of(known[method])}:
-            possible = ", ".join(p.name for p in parameters_of(known[method]))
-            raise ValueError(f"--set {name}: {method} has no such parameter; it has {possible}.")
+        check_setting(known[method], name, chosen, f"--set {name}: {method}")
     from coterie.files import claimed_files
     from coterie.report.table import write_csv
 
@@ -134,7 +134,7 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
             chosen = {**chosen, "verbose": voice.verbose}
         if isinstance(wanted := defaults.get("n_features_to_select"), int):  # a ranking needs no more than there are
             chosen = {"n_features_to_select": min(wanted, dataset.source.shape[1]), **chosen}
-        model: Any = target(**chosen)
+        model: Any = target(**with_criterion(chosen))
         if model.__sklearn_tags__().target_tags.required and dataset.y is None:
             raise ValueError(f"{path} has no labels, which this method needs; say where they are with --label.")
         model.fit(dataset.source, dataset.y)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coterie.metrics.stability import tanimoto_stability, weighted_consistency
+from coterie.metrics.stability import hamming_stability, tanimoto_stability, weighted_consistency
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,8 +93,9 @@ class Comparison:
         """Means over the folds that went well, one row a method and number of features.
 
         ``n_ok`` of ``n_folds`` folds went well; each measure comes with its standard deviation (``_std``, division by the
-        number of folds less one). ``weighted_consistency`` (CW_rel) and ``tanimoto_stability`` (ATI) compare the features
-        selected on the folds. ``status`` is ``"ok"``, or what happened on the folds that went wrong.
+        number of folds less one). ``weighted_consistency`` (CW_rel), ``tanimoto_stability`` (ATI) and ``hamming_stability``
+        (ANHI) compare the features selected on the folds. ``status`` is ``"ok"``, or what happened on the folds that went
+        wrong.
         """
         return _pandas().DataFrame(self.summary_rows())
 
@@ -116,6 +117,7 @@ class Comparison:
         return result | {
             "weighted_consistency": weighted_consistency(subsets, self.n_features_in) if several else math.nan,
             "tanimoto_stability": tanimoto_stability(subsets) if several else math.nan,
+            "hamming_stability": hamming_stability(subsets, self.n_features_in) if several else math.nan,
             "status": " and ".join(dict.fromkeys(row.status for row in mine if row.status != OK)) or OK,
             "message": next((row.message for row in mine if row.status != OK), ""),
         }

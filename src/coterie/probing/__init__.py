@@ -1,12 +1,23 @@
 """Dependency-aware ranking (DAF): random subsets of the features (probes), evaluated by a criterion."""
 
-from coterie.probing.criteria import EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
+from coterie.probing.criteria import (
+    ClusteringCriterion,
+    EstimatorCriterion,
+    KNNCriterion,
+    LinearSVMCriterion,
+    ReconstructionCriterion,
+    RidgeCriterion,
+    SVMCriterion,
+)
 from coterie.probing.estimator import DependencyAwareSelector
 
 __all__ = [
+    "ClusteringCriterion",
     "DependencyAwareSelector",
     "EstimatorCriterion",
     "KNNCriterion",
     "LinearSVMCriterion",
+    "ReconstructionCriterion",
     "RidgeCriterion",
+    "SVMCriterion",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from coterie._inputs import n_features_wanted, read_features
+from coterie._inputs import n_features_wanted, opened, read_features, read_source
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria import Criterion, as_criterion
@@ -22,7 +23,7 @@ class Problem:
 
     attributes: dict[str, Any]
     source: FeatureSource
-    y: np.ndarray
+    y: np.ndarray | None
     criterion: Criterion
     evaluate: Evaluator
     workers: Workers
@@ -40,7 +41,7 @@ class CriterionSelector(Selector):
         "verbose": VERBOSE,
     }
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Evaluate subsets of the features, and select.
 
         Parameters
@@ -48,7 +49,7 @@ class CriterionSelector(Selector):
         X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels, or numbers where the criterion wants them.
+            Labels, or numbers where the criterion wants them; None for criteria that do without.
 
         Returns
         -------
@@ -60,9 +61,19 @@ class CriterionSelector(Selector):
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         criterion = as_criterion(self.criterion)
         workers = Workers(self.n_jobs, criterion.prefer)
-        reading, y = read_features(self, X, y)
+        X, y = opened(X, y)
+        if y is None and not criterion.supervised:
+            reading = read_source(self, X)
+        else:
+            reading, y = read_features(self, X, y)
         source = reading.source
         source.moments().require_variation()
         n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
         evaluate = criterion.bind(source, y, self.cv)
         return Problem(reading.attributes, source, y, criterion, evaluate, workers, n_wanted)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(ValueError):  # no criterion; fit says so
+            tags.target_tags.required = as_criterion(self.criterion).supervised
+        return tags

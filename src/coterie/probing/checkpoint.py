@@ -17,6 +17,7 @@ from coterie.data.source import FeatureSource
 from coterie.files import new_file
 from coterie.persistence.archive import plain_array, read_parts
 from coterie.persistence.names import digested_name
+from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Criterion
 from coterie.probing.probes import Key, ProbePlan
 
@@ -30,13 +31,13 @@ _PARTS = {
     "labels": "with other labels (y)",
     "folds": "with other folds (cv)",
     "criterion": "with another criterion",
-    "probes": "with another max_probe_size or inclusion_probability",
+    "probes": "with another max_probe_size, inclusion_probability or sampling (or, adaptive, n_features_to_select)",
     "seed": "with another random_state",
 }
 
 
 def fingerprint(
-    source: FeatureSource, y: np.ndarray, criterion: Criterion, folds: list[Fold] | None, plan: ProbePlan
+    source: FeatureSource, y: np.ndarray | None, criterion: Criterion, folds: list[Fold] | None, plan: ProbePlan
 ) -> Fingerprint:
     """What the values of the probes depend on, in short hashes.
 
@@ -44,12 +45,18 @@ def fingerprint(
     """
     return {
         "data": _digest_of_source(source),
-        "labels": _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
+        "labels": "" if y is None else _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
         "folds": _digest(*(np.asarray(part, dtype=np.int64).tobytes() + b"|" for fold in folds or [] for part in fold)),
         "criterion": _digest(_description(criterion).encode()),
-        "probes": _digest(repr((plan.n_features, plan.max_size, plan.inclusion_probability)).encode()),
+        "probes": _digest(repr(_drawing(plan)).encode()),
         "seed": seed_mark(plan),
     }
+
+
+def _drawing(plan: ProbePlan) -> tuple[Any, ...]:
+    """What the features of a probe depend on besides its seed; of uniform probes, as checkpoints have always had it."""
+    uniform = plan.n_features, plan.max_size, plan.inclusion_probability
+    return (*uniform, "adaptive", plan.n_wanted) if isinstance(plan, AdaptivePlan) else uniform
 
 
 def seed_mark(plan: ProbePlan) -> str:

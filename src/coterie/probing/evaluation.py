@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
@@ -14,8 +15,9 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from coterie._numba import one_blas_thread
+from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Evaluator, check_value
-from coterie.probing.probes import ProbePlan, ProbeSums
+from coterie.probing.probes import Design, ProbePlan, ProbeRecord
 
 # Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses.
 _WAVE_SECONDS = 0.5
@@ -72,9 +74,9 @@ def _values_of(evaluate: Evaluator, subsets: Sequence[np.ndarray], parent: Proce
         return np.array([evaluate(subset) for subset in subsets])
 
 
-def _probe_values(evaluate: Evaluator, plan: ProbePlan, start: int, stop: int, parent: Process) -> np.ndarray:
+def _probe_values(evaluate: Evaluator, design: Design, start: int, stop: int, parent: Process) -> np.ndarray:
     """A worker's share of the probes; it draws them itself."""
-    return _values_of(evaluate, [plan.draw(number) for number in range(start, stop)], parent)
+    return _values_of(evaluate, [design.draw(number) for number in range(start, stop)], parent)
 
 
 class ProbeBudget(NamedTuple):
@@ -84,7 +86,7 @@ class ProbeBudget(NamedTuple):
     max_seconds: float | None
     min_coverage: int | None
 
-    def met(self, sums: ProbeSums, seconds: float) -> str | None:
+    def met(self, sums: ProbeRecord, seconds: float) -> str | None:
         """The name of the rule that is met, if one is."""
         if self.n_probes is not None and sums.n_probes >= self.n_probes:
             return "n_probes"
@@ -95,19 +97,36 @@ class ProbeBudget(NamedTuple):
         return None
 
 
+def expected_probes(plan: ProbePlan, rule: ProbeBudget) -> int | None:
+    r"""About how many probes a rule will take; None where time decides, or what adaptive probes will find.
+
+    A feature is in a share q of the probes. With K of them the number that hold it is about normal, with mean and variance
+    K q; the smallest of m such numbers is about :math:`K q - \sqrt{2 K q \ln m}`.
+    """
+    if rule.min_coverage is None or rule.max_seconds is not None or isinstance(plan, AdaptivePlan):
+        return rule.n_probes if rule.max_seconds is None else None
+    share = plan.inclusion_probability
+    if share is None:
+        share = (plan.max_size + 1) / (2.0 * plan.n_features)
+    spread = math.sqrt(2.0 * math.log(plan.n_features))
+    held = ((spread + math.sqrt(spread**2 + 4.0 * rule.min_coverage)) / 2.0) ** 2
+    expected = math.ceil(held / max(min(share, 1.0 - share), 1e-12))
+    return expected if rule.n_probes is None else min(expected, rule.n_probes)
+
+
 def run_probes(
     evaluate: Evaluator,
-    sums: ProbeSums,
+    sums: ProbeRecord,
     rule: ProbeBudget,
     workers: Workers,
-    on_wave: Callable[[ProbeSums, float], None],
-) -> tuple[ProbeSums, str]:
+    on_wave: Callable[[ProbeRecord, float], None],
+) -> tuple[ProbeRecord, str]:
     """Evaluate probes until the rule is met or the user interrupts; returns the sums and the name of what ended it.
 
     Probes go out in waves of about half a second. The values of a wave enter the sums in the order of the probes, and which
     probe is the last is decided there, probe by probe: the result does not depend on workers or waves, except that time
-    decides how many waves there are. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the
-    sums so far and the probes per second.
+    decides how many waves there are. No wave goes beyond the probes that the design of the moment draws. An interruption
+    (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so far and the probes per second.
     """
     began = time.perf_counter()
     size, finished = workers.count, sums.n_probes
@@ -115,7 +134,7 @@ def run_probes(
     try:
         with workers.parallel() as pool:
             while reason is None:
-                size = size if rule.n_probes is None else min(size, rule.n_probes - sums.n_probes)
+                size = min([size, *(end - sums.n_probes for end in (rule.n_probes, sums.design_ends) if end is not None)])
                 start = time.perf_counter()
                 values = _wave(evaluate, sums, size, workers, pool)
                 rate = size / max(time.perf_counter() - start, 1e-9)
@@ -127,23 +146,23 @@ def run_probes(
         if not finished:
             raise
         # It may have come in the middle of an entry.
-        return ProbeSums.replay(sums.plan, sums.values[:finished]), "interrupt"
+        return type(sums).replay(sums.plan, sums.values[:finished]), "interrupt"
     return sums, reason
 
 
-def _wave(evaluate: Evaluator, sums: ProbeSums, size: int, workers: Workers, pool: Parallel) -> np.ndarray:
+def _wave(evaluate: Evaluator, sums: ProbeRecord, size: int, workers: Workers, pool: Parallel) -> np.ndarray:
     """Values of the next probes."""
-    first, plan = sums.n_probes, sums.plan
+    first, design = sums.n_probes, sums.design
     with one_blas_thread():
         if workers.count == 1:
-            return _probe_values(evaluate, plan, first, first + size, _this_process())
+            return _probe_values(evaluate, design, first, first + size, _this_process())
         cuts = np.linspace(first, first + size, min(size, _PIECES * workers.count) + 1).astype(np.int64)
         here = _this_process()
-        tasks = (delayed(_probe_values)(evaluate, plan, int(start), int(stop), here) for start, stop in pairwise(cuts))
+        tasks = (delayed(_probe_values)(evaluate, design, int(start), int(stop), here) for start, stop in pairwise(cuts))
         return np.concatenate(pool(tasks))
 
 
-def _enter(values: np.ndarray, sums: ProbeSums, rule: ProbeBudget, seconds: float) -> str | None:
+def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
     """Enter values until the rule is met; time counts for the whole wave."""
     for value in values:
         sums.add(float(value))

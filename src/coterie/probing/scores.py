@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.probing.probes import ProbeSums
+from coterie.probing.adaptive import AdaptiveSums
+from coterie.probing.probes import ProbeRecord, ProbeSums
 
 # No scale of DAF2 rests on fewer probes than this.
 FEWEST_PROBES = 10
@@ -28,7 +29,22 @@ class ProbeSize(NamedTuple):
     reach: int
 
 
-def daf_scores(sums: ProbeSums, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
+def daf_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
+    """DAF0, DAF1 and DAF2 of all features, from uniform or adaptive probes."""
+    return _adaptive_scores(sums, summary) if isinstance(sums, AdaptiveSums) else _uniform_scores(sums, summary)
+
+
+def _adaptive_scores(sums: AdaptiveSums, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
+    """The same three from adaptive probes: the benefit, the benefit over the spread, and that of the scaled values."""
+    known = (sums.count > 0) & (sums.count < sums.n_probes)
+    found = sums.estimate
+    scaled = sums.benefit_of(sums.values / _scales(sums, summary))
+    spread = np.maximum(found.spread, _least_spread(sums))
+    scores = {"daf0": found.benefit, "daf1": found.benefit / spread, "daf2": scaled}
+    return {name: np.where(known, values, 0.0) for name, values in scores.items()}
+
+
+def _uniform_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
     r"""DAF0, DAF1 and DAF2 of all features (equations 7, 10 and 15 of the paper).
 
     .. math::
@@ -42,6 +58,7 @@ def daf_scores(sums: ProbeSums, summary: list[ProbeSize]) -> dict[str, np.ndarra
     harm is known of it. Where a feature decides the value of all probes, so that DAF1 would divide by 0, the
     divisor is 1e-12 of the largest value.
     """
+    assert isinstance(sums, ProbeSums)
     n_probes = sums.n_probes
     inside, outside = sums.count, n_probes - sums.count
     known = (inside > 0) & (outside > 0)
@@ -53,8 +70,20 @@ def daf_scores(sums: ProbeSums, summary: list[ProbeSize]) -> dict[str, np.ndarra
         spread = np.where(known, inside * std + outside * other_std, 0.0)
         theta = _scaled_sums(sums, summary)
         scaled = np.where(known, theta.inside / inside - (theta.total - theta.inside) / outside, 0.0)
-    least = max(_ROUNDING * np.abs(sums.values).max(initial=0.0), np.finfo(np.float64).tiny) * max(n_probes, 1)
+    least = _least_spread(sums) * max(n_probes, 1)
     return {"daf0": benefit, "daf1": benefit * n_probes / np.maximum(spread, least), "daf2": scaled}
+
+
+def _least_spread(sums: ProbeRecord) -> float:
+    return max(_ROUNDING * float(np.abs(sums.values).max(initial=0.0)), float(np.finfo(np.float64).tiny))
+
+
+def _scales(sums: ProbeRecord, summary: list[ProbeSize]) -> np.ndarray:
+    """What DAF2 divides the value of each probe by."""
+    scale = np.ones(sums.plan.n_features + 1)
+    for entry in summary:
+        scale[entry.size] = entry.scale
+    return np.asarray(scale[sums.sizes])
 
 
 class _Scaled(NamedTuple):
@@ -64,17 +93,14 @@ class _Scaled(NamedTuple):
 
 def _scaled_sums(sums: ProbeSums, summary: list[ProbeSize]) -> _Scaled:
     """Sums of value over scale, for each feature and over all probes; the probes are drawn once more."""
-    scale = np.ones(sums.plan.n_features + 1)
-    for entry in summary:
-        scale[entry.size] = entry.scale
-    scaled = sums.values / scale[sums.sizes]
+    scaled = sums.values / _scales(sums, summary)
     inside = np.zeros(sums.plan.n_features)
     for number, value in enumerate(scaled):
         inside[sums.plan.draw(number)] += value
     return _Scaled(inside, float(np.cumsum(scaled)[-1]) if len(scaled) else 0.0)
 
 
-def summarise(sums: ProbeSums) -> list[ProbeSize]:
+def summarise(sums: ProbeRecord) -> list[ProbeSize]:
     """Mean and spread of the values for each size of probes (equations 11 and 12), and the scale that DAF2 uses.
 
     The scale of size d is the standard deviation over the probes of sizes d - r, ..., d + r with the smallest reach r that

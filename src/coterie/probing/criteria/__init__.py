@@ -1,17 +1,23 @@
 """Criteria: how good a subset of the features is."""
 
 from coterie.probing.criteria.base import Criterion
-from coterie.probing.criteria.estimators import CallableCriterion, EstimatorCriterion, as_criterion
+from coterie.probing.criteria.estimators import CallableCriterion, EstimatorCriterion, as_criterion, criterion_named
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
+from coterie.probing.criteria.svm import SVMCriterion
+from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
 
 __all__ = [
     "CallableCriterion",
+    "ClusteringCriterion",
     "Criterion",
     "EstimatorCriterion",
     "KNNCriterion",
     "LinearSVMCriterion",
+    "ReconstructionCriterion",
     "RidgeCriterion",
+    "SVMCriterion",
     "as_criterion",
+    "criterion_named",
 ]

@@ -34,12 +34,14 @@ class Criterion(BaseEstimator, ABC):
 
     # What joblib should use unless told otherwise: threads for code that releases the GIL.
     prefer: ClassVar[str] = "processes"
+    # Whether it needs labels or targets; without, y may be None.
+    supervised: ClassVar[bool] = True
     # What the parameters may be.
     _allowed: ClassVar[Mapping[str, Rule]] = {}
 
     @abstractmethod
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> Evaluator:
-        """Check the parameters against the data and return what evaluates subsets."""
+    def bind(self, source: FeatureSource, y: Any, cv: Any) -> Evaluator:
+        """Check the parameters against the data and return what evaluates subsets; y may be None if not ``supervised``."""
 
 
 def mean_over_folds(right: list[int], folds: list[Fold]) -> float:
@@ -67,4 +69,4 @@ def own_columns(source: FeatureSource, features: np.ndarray) -> Any:
     return sample_major(source.columns(features))
 
 
-Scorer = Callable[[Any, np.ndarray], float]
+Scorer = Callable[..., float]

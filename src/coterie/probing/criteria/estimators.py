@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
+from sklearn.utils import get_tags
 
 from coterie._inputs import Fold, read_folds, read_labels
 from coterie.data.source import FeatureSource
@@ -15,14 +17,24 @@ from coterie.probing.criteria.base import Criterion, Scorer, own_columns
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
+from coterie.probing.criteria.svm import SVMCriterion
+from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
 
-_NAMED: dict[str, type[Criterion]] = {"knn": KNNCriterion, "linear_svm": LinearSVMCriterion, "ridge": RidgeCriterion}
+_NAMED: dict[str, type[Criterion]] = {
+    "knn": KNNCriterion,
+    "linear_svm": LinearSVMCriterion,
+    "svm": SVMCriterion,
+    "ridge": RidgeCriterion,
+    "clustering": ClusteringCriterion,
+    "reconstruction": ReconstructionCriterion,
+}
 
 
 class EstimatorCriterion(Criterion):
     """Cross-validated score of any estimator.
 
-    It is ``cross_val_score(estimator, X[:, features], y, cv=cv, scoring=scoring).mean()``.
+    It is ``cross_val_score(estimator, X[:, features], y, cv=cv, scoring=scoring).mean()``. Without labels (y=None) the
+    estimator must be one that learns and scores without, such as ``PCA`` or ``GaussianMixture``.
 
     Parameters
     ----------
@@ -52,22 +64,29 @@ class EstimatorCriterion(Criterion):
         self.estimator = estimator
         self.scoring = scoring
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> CrossValidatedScore:
+    @property
+    def supervised(self) -> bool:  # type: ignore[override]
+        """Whether the estimator needs a target."""
+        tags = getattr(get_tags(self.estimator), "target_tags", None) if hasattr(self.estimator, "fit") else None
+        return tags is None or bool(tags.required)
+
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: Any) -> CrossValidatedScore:
         """Check the parameters against the data and return what evaluates subsets."""
         if isinstance(self.estimator, type) or not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
             raise ValueError(f"estimator={self.estimator!r} must be an estimator of scikit-learn, with fit and get_params.")
         classifier = is_classifier(self.estimator)
-        if classifier:
+        if classifier and y is not None:
             read_labels(y, None)
         check_scoring(self.estimator, self.scoring)
-        return CrossValidatedScore(source, y, clone(self.estimator), self.scoring, read_folds(cv, y, classifier=classifier))
+        folds = read_folds(cv, np.zeros(source.shape[0]) if y is None else y, classifier=classifier)
+        return CrossValidatedScore(source, y, clone(self.estimator), self.scoring, folds)
 
 
 class CrossValidatedScore:
     """Mean score of an estimator over the folds, on some features."""
 
     def __init__(
-        self, source: FeatureSource, y: np.ndarray, estimator: BaseEstimator, scoring: Any, folds: list[Fold]
+        self, source: FeatureSource, y: np.ndarray | None, estimator: BaseEstimator, scoring: Any, folds: list[Fold]
     ) -> None:
         self.source = source
         self.y = y
@@ -89,8 +108,9 @@ class CallableCriterion(Criterion):
     Parameters
     ----------
     function : callable
-        ``function(X_S, y) -> float``, the higher the better. ``X_S`` holds the columns of the subset in the order of X, as a
-        C-ordered array or in CSR format. It should depend on its arguments only.
+        ``function(X_S, y) -> float``, or ``function(X_S)`` where there is no y, the higher the better. ``X_S`` holds the
+        columns of the subset in the order of X, as a C-ordered array or in CSR format. It should depend on its
+        arguments only.
 
     Examples
     --------
@@ -103,10 +123,12 @@ class CallableCriterion(Criterion):
     array([1, 4])
     """
 
+    supervised: ClassVar[bool] = False
+
     def __init__(self, function: Scorer) -> None:
         self.function = function
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> FunctionValue:
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: Any) -> FunctionValue:
         """Return what evaluates subsets."""
         return FunctionValue(source, y, self.function)
 
@@ -114,7 +136,7 @@ class CallableCriterion(Criterion):
 class FunctionValue:
     """Value of a function on some features."""
 
-    def __init__(self, source: FeatureSource, y: np.ndarray, function: Scorer) -> None:
+    def __init__(self, source: FeatureSource, y: np.ndarray | None, function: Scorer) -> None:
         self.source = source
         self.y = y
         self.function = function
@@ -122,11 +144,30 @@ class FunctionValue:
 
     def __call__(self, features: np.ndarray) -> float:
         """Value of the function."""
-        value = self.function(own_columns(self.source, features), self.y)
+        columns = own_columns(self.source, features)
+        value = self.function(columns) if self.y is None else self.function(columns, self.y)
         try:
             return float(value)
         except (TypeError, ValueError) as error:
             raise ValueError(f"The criterion must return a number, got {value!r}.") from error
+
+
+def criterion_named(name: Any, **parameters: Any) -> Criterion:
+    """A criterion with code of its own, by its name, with some of its parameters.
+
+    Examples
+    --------
+    >>> from coterie.probing.criteria import criterion_named
+    >>> criterion_named("knn", n_neighbors=7)
+    KNNCriterion(n_neighbors=7)
+    """
+    if not isinstance(name, str) or name not in _NAMED:
+        raise ValueError(f"criterion={name!r} has no parameters to set; those that have are {', '.join(_NAMED)}.")
+    known = list(inspect.signature(_NAMED[name]).parameters)
+    for parameter in parameters:
+        if parameter not in known:
+            raise ValueError(f"The criterion {name} has no parameter {parameter}; it has {', '.join(known)}.")
+    return _NAMED[name](**parameters)
 
 
 def as_criterion(criterion: Any) -> Criterion:
