@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import coterie
+from coterie.cli.compare import chosen_methods, selectors_of
 from coterie.comparison import run
 from coterie.methods import METHODS
 from tests.comparison.conftest import Inline
@@ -107,6 +108,9 @@ def test_parameters_of_methods(shell, table, inline):
         (["--methods", "gdm,gdm"], "'gdm' twice"),
         (["--set", "C=1"], "write method.name=value"),
         (["--set", "oscar.alpha=1"], "with one of the methods compared"),
+        (["--methods", "daf", "--set", "daf.criterion.C=1"], "daf has no such parameter; knn has n_neighbors"),
+        (["--methods", "daf", "--set", "daf.criterion.C=1", "--set", "daf.criterion=x"], "daf has no criterion 'x'"),
+        (["--set", "gdm.criterion.C=1"], "gdm has no such parameter; it has"),
         (["--set", "gdm.c=1"], "gdm has no such parameter; it has"),
         (["--set", "gdm.n_features_to_select=1"], "no such parameter"),
         (["--n-features", "two"], "--n-features 'two' must be whole numbers"),
@@ -174,3 +178,10 @@ def test_a_store_is_used_where_it_is(shell, table, inline, monkeypatch):
     monkeypatch.setattr(run, "write_store", lambda *_, **__: pytest.fail("a copy"))
     content = shell.json("compare", "genes.store", "-M", "fisher", "-n", "2", "--cv", "2")
     assert {row["status"] for row in content["rows"]} == {"ok"}
+
+
+def test_parameters_of_a_criterion():
+    given = ["daf.criterion.kernel=poly", "daf.criterion=svm", "daf.n_probes=30", "bif.criterion.n_neighbors=5"]
+    found = selectors_of(chosen_methods("daf,bif", given))
+    assert (found["daf"].criterion.kernel, found["daf"].n_probes) == ("poly", 30)
+    assert found["bif"].criterion.n_neighbors == 5
