@@ -16,6 +16,11 @@ from tests.bad_inputs.run import ESTIMATORS
 TWO_CLASSES = ("oscar", "gflasso", "ncfgs", "nctfgs")
 WITHOUT_CLASSES = (
     "one class",
+    "one class, validated",
+    "groups",
+    "groups, variance",
+    "daf, clustering",
+    "daf, reconstruction",
     "grm, variance",
     *(f"filter, {name}" for name, score in SCORES.items() if not score.supervised),
 )

@@ -112,6 +112,8 @@ def test_other_ways_to_say_how_many(shell, svm):
         "discover", svm, "--overwrite", "--task", "one-class", "--n-features-to-select", "3", "--n-pairs", "2"
     )
     assert content["confidence"]["n_permutations"] == 0
+    assert content["estimator"] == "GroupDiscoveryOneClassCV"  # the labels are 1 and -1
+    content = shell.json("discover", svm, "--overwrite", "--task", "one-class", "--n-features-to-select", "3", "--fast")
     assert content["parameters"]["reuse_features"] is True  # the default of the estimator, not that of the others
 
 

@@ -175,7 +175,7 @@ class DependencyAwareSelector(CriterionSelector):
 
     >>> import numpy as np
     >>> from coterie import DependencyAwareSelector
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.standard_normal((200, 20))
     >>> y = (X[:, 3] * X[:, 11] > 0).astype(int)
     >>> selector = DependencyAwareSelector(n_features_to_select=2, random_state=0)
