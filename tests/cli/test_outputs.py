@@ -92,7 +92,7 @@ def test_a_place_that_another_writes_to_is_refused_before_the_work(shell, svm, m
 
 def test_a_checkpoint_has_one_run_at_a_time(shell, svm):
     data = open_features(svm)
-    selector = DependencyAwareSelector(checkpoint=shell.folder / "probes", n_probes=10)
+    selector = DependencyAwareSelector(checkpoint=shell.folder / "probes", n_probes=100, random_state=0)
     with claimed(shell.folder / "probes"), ThreadPoolExecutor(1) as other:
         with pytest.raises(BlockingIOError, match="Another writer"):
             other.submit(selector.fit, data.source, data.y).result()
