@@ -142,7 +142,8 @@ def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_
     text = [
         f"# DAF on {name}",
         f"Written by `benchmarks/daf_curves.py`. Criterion: accuracy of {first}, 3 folds, {kind}on a random stratified half;\n"
-        f"probes of 1 to {experiment.max_probe_size} features. Tested on the other half with {first} and with {second}.\n"
+        f"uniform probes of 1 to {experiment.max_probe_size} features. "
+        f"Tested on the other half with {first} and with {second}.\n"
         f"{n_splits} splits.",
         markdown_table(table).strip(),
         f"Workers: {n_jobs}; load average during the run: {costs[-1]['load']}, these included.",

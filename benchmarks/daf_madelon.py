@@ -201,7 +201,7 @@ def replace_part(name: str, text: str) -> None:
 HEAD = """# DAF on Madelon
 
 Written by `benchmarks/daf_madelon.py`. Criterion: accuracy of 3-NN, 3 folds, on a random stratified half of the data
-({n_samples:,} samples); probes of 1 to 150 features; the other half is for testing only.
+({n_samples:,} samples); uniform probes of 1 to 150 features; the other half is for testing only.
 
 ## Informative features among the first 20
 
