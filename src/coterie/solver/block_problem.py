@@ -83,18 +83,7 @@ def constraint(scores: np.ndarray, blocks: np.ndarray) -> float:
 
 def loss_hessian(loss: Loss, design: AnyDesign, state: LossState) -> np.ndarray:
     """Hessian of the loss in the weights, of shape (n_outputs, p, p), eliminated offsets projected out."""
-    p = design.n_features
-    hessian = np.empty((loss.n_outputs, p, p))
-    for c in range(loss.n_outputs):
-        weight = state.curvature[:, c]
-        strata = np.zeros((len(weight), loss.n_strata))
-        for e in range(loss.n_strata):
-            strata[:, e] = np.where(loss.strata[:, c] == e, weight * loss.signs[:, c], 0.0)
-        mixed = design.scores(strata)
-        total = np.abs(strata).sum(axis=0)
-        mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
-        hessian[c] = design.gram(weight) - mixed @ mixed.T
-    return hessian
+    return design.hessians(state.curvature, loss.strata, loss.signs, loss.n_strata)
 
 
 def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.ndarray, blocks: np.ndarray) -> np.ndarray:
@@ -127,12 +116,10 @@ def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarr
     values = np.maximum(hessian.diagonal(axis1=1, axis2=2), 0.0)  # those of blocks of one, of which there are many
     vectors = np.zeros((n_outputs, p, int(widths.max(initial=1))))
     vectors[:, :, 0] = 1.0
-    wide = [(blocks[t], blocks[t + 1]) for t in np.flatnonzero(widths > 1)]
-    for c in range(n_outputs):
-        for first, last in wide:
-            value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
-            values[c, first:last] = np.maximum(value, 0.0)
-            vectors[c, first:last, : last - first] = vector
+    for t in np.flatnonzero(widths > 1).tolist():
+        own = slice(blocks[t], blocks[t + 1])
+        value, vectors[:, own, : widths[t]] = np.linalg.eigh(hessian[:, own, own])
+        values[:, own] = np.maximum(value, 0.0)
     return values, vectors
 
 
