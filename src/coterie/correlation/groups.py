@@ -81,7 +81,8 @@ class CorrelationGroups(FeatureSets, Selector):
         Groups of two and more in feature-engine's form.
 
     n_correlations_evaluated_, n_correlations_possible_ : int
-        Pairs of features whose correlation was computed, and all pairs.
+        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
+        of features.
 
     n_features_in_ : int
         Number of features seen in ``fit``.

@@ -188,7 +188,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Dual variables with the signs of their classes.
 
     n_correlations_evaluated_, n_correlations_possible_ : int
-        Pairs of features whose correlation was computed, and all pairs.
+        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
+        of features.
 
     n_passes_ : float
         Times the data were read, all told.
@@ -299,7 +300,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
         Parameters
@@ -310,13 +311,16 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             Labels of two or more classes; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
 
         Returns
         -------
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:

@@ -71,6 +71,11 @@ def _are_names(value: Any, attributes: Mapping[str, Any]) -> bool:
     return fits and all(isinstance(name, str) for name in value)
 
 
+def _are_kept_names(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = type(value).__name__ == "KeptNames" and "feature_names_in_" not in attributes
+    return fits and bool(value.fits(attributes.get("n_features_in_")))
+
+
 def _are_groups(value: Any, attributes: Mapping[str, Any]) -> bool:
     return type(value).__name__ == "FeatureGroups" and all(_is_group(group, attributes) for group in value)
 
@@ -127,6 +132,8 @@ def _is_output_config(value: Any, attributes: Mapping[str, Any]) -> bool:
 _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "n_features_in_": _is_count,
     "feature_names_in_": _are_names,
+    "kept_names_": _are_kept_names,
+    "names_given_": lambda value, attributes: isinstance(value, bool),
     "support_features_": _are_features,
     "prediction_features_": _are_features,
     "prediction_coef_": _are_weights,
