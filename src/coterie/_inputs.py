@@ -190,8 +190,11 @@ def _is_missing(label: Any) -> bool:
     return label is None or str(label) in ("nan", "NaN", "<NA>", "NaT")
 
 
-def check_features(estimator: BaseEstimator, X: Any) -> Any:
-    """Data to predict or transform, checked against the fitted estimator, in their own format."""
+def check_features(estimator: BaseEstimator, X: Any, *, any_kind: bool = False, allow_nan: bool = False) -> Any:
+    """Data to predict or transform, checked against the fitted estimator, in their own format.
+
+    Frames may hold ``any_kind`` of values, and numbers may be missing, where that is allowed.
+    """
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         if X.shape[1] != estimator.n_features_in_:
@@ -199,6 +202,9 @@ def check_features(estimator: BaseEstimator, X: Any) -> Any:
                 f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
                 f"features as input. {_ALL_FEATURES}"
             )
+        return X
+    if any_kind:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
         return X
     refuse_kinds(X)
     if sparse.issparse(X):
@@ -209,8 +215,9 @@ def check_features(estimator: BaseEstimator, X: Any) -> Any:
     if sparse.issparse(X) or (getattr(estimator, "names_given_", False) and not hasattr(X, "columns")):
         estimator = copy.copy(estimator)
         vars(estimator).pop("feature_names_in_", None)
+    options: dict[str, Any] = {"dtype": dtype, "accept_sparse": SPARSE_FORMATS, "accept_large_sparse": True}
     try:
-        return validate_data(estimator, X, reset=False, dtype=dtype, accept_sparse=SPARSE_FORMATS, accept_large_sparse=True)
+        return validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan" if allow_nan else True, **options)
     except (ValueError, OverflowError) as error:
         if "features as input" in str(error):
             raise ValueError(f"{error} {_ALL_FEATURES}") from error

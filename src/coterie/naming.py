@@ -28,7 +28,9 @@ def names_at(estimator: Any, features: np.ndarray) -> list[str] | None:
     return None if kept is None else kept.at(np.asarray(features))
 
 
-def columns_read(estimator: Any, X: Any, features: np.ndarray, *, as_given: bool = False) -> Any:
+def columns_read(
+    estimator: Any, X: Any, features: np.ndarray, *, as_given: bool = False, any_kind: bool = False, allow_nan: bool = False
+) -> Any:
     """The columns of X that are some features of a fitted selector, checked.
 
     Where both have names, these alone decide: the columns may stand in any order, others may stand among them, and those that
@@ -45,18 +47,30 @@ def columns_read(estimator: Any, X: Any, features: np.ndarray, *, as_given: bool
         The features to read, in order.
     as_given : bool, default=False
         Whether a frame stays the frame it is, every column with its own type.
+    any_kind : bool, default=False
+        Whether columns may hold anything.
+    allow_nan : bool, default=False
+        Whether values may be missing.
     """
     given, _ = opened(X)
     wanted, names = names_at(estimator, features), _names_of(given)
     if wanted is None or names is None:
-        checked = check_features(estimator, given)
+        checked = check_features(estimator, given, any_kind=any_kind, allow_nan=allow_nan)
         return take_columns(given if as_given else checked, features)
     chosen = take_columns(given, _places(estimator, names, features, wanted))
-    if isinstance(given, FeatureSource):
+    if isinstance(given, FeatureSource) or any_kind:
         return chosen
     refuse_kinds(chosen)
+    finite: Any = "allow-nan" if allow_nan else True
     try:
-        values = check_array(chosen, dtype="numeric", accept_sparse=SPARSE_FORMATS, estimator=estimator, input_name="X")
+        values = check_array(
+            chosen,
+            dtype="numeric",
+            accept_sparse=SPARSE_FORMATS,
+            ensure_all_finite=finite,
+            estimator=estimator,
+            input_name="X",
+        )
     except (ValueError, OverflowError) as error:
         raise with_remedy(error) from error
     return chosen if as_given else values

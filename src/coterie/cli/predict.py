@@ -76,6 +76,9 @@ def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, 
         decision = np.atleast_2d(estimator.decision_function(source).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]
         columns |= {f"decision{label}": values for label, values in zip(labels, decision.tolist(), strict=True)}
+    if hasattr(estimator, "predict_proba"):
+        shares = estimator.predict_proba(source).T.tolist()
+        columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, shares, strict=True)}
     return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
