@@ -17,6 +17,7 @@ LAYERS = [
     ["data"],
     ["_sklearn", "order"],
     ["_inputs"],
+    ["naming"],
     ["selection"],
     ["correlation"],
     ["filters"],

@@ -31,10 +31,12 @@ _HOMES = {
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
+    "as_source": "coterie.data.memory",
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
     "load": "coterie.persistence.model",
+    "name_features": "coterie.naming",
     "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "ranking", "report")
@@ -60,6 +62,7 @@ __all__ = [
     "LinearSVMCriterion",
     "RidgeCriterion",
     "__version__",
+    "as_source",
     "baselines",
     "compare",
     "correlation",
@@ -70,6 +73,7 @@ __all__ = [
     "group_confidence",
     "load",
     "metrics",
+    "name_features",
     "plots",
     "probing",
     "ranking",
@@ -86,6 +90,7 @@ if TYPE_CHECKING:
     from coterie.correlation.groups import CorrelationGroups
     from coterie.correlation.profile.count import correlation_profile
     from coterie.correlation.profile.result import CorrelationProfile
+    from coterie.data.memory import as_source
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.one_class import GroupDiscoveryOneClass
@@ -93,6 +98,7 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
+    from coterie.naming import name_features
     from coterie.persistence.model import load, save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector

@@ -44,6 +44,11 @@ _ANY_VALUES: dict[str, Any] = {
 }
 
 
+_ALL_FEATURES = "Data without names must have all of them, in the order of the training data."
+# The formats left out (DOK) cannot be checked as they are and become CSC.
+SPARSE_FORMATS = ("csc", "csr", "coo", "bsr", "dia", "lil")
+
+
 class Reading(NamedTuple):
     """Features as an estimator has read them: the source, and the attributes that scikit-learn wants to see afterwards."""
 
@@ -74,15 +79,15 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        if X.feature_names is not None:
-            attributes["feature_names_in_"] = np.asarray(X.feature_names, dtype=object)
+        if X.feature_names is not None:  # other data, in an array, have none
+            attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
         return Reading(X, attributes)
-    _refuse_kinds(X)
+    refuse_kinds(X)
     reader = copy.copy(estimator)  # scikit-learn sets attributes while it reads
     try:
         X = validate_data(reader, X, **_ANY_VALUES)
     except (ValueError, OverflowError) as error:
-        raise _with_remedy(error) from error
+        raise with_remedy(error) from error
     attributes = {name: vars(reader)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(reader)}
     return Reading(as_source(X, attributes.get("feature_names_in_")), attributes)
 
@@ -92,13 +97,13 @@ def source_of(X: Any) -> FeatureSource:
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         return X
-    _refuse_kinds(X)
+    refuse_kinds(X)
     columns = getattr(X, "columns", None)
     names = [str(name) for name in columns] if columns is not None else None
     try:
         X = check_array(X, **_ANY_VALUES)
     except (ValueError, OverflowError) as error:
-        raise _with_remedy(error) from error
+        raise with_remedy(error) from error
     return as_source(X, names)
 
 
@@ -185,32 +190,44 @@ def _is_missing(label: Any) -> bool:
     return label is None or str(label) in ("nan", "NaN", "<NA>", "NaT")
 
 
-def check_features(estimator: BaseEstimator, X: Any) -> Any:
-    """Data to predict or transform, checked against the fitted estimator, in their own format."""
+def check_features(estimator: BaseEstimator, X: Any, *, any_kind: bool = False, allow_nan: bool = False) -> Any:
+    """Data to predict or transform, checked against the fitted estimator, in their own format.
+
+    Frames may hold ``any_kind`` of values, and numbers may be missing, where that is allowed.
+    """
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         if X.shape[1] != estimator.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
-                "features as input."
+                f"features as input. {_ALL_FEATURES}"
             )
         return X
-    _refuse_kinds(X)
+    if any_kind:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+        return X
+    refuse_kinds(X)
     if sparse.issparse(X):
         check_structure(X)
-    # The formats left out (DOK) cannot be checked as they are and become CSC. Objects become numbers, or are refused.
-    formats = ("csc", "csr", "coo", "bsr", "dia", "lil")
+    # Objects become numbers, or are refused.
     dtype = "numeric" if getattr(getattr(X, "dtype", None), "kind", "") == "O" or isinstance(X, (list, tuple)) else None
+    # What cannot have names need not have them; and where names were given apart from the data, these need not either.
+    if sparse.issparse(X) or (getattr(estimator, "names_given_", False) and not hasattr(X, "columns")):
+        estimator = copy.copy(estimator)
+        vars(estimator).pop("feature_names_in_", None)
+    options: dict[str, Any] = {"dtype": dtype, "accept_sparse": SPARSE_FORMATS, "accept_large_sparse": True}
     try:
-        return validate_data(estimator, X, reset=False, dtype=dtype, accept_sparse=formats, accept_large_sparse=True)
+        return validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan" if allow_nan else True, **options)
     except (ValueError, OverflowError) as error:
-        raise _with_remedy(error) from error
+        if "features as input" in str(error):
+            raise ValueError(f"{error} {_ALL_FEATURES}") from error
+        raise with_remedy(error) from error
 
 
 _KINDS = {"M": "dates", "m": "durations", "U": "text", "S": "text", "T": "text", "V": "records"}
 
 
-def _refuse_kinds(X: Any) -> None:
+def refuse_kinds(X: Any) -> None:
     """Refuse what scikit-learn would take for numbers, or not see: dates, text that looks like numbers, masked values."""
     if isinstance(X, np.ma.MaskedArray) and X.mask.any():
         raise ValueError(
@@ -235,7 +252,7 @@ def _refuse_kinds(X: Any) -> None:
             raise ValueError(f"Features must be numbers, but X has {kind} (dtype {X.dtype}). Convert, encode or drop them.")
 
 
-def _with_remedy(error: ValueError | OverflowError) -> ValueError:
+def with_remedy(error: ValueError | OverflowError) -> ValueError:
     """Say what to do about text among the values; other messages of scikit-learn's are clear."""
     text = str(error)
     if "convert string" in text or "bytes/strings" in text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -41,9 +41,10 @@ class FeatureGroup:
     names : tuple of str or None
         Names of the support feature and of the affiliated ones, if the data have names.
     score : float
-        Score of the support feature in the round that chose it (NaN for a fixed one).
+        Score of the support feature: the entry of the selector's ``scores_`` for it. That of a group discovery is for the
+        final dual variables; the score that a feature was chosen for stands in ``history_``.
     affiliated_scores : ndarray of shape (n_affiliated,)
-        Scores of the affiliated features for the final dual variables.
+        The same for the affiliated features.
     weight : float or None
         Weight of the support feature in the model (the norm over classes where there are several).
     round : int
@@ -111,8 +112,10 @@ class FeatureGroup:
         support, *others = self.labels
         if self.confidence is not None and not np.isnan(self.confidence):
             support = f"[{self.confidence:.2f}] {support}"
+        unused = self.weight == 0.0  # it was chosen, but the model does without it
         if not others:
-            return f"{support} (alone)"
+            return f"{support} (alone{', weight 0' * unused})"
+        support += " (weight 0)" * unused
         shown = [f"{name} ({value:+.2f})" for name, value in zip(others, self.correlation, strict=True)][:_SHOWN_MEMBERS]
         more = f", … {len(others) - len(shown)} more" if len(others) > len(shown) else ""
         return f"{support} ~ {', '.join(shown)}{more}"
@@ -176,6 +179,26 @@ class FeatureGroups(Sequence[FeatureGroup]):
             return np.empty(0, dtype=np.int64)
         return np.unique(np.concatenate([group.members for group in self]))
 
+    def with_names(self, names: Sequence[str]) -> FeatureGroups:
+        """The same groups with names for their features.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of all features of X, such as ``pipeline[:-1].get_feature_names_out()``.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> FeatureGroups([FeatureGroup(2, [0], [0.9])]).with_names(["cast", "plot", "film"])
+        1 group, 2 features
+          1. film ~ cast (+0.90)
+        """
+        last = int(self.members.max(initial=-1))
+        if isinstance(names, str) or len(names) <= last:
+            raise ValueError(f"with_names() needs names of all features: there are {len(names)}, and a feature {last}.")
+        return FeatureGroups([replace(group, names=tuple(str(names[int(j)]) for j in group.members)) for group in self])
+
     def at_least(self, confidence: float) -> FeatureGroups:
         """The groups with at least this confidence (see :func:`coterie.group_confidence`).
 
@@ -217,7 +240,8 @@ class FeatureGroups(Sequence[FeatureGroup]):
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
 
         Its columns are group, feature, name, role, correlation, score, weight, round, confidence (of the group) and share (of
-        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`).
+        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the selector's
+        ``scores_`` in every row, whatever the role.
         """
         try:
             import pandas as pd

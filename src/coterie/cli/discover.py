@@ -118,7 +118,7 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
         support, *others = group.labels
         shown = [f"{name} ({r:+.2f})" for name, r in zip(others, group.correlation, strict=True)][:_SHOWN_MEMBERS]
         more = [f"… {len(others) - len(shown):,} more"] if len(others) > len(shown) else []
-        weight = "" if group.weight is None else f"{group.weight:+.4g}"
+        weight = "" if group.weight is None else f"{group.weight:+.4g}" if group.weight else "0"
         sure = (
             []
             if group.confidence is None

@@ -32,7 +32,8 @@ def predict(
 ) -> None:
     """Predict with a saved model: one line a sample, and the score where the data have labels.
 
-    The data must have the features that the model was trained on, in the same order.
+    Where both have names, these decide: the columns may stand in any order, with others among them, and only those that the
+    model reads are needed. Data without names must have all features of the training data, in the same order.
 
     Examples:
         coterie predict results new.svm -o predictions.csv
@@ -48,7 +49,6 @@ def predict(
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
     with claimed_files(output):
         dataset = options.open(data, voice)
-        check_names(estimator, dataset, data)
         columns, rows = _table(estimator, dataset)
         score = _score(estimator, dataset, voice)
         if output is not None:
@@ -64,23 +64,6 @@ def predict(
     voice.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
 
 
-def check_names(estimator: Any, dataset: Dataset, path: Path) -> None:
-    """Raise when data with names are not those that the model knows."""
-    known, names = getattr(estimator, "feature_names_in_", None), dataset.source.feature_names
-    if dataset.source.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"{path} has {dataset.source.shape[1]:,} features, but the model was trained on {estimator.n_features_in_:,}."
-        )
-    if known is None or names is None:
-        return
-    for position, (theirs, ours) in enumerate(zip(names, known, strict=True)):
-        if str(theirs) != str(ours):
-            raise ValueError(
-                f"{path} has {str(theirs)!r} where the model knows feature {position} as {str(ours)!r}; "
-                "put the features in the order of the training data."
-            )
-
-
 def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, Any]]]:
     """The names of the columns, and a row a sample: its name, the prediction, decision values."""
     import numpy as np
@@ -93,6 +76,9 @@ def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, 
         decision = np.atleast_2d(estimator.decision_function(source).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]
         columns |= {f"decision{label}": values for label, values in zip(labels, decision.tolist(), strict=True)}
+    if hasattr(estimator, "predict_proba"):
+        shares = estimator.predict_proba(source).T.tolist()
+        columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, shares, strict=True)}
     return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

@@ -96,7 +96,7 @@ class GroupConfidence:
         """From the support features of half-samples, and the confidences of groups that shuffled labels gave."""
         shares = [member_shares(group.members, chosen) for group in groups]
         confidence = np.array([group_share(group.members, chosen) for group in groups])
-        fixed = np.array([group.round == 0 and np.isnan(group.score) for group in groups], dtype=bool)
+        fixed = np.array([group.round == 0 for group in groups], dtype=bool)
         confidence[fixed] = np.nan
         expected = expected_false(confidence, permuted)
         n_chosen = float(np.mean([len(features) for features in chosen])) - np.count_nonzero(fixed)

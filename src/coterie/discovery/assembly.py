@@ -25,7 +25,7 @@ def assemble_groups(
     oracle : Oracle
         With its support features and affiliations.
     history : sequence of Round
-        The rounds, which know the scores.
+        The rounds.
     weights : ndarray of shape (n_support,)
         Weights in the model.
     final_scores : ndarray of shape (n_features,)
@@ -35,7 +35,6 @@ def assemble_groups(
     blocks = np.concatenate([entry.features for entry in history] or [np.empty(0, int)])
     first = np.sort(np.unique(blocks, return_index=True)[1])
     rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])[first]
-    scores = np.concatenate([entry.scores for entry in history] or [np.empty(0)])[first]
     books = oracle.collect()
     # By group, the most correlated first, then by feature (the books are in order of feature).
     order = np.lexsort((-np.abs(books.correlation), books.support))
@@ -51,7 +50,7 @@ def assemble_groups(
                 affiliated=books.feature[own],
                 correlation=books.correlation[own],
                 names=None if names is None else tuple(str(names[j]) for j in members),
-                score=float(scores[position]),
+                score=float(final_scores[support]),
                 affiliated_scores=final_scores[books.feature[own]],
                 weight=float(weights[position]),
                 round=int(rounds[position]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, features_of_share, take_columns
+from coterie._inputs import features_of_share
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -43,6 +43,7 @@ from coterie.discovery.prediction import group_model, support_model
 from coterie.discovery.voting import VotingOracle, fold_parts
 from coterie.groups import FeatureGroups
 from coterie.interruption import stop_requested
+from coterie.naming import columns_read
 from coterie.progress import RoundProgress
 from coterie.selection import FeatureSets, Selector, fixed_positions
 from coterie.solver.design import design_of
@@ -235,7 +236,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         groups = assemble_groups(oracle, history, weights, scores)
         lower, upper, converged_at = loop.final_bounds(scores)
         model = discovered if self.predict_with == "support" else group_model(loop)
-        n_features = oracle.view.n_features
+        n_pairs = oracle.view.n_features * (oracle.view.n_features - 1) // 2
         return {
             "groups_": groups,
             "scores_": scores,
@@ -256,8 +257,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             "block_weights_": loop.block_weights,
             "standardize_": oracle.view.scale is not None,
             "dual_coef_": solution.residual.T,
-            "n_correlations_evaluated_": oracle.n_evaluated,
-            "n_correlations_possible_": n_features * (n_features - 1) // 2,
+            # A pair that is looked at in several rounds is one pair; which ones were, nobody writes down.
+            "n_correlations_evaluated_": min(oracle.n_evaluated, n_pairs),
+            "n_correlations_possible_": n_pairs,
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
             **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
         }
@@ -268,6 +270,26 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Parameters and attributes of a file from the time when no block had features of another one."""
         return {"reuse_features": False, **parameters}, attributes
+
+    @staticmethod
+    def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
+        """Attributes of a file from when a support feature had the score it was chosen for, and pairs counted twice."""
+        groups, scores = attributes.get("groups_"), attributes.get("scores_")
+        if not isinstance(groups, FeatureGroups) or not isinstance(scores, np.ndarray):
+            return attributes
+        evaluated, possible = (attributes.get(f"n_correlations_{what}_") for what in ("evaluated", "possible"))
+        if isinstance(evaluated, int) and isinstance(possible, int):
+            attributes = {**attributes, "n_correlations_evaluated_": min(evaluated, possible)}
+        known = [0 <= group.support < len(scores) for group in groups]  # whether all fits together is checked after this
+        return {
+            **attributes,
+            "groups_": FeatureGroups(
+                [
+                    replace(group, score=float(scores[group.support])) if fits else group
+                    for group, fits in zip(groups, known, strict=True)
+                ]
+            ),
+        }
 
     def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
         found = len(loop.oracle.supports)
@@ -297,7 +319,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     def _outputs(self, X: Any) -> np.ndarray:
         """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
         check_is_fitted(self)
-        columns = take_columns(check_features(self, X), self.prediction_features_)
+        columns = columns_read(self, X, self.prediction_features_)
         return np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
 
     @property

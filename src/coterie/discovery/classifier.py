@@ -6,14 +6,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from coterie._inputs import class_weights, read_features, read_labels, read_sample_weight
 from coterie._parameters import Anything, Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import GroupDiscovery, Samples
+from coterie.discovery.calibration import probabilities
 from coterie.discovery.oracle import Representative
 from coterie.discovery.prediction import classes_of
 from coterie.solver.losses import Loss, OneVsRestHinge, SquaredHinge
+
+
+def _has_probabilities(model: Any) -> bool:
+    """Whether a model has seen held-out samples, or will have in its fit; the error says what to do."""
+    if "calibration_slope_" in vars(model) or (model._calibrates and "classes_" not in vars(model)):
+        return True
+    name = type(model).__name__
+    raise AttributeError(
+        f"This {name} has no predict_proba: it was fitted without held-out samples to calibrate on. Fit a "
+        "GroupDiscoveryClassifierCV, or wrap it: sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+    )
 
 
 class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
@@ -188,7 +201,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Dual variables with the signs of their classes.
 
     n_correlations_evaluated_, n_correlations_possible_ : int
-        Pairs of features whose correlation was computed, and all pairs.
+        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
+        of features.
 
     n_passes_ : float
         Times the data were read, all told.
@@ -243,6 +257,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     (400, 3)
     """
 
+    _calibrates: ClassVar[bool] = False
+    calibration_slope_: float
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
         "fit_intercept": Flag(),
@@ -299,7 +315,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
         Parameters
@@ -310,13 +326,16 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             Labels of two or more classes; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
 
         Returns
         -------
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
@@ -359,3 +378,38 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         """
         scores = self.decision_function(X)
         return classes_of(self.classes_, scores)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, for models that have seen held-out samples: :class:`GroupDiscoveryClassifierCV`.
+
+        The decision values of the folds' held-out samples, each from the model of the fold that did not see it, tell by what
+        number they must be multiplied to be logits (temperature scaling). So the most probable class is the one that
+        :meth:`predict` names. Class weights count in it, as in :class:`sklearn.linear_model.LogisticRegression`. A model
+        without held-out samples has no probabilities; ``CalibratedClassifierCV(model, ensemble=False)`` makes some.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        shares : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return probabilities(self._outputs(X), self.calibration_slope_)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))

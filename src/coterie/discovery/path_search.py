@@ -22,7 +22,7 @@ from coterie.discovery.held_out import HeldOutScores
 from coterie.discovery.lockstep import Path, batches, run_together
 from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.membership import Membership, MetOnTheWay, complete_memberships
-from coterie.discovery.prediction import fit_members
+from coterie.discovery.prediction import LinearModel, fit_members, unscaled
 from coterie.discovery.score_table import Candidate, ScoredPath
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
@@ -52,6 +52,24 @@ class Fold(NamedTuple):
     parts: tuple[np.ndarray, ...]
 
 
+class SearchResult(NamedTuple):
+    """What a search has found.
+
+    Attributes
+    ----------
+    paths : dict of Candidate to list of ScoredPath
+        Sizes and scores of each candidate: a path for each part of each fold, in this order.
+    largest : int or None
+        The size that all paths have reached, if a signal has ended them.
+    models : dict of Candidate to list of dict
+        For each fold with one part the models by their size, if they are kept.
+    """
+
+    paths: dict[Candidate, list[ScoredPath]]
+    largest: int | None
+    models: dict[Candidate, list[dict[int, LinearModel]]]
+
+
 @dataclass(frozen=True)
 class PathSearch:
     """Searches with every setting in every fold, and scores all sizes.
@@ -74,6 +92,8 @@ class PathSearch:
         Makes the display of progress.
     from_margin : bool
         Whether outputs are counted from the margin, as those of one class are: negative below it.
+    keep_models : bool
+        Whether the models of the folds are wanted afterwards.
     """
 
     make: Callable[[Setting], Any]
@@ -84,18 +104,17 @@ class PathSearch:
     n_threads: int
     progress: Callable[[], RoundProgress]
     from_margin: bool = False
+    keep_models: bool = False
 
-    def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> tuple[dict[Candidate, list[ScoredPath]], int | None]:
-        """The scored paths of all candidates, and the size that all have reached if a signal has ended them.
-
-        There is a path for each part of each fold, in this order.
-        """
+    def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> SearchResult:
+        """Search with every setting in every fold."""
         estimators = {setting: self.make(setting) for setting in settings}
         # Fold by fold: paths that share the weights share moments and views, too.
         jobs = [(fold, setting) for fold in folds for setting in settings]
         scored: dict[Candidate, list[ScoredPath]] = {
             setting.predicting(model): [] for setting in settings for model in self.predict_with
         }
+        models: dict[Candidate, list[dict[int, LinearModel]]] = {candidate: [] for candidate in scored}
         largest: int | None = None
         n_samples, n_columns = self.data.source.shape
         n_values = 0 if self.data.source.is_sparse else n_samples * self.n_features
@@ -114,21 +133,23 @@ class PathSearch:
                     for held_out in fold.parts:
                         here = slice(first, first + len(held_out))
                         first = here.stop
-                        own = [(size, self.score(values[here], held_out)) for size, values in path]
+                        own = [(size, self.score(values[here], held_out)) for size, values, _ in path]
                         scored[setting.predicting(model)].append(own)
+                    if self.keep_models and len(fold.parts) == 1:
+                        models[setting.predicting(model)].append({size: kept for size, _, kept in path})
             stopped = [len(loop.oracle.supports) for loop in loops if loop.stopped]
             if stopped:
                 largest = min(stopped) if largest is None else min(largest, *stopped)
-        return scored, largest
+        return SearchResult(scored, largest, models)
 
     def _outputs(
         self, loops: Sequence[CuttingPlane], held_out: Sequence[np.ndarray], members: Sequence[Membership] | None
-    ) -> list[list[tuple[int, np.ndarray]]]:
-        """The sizes on each path with the outputs of held-out samples, of the support features or of given members.
+    ) -> list[list[tuple[int, np.ndarray, LinearModel]]]:
+        """The sizes on each path, outputs of held-out samples and models, of the support features or of given members.
 
         Scores are left to the caller: functions of users' may not be made for several threads.
         """
-        results: list[list[tuple[int, np.ndarray]]] = [[] for _ in loops]
+        results: list[list[tuple[int, np.ndarray, LinearModel]]] = [[] for _ in loops]
 
         def task(start: int, stop: int) -> None:
             for k in range(start, stop):
@@ -186,7 +207,8 @@ def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset) -
         if entry.n_support == size:  # a block of old features: a search for so many ends before it
             continue
         size = entry.n_support
-        yield size, columns[:, :size] @ entry.coef + offset(entry.intercept, entry.margin)
+        model = unscaled(loop.oracle.view, loop.oracle.supports[:size], entry.coef, entry.intercept, entry.margin, entry.gap)
+        yield size, columns[:, :size] @ entry.coef + offset(entry.intercept, entry.margin), model
 
 
 def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset) -> Any:
@@ -195,7 +217,8 @@ def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership
         coef, parts = fit_members(loop, own)
         states = [part.state for part in parts]
         added = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
-        yield size, _columns(loop, own, held_out) @ coef + offset(*added)
+        model = unscaled(loop.oracle.view, own, coef, added[0], added[1], max(part.gap for part in parts))
+        yield size, _columns(loop, own, held_out) @ coef + offset(*added), model
 
 
 def _columns(loop: CuttingPlane, features: np.ndarray, samples: np.ndarray) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
+from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
 from coterie.solver.block_problem import Solution
@@ -37,12 +39,18 @@ class LinearModel:
     margin: np.ndarray
     gap: float
 
+    def outputs(self, source: FeatureSource, samples: np.ndarray) -> np.ndarray:
+        """Outputs for some samples, of shape (n_samples, n_outputs)."""
+        columns = source.columns(self.features)
+        rows = columns[samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[samples]
+        return np.asarray(rows @ self.coef.T) + self.intercept
+
 
 def support_model(loop: CuttingPlane) -> LinearModel:
     """The discovery's own model: support features with the weights of the last master problem."""
     solution, supports = loop.solution, loop.oracle.supports
     state = solution.state
-    return _unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
+    return unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
 
 
 def group_model(loop: CuttingPlane) -> LinearModel:
@@ -50,7 +58,7 @@ def group_model(loop: CuttingPlane) -> LinearModel:
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
     coef, parts = fit_members(loop, members)
-    return _unscaled(
+    return unscaled(
         oracle.view,
         members,
         coef,
@@ -75,7 +83,7 @@ def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, li
     return np.hstack([part.coef for part in parts]), parts
 
 
-def _unscaled(
+def unscaled(
     view: FeatureView, features: np.ndarray, coef: np.ndarray, intercept: np.ndarray, margin: np.ndarray, gap: float
 ) -> LinearModel:
     """Weights of centred and scaled columns as those of the features themselves."""

@@ -158,7 +158,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         Dual variables: C times the weighted errors.
 
     n_correlations_evaluated_, n_correlations_possible_ : int
-        Pairs of features whose correlation was computed, and all pairs.
+        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
+        of features.
 
     votes_ : ndarray of int of shape (n_features,)
         How often each feature was proposed by a fold; only with ``cv``.
@@ -239,7 +240,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryRegressor:
         """Find groups of features that predict a number.
 
         Parameters
@@ -250,13 +251,16 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
             Targets; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
 
         Returns
         -------
         self : GroupDiscoveryRegressor
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:

@@ -228,7 +228,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryRegressorCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryRegressorCV:
         """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
@@ -239,11 +239,14 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
             Targets; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
 
         Returns
         -------
         self : GroupDiscoveryRegressorCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names)
         return self

@@ -71,6 +71,11 @@ def _are_names(value: Any, attributes: Mapping[str, Any]) -> bool:
     return fits and all(isinstance(name, str) for name in value)
 
 
+def _are_kept_names(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = type(value).__name__ == "KeptNames" and "feature_names_in_" not in attributes
+    return fits and bool(value.fits(attributes.get("n_features_in_")))
+
+
 def _are_groups(value: Any, attributes: Mapping[str, Any]) -> bool:
     return type(value).__name__ == "FeatureGroups" and all(_is_group(group, attributes) for group in value)
 
@@ -114,6 +119,10 @@ def _are_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:
     return _is_vector(value, "f") and len(value) == _n_outputs(attributes)
 
 
+def _is_slope(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return isinstance(value, float) and 0.0 <= value < np.inf
+
+
 def _are_classes(value: Any, attributes: Mapping[str, Any]) -> bool:
     n_outputs = _n_outputs(attributes)
     return isinstance(value, np.ndarray) and value.shape == (2 if n_outputs == 1 else n_outputs,)
@@ -127,11 +136,15 @@ def _is_output_config(value: Any, attributes: Mapping[str, Any]) -> bool:
 _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "n_features_in_": _is_count,
     "feature_names_in_": _are_names,
+    "kept_names_": _are_kept_names,
+    "names_given_": lambda value, attributes: isinstance(value, bool),
     "support_features_": _are_features,
+    "passed_features_": _are_features,
     "prediction_features_": _are_features,
     "prediction_coef_": _are_weights,
     "intercept_": _are_offsets,
     "offset_": _is_number,
+    "calibration_slope_": _is_slope,
     "classes_": _are_classes,
     "groups_": _are_groups,
     "confidence_": _is_confidence,

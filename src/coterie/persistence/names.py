@@ -66,6 +66,7 @@ _HOMES: dict[str, Home] = {
     "FeatureGroup": Home("coterie.groups"),
     "FeatureGroups": Home("coterie.groups"),
     "GroupConfidence": Home("coterie.confidence.result"),
+    "KeptNames": Home("coterie.persistence.slim"),
     "FloatingSubset": Home("coterie.baselines.floating"),
     "ProbePlan": Home("coterie.probing.probes"),
     "ProbeSize": Home("coterie.probing.scores"),
