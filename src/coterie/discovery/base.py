@@ -36,7 +36,7 @@ from coterie.correlation.protocol import Correlation
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.data.zeros import mostly_zero
-from coterie.discovery.assembly import assemble_groups
+from coterie.discovery.assembly import assemble_groups, with_class_weights
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
 from coterie.discovery.prediction import group_model, support_model
@@ -145,11 +145,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         # Folds may agree on fewer features a round, and a block may have old ones: then the number of rounds is not known.
         most_rounds = self.max_rounds if self.reuse_features or self._voting_cv is not None else loop.rule.most_rounds()
         report = RoundReport(owner, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
-        loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
+        loop.on_round = lambda _: report.round_done(lambda: with_class_weights({**known, **self._fitted_state(loop)}))
         # Who has ended a validation by a signal wants the model that this has chosen.
         self._run(loop, type(owner).__name__, stoppable=owner is self or not stop_requested())
         with one_blas_thread():
-            state = {**known, **self._fitted_state(loop)}
+            state = with_class_weights({**known, **self._fitted_state(loop)})
         self._warn_if_short(loop, n_features)
         self._warn_if_inexact(state["prediction_gap_"])
         report.done(state)
@@ -268,6 +268,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Parameters and attributes of a file from the time when no block had features of another one."""
         return {"reuse_features": False, **parameters}, attributes
+
+    @staticmethod
+    def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
+        """Attributes of a file from the time when groups did not know the weights of the classes."""
+        return with_class_weights(attributes)
 
     def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
         found = len(loop.oracle.supports)
