@@ -103,7 +103,7 @@ class FeatureGroup:
 
     @property
     def marks(self) -> Any:
-        """The class that larger values of the support feature speak for most: that of the largest weight, if it is positive."""
+        """The class that larger values of the support feature speak for: that of the largest weight, if it is positive."""
         if not self.class_weights:
             return None
         label = max(self.class_weights, key=lambda one: self.class_weights[one])  # type: ignore[index]  # it is there
@@ -231,8 +231,8 @@ class FeatureGroups(Sequence[FeatureGroup]):
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share.
 
-        Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two classes,
-        ``weight[LABEL]`` (its signed weight for each class).
+        Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
+        classes, ``weight[LABEL]`` (its signed weight for each class).
         """
         result = []
         labels = self._weighed_labels()

@@ -67,7 +67,8 @@ def group_confidence(
         The data that it was fitted to.
 
     y : array-like of shape (n_samples,) or str, default=None
-        Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those that a path, data set or store has.
+        Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those that a
+        path, data set or store has.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Their weights.

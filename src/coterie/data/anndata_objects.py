@@ -77,7 +77,7 @@ def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tup
         raise ValueError(f"The AnnData object: no sample has a label in obs[{label!r}].")
     if policy == "error":
         raise ValueError(
-            f"y contains NaN or None: {count} of {len(missing)} samples have no label in obs[{label!r}], the first is {first!r}. "
-            f"Leave them out: adata = adata[adata.obs[{label!r}].notna()]."
+            f"y contains NaN or None: {count} of {len(missing)} samples have no label in obs[{label!r}], the first is "
+            f"{first!r}. Leave them out: adata = adata[adata.obs[{label!r}].notna()]."
         )
     return np.flatnonzero(~missing), count

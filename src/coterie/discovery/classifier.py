@@ -304,7 +304,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
             Training data; a path is opened with :func:`coterie.data.open_features`, which also chooses a layer of AnnData.
         y : array-like of shape (n_samples,) or str, default=None
             Labels of two or more classes; of AnnData also the name of a column of ``obs``, of a path that of its labels. None

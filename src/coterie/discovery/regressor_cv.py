@@ -233,7 +233,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
             Training data; a path is opened with :func:`coterie.data.open_features`.
         y : array-like of shape (n_samples,) or str, default=None
             Targets; of AnnData also the name of a column of ``obs``, of a path that of its labels. None takes those that a
