@@ -70,3 +70,45 @@ def test_repr_is_for_people(groups):
     assert "… 14 more" in text
     assert text.endswith("… and 8 more")
     assert repr(FeatureGroups()) == "0 groups, 0 features"
+
+
+@pytest.fixture
+def by_class():
+    weights = [{"B": 0.5, "T": -0.1, "NK": 0.0}, {"B": -0.2, "T": -0.3, "NK": -0.1}]
+    return FeatureGroups(
+        [FeatureGroup(4, [9], [0.9], weight=0.6, class_weights=weights[0]), FeatureGroup(7, [], class_weights=weights[1])]
+    )
+
+
+def test_signed_weights_by_class(by_class):
+    pytest.importorskip("pandas")
+    assert by_class.classes == ["B", "T", "NK"]
+    np.testing.assert_array_equal(by_class.class_weights, [[0.5, -0.1, 0.0], [-0.2, -0.3, -0.1]])
+    assert [group.marks for group in by_class] == ["B", None]  # nothing speaks for a class that all weights are against
+    assert repr(by_class[0]) == "4 (marks B) ~ 9 (+0.90)"
+    assert repr(by_class[1]) == "7 (alone)"
+    frame = by_class.to_frame()
+    assert frame.columns.tolist()[-4:] == ["marks", "weight[B]", "weight[T]", "weight[NK]"]
+    assert frame["marks"].tolist() == ["B", None, None]
+    assert frame["weight[T]"].dtype == float
+    assert frame["weight[T]"].dropna().tolist() == [-0.1, -0.3]
+    assert by_class.columns == frame.columns.tolist()
+    content = json.loads(by_class.to_json())
+    assert content[0]["class_weights"] == {"B": 0.5, "T": -0.1, "NK": 0.0}
+    assert content[0]["marks"] == "B"
+    assert by_class[1:].classes == ["B", "T", "NK"]  # parts of groups know them, too
+
+
+def test_of_two_classes_one_weight_says_all(groups):
+    pytest.importorskip("pandas")
+    from dataclasses import replace
+
+    two = FeatureGroups([replace(group, class_weights={0: -group.weight, 1: group.weight}) for group in groups])
+    assert [group.marks for group in two] == [0, 1]
+    frame = two.to_frame()
+    assert frame.columns.tolist()[-1] == "marks"
+    assert not [name for name in frame.columns if name.startswith("weight[")]
+    assert repr(two) == repr(groups)  # numbers as labels say nothing to a reader of groups
+    assert groups.classes is None
+    assert groups.class_weights is None
+    assert "marks" not in groups.to_frame()

@@ -13,6 +13,7 @@ from coterie import _moved
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "ClassStatistics": "coterie.metrics.class_statistics",
     "Comparison": "coterie.comparison.result",
     "CorrelationGroups": "coterie.correlation.groups",
     "CorrelationProfile": "coterie.correlation.profile.result",
@@ -32,6 +33,7 @@ _HOMES = {
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
     "as_source": "coterie.data.memory",
+    "class_statistics": "coterie.metrics.class_statistics",
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
@@ -43,6 +45,7 @@ _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics"
 _moved.install()
 
 __all__ = [
+    "ClassStatistics",
     "Comparison",
     "CorrelationGroups",
     "CorrelationProfile",
@@ -64,6 +67,7 @@ __all__ = [
     "__version__",
     "as_source",
     "baselines",
+    "class_statistics",
     "compare",
     "correlation",
     "correlation_profile",
@@ -98,6 +102,7 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
+    from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.naming import name_features
     from coterie.persistence.model import load, save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion

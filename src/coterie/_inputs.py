@@ -22,8 +22,9 @@ from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie.data.dataset import Dataset
 from coterie.data.memory import as_source
-from coterie.data.names import PackedStrings, refuse_repeated
+from coterie.data.names import refuse_repeated
 from coterie.data.opening import open_features
+from coterie.data.readers.anndata_parts import candidates, is_anndata
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
 from coterie.data.store import Store
 from coterie.data.structure import check_structure
@@ -58,10 +59,11 @@ class Reading(NamedTuple):
 
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Reading, np.ndarray]:
     """The training data, and the targets as a checked 1D array; see :func:`read_source`."""
+    hint = _obs_hint(X)
     X, y = opened(X, y)
     if y is None:
         name = type(estimator).__name__
-        raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
+        raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.{hint}")
     _refuse_missing_labels(y)
     reading = read_source(estimator, X)
     y = check_targets(y)
@@ -122,32 +124,30 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
 def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
     """Open a path; take features (and labels, where y is None) out of a data set or a store; bring in guests.
 
-    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone.
+    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone. A word as y is the
+    name of a column: of ``obs`` for an AnnData object, of the file (as ``label`` of :func:`coterie.open_features`) for a path.
     """
-    if isinstance(X, (str, os.PathLike)):
-        X = open_features(X)
+    named = isinstance(y, str)
+    if isinstance(X, (str, os.PathLike)) or is_anndata(X):
+        X = open_features(X, label=y) if named else open_features(X)
+        named = False
+        y = X.y if isinstance(y, str) else y
+    if named:
+        raise ValueError(
+            f"y is the word {y!r}. It may be the name of a column for an AnnData object or a path; "
+            f"of other data, pass the labels themselves{f' (X[{y!r}]) and X without them' if hasattr(X, 'columns') else ''}."
+        )
     if isinstance(X, (Dataset, Store)):
         return X.source, X.y if y is None else y
-    return _from_guest(X), y
+    if type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "compute") and hasattr(X, "blocks"):
+        return _computed(X), y
+    return X, y
 
 
-def _from_guest(X: Any) -> Any:
-    """A source over the X of an AnnData object, a Dask array computed, and anything else as it is.
-
-    The libraries are not imported: whoever has such an object has its library.
-    """
-    library = type(X).__module__.partition(".")[0]
-    if library == "anndata" and hasattr(X, "var_names"):
-        values = X.X
-        if values is None:
-            raise ValueError("The AnnData object has no X. Put the layer to use there: adata.X = adata.layers[...].")
-        if hasattr(values, "to_memory"):  # backed by a file
-            values = values.to_memory()
-        values = values if sparse.issparse(values) else np.asarray(values)
-        return as_source(values, PackedStrings.pack(X.var_names))
-    if library == "dask" and hasattr(X, "compute") and hasattr(X, "blocks"):
-        return _computed(X)
-    return X
+def _obs_hint(X: Any) -> str:
+    """What y could be for an AnnData object."""
+    known = candidates(X) if is_anndata(X) else ""
+    return f" Pass the name of a column of obs: {known}." if known else ""
 
 
 def _computed(X: Any) -> Any:

@@ -46,7 +46,8 @@ class FeatureGroup:
     affiliated_scores : ndarray of shape (n_affiliated,)
         The same for the affiliated features.
     weight : float or None
-        Weight of the support feature in the model (the norm over classes where there are several).
+        Weight of the support feature in the model (the norm over classes where there are several). For two classes it is
+        signed: larger values speak for the second class where it is positive.
     round : int
         Round that chose the support feature (0: fixed by the user).
     purity : Purity or None
@@ -56,6 +57,9 @@ class FeatureGroup:
         called, NaN for a fixed feature.
     shares : ndarray of shape (n_affiliated + 1,) or None
         The same for each member by itself, the support feature first.
+    class_weights : dict or None
+        Signed weight of the support feature for each class, by label; None for models without classes. Where it is positive,
+        larger values speak for the class. (Of two classes, one has the weight, the other its negative.)
 
     Examples
     --------
@@ -78,6 +82,7 @@ class FeatureGroup:
     purity: Purity | None = None
     confidence: float | None = None
     shares: np.ndarray | None = None
+    class_weights: dict[Any, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -97,6 +102,14 @@ class FeatureGroup:
         """Names of all features, or their indices as text."""
         return list(self.names) if self.names is not None else [str(j) for j in self.members]
 
+    @property
+    def marks(self) -> Any:
+        """The class that larger values of the support feature speak for: that of the largest weight, if it is positive."""
+        if not self.class_weights:
+            return None
+        label = max(self.class_weights, key=lambda one: self.class_weights[one])  # type: ignore[index]  # it is there
+        return label if self.class_weights[label] > 0.0 else None
+
     def __len__(self) -> int:
         return 1 + len(self.affiliated)
 
@@ -113,6 +126,8 @@ class FeatureGroup:
         if self.confidence is not None and not np.isnan(self.confidence):
             support = f"[{self.confidence:.2f}] {support}"
         unused = self.weight == 0.0  # it was chosen, but the model does without it
+        if _names_its_class(self):
+            support += f" (marks {self.marks})"
         if not others:
             return f"{support} (alone{', weight 0' * unused})"
         support += " (weight 0)" * unused
@@ -173,6 +188,29 @@ class FeatureGroups(Sequence[FeatureGroup]):
         return np.array([group.support for group in self], dtype=np.int64)
 
     @property
+    def classes(self) -> list[Any] | None:
+        """The classes that :attr:`class_weights` has columns for, in the order of the model; None where there are none."""
+        return next((list(group.class_weights) for group in self if group.class_weights), None)
+
+    @property
+    def class_weights(self) -> np.ndarray | None:
+        """Signed weights of the support features by class, of shape (n_groups, n_classes); None where there are no classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from coterie import GroupDiscoveryClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> groups = GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y).groups_
+        >>> groups.classes, groups.class_weights.shape
+        ([0, 1, 2], (2, 3))
+        """
+        classes = self.classes
+        if classes is None:
+            return None
+        return np.array([[(group.class_weights or {}).get(label, np.nan) for label in classes] for group in self])
+
+    @property
     def members(self) -> np.ndarray:
         """Indices of all features in any group, sorted."""
         if not self._groups:
@@ -214,8 +252,13 @@ class FeatureGroups(Sequence[FeatureGroup]):
         return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share."""
+        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share.
+
+        Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
+        classes, ``weight[LABEL]`` (its signed weight for each class).
+        """
         result = []
+        labels = self._weighed_labels()
         for number, group in enumerate(self, start=1):
             scores = group.affiliated_scores if group.affiliated_scores is not None else np.full(len(group) - 1, np.nan)
             values = [(1.0, group.score), *zip(group.correlation.tolist(), scores.tolist(), strict=True)]
@@ -232,9 +275,21 @@ class FeatureGroups(Sequence[FeatureGroup]):
                         "round": group.round,
                         "confidence": group.confidence,
                         "share": None if group.shares is None else float(group.shares[position]),
+                        **_class_cells(group, labels, position),
                     }
                 )
         return result
+
+    def _weighed_labels(self) -> list[Any] | None:
+        """The classes that have a column of their own in tables: none of two, whose weights are each other's negative."""
+        classes = self.classes
+        return None if classes is None else classes if len(classes) > 2 else []
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of :meth:`rows` and :meth:`to_frame`."""
+        labels = self._weighed_labels()
+        return COLUMNS if labels is None else [*COLUMNS, "marks", *(f"weight[{label}]" for label in labels)]
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
@@ -242,12 +297,17 @@ class FeatureGroups(Sequence[FeatureGroup]):
         Its columns are group, feature, name, role, correlation, score, weight, round, confidence (of the group) and share (of
         half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the selector's
         ``scores_`` in every row, whatever the role.
+        Groups of a classifier also have marks (the class that larger values of a support feature speak for) and, for more than
+        two classes, ``weight[LABEL]``, the signed weight for each of them; weight is then their norm. Of two classes the
+        weight is signed, and positive for the second.
         """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows(), columns=COLUMNS).astype({"weight": float, "confidence": float, "share": float})
+        return pd.DataFrame(self.rows(), columns=self.columns).astype(
+            {name: float for name in self.columns if name.startswith("weight") or name in ("confidence", "share")}
+        )
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
@@ -263,6 +323,8 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "purity": group.purity._asdict() if group.purity is not None else None,
                 "confidence": _or_none(group.confidence),
                 "shares": [_or_none(value) for value in group.shares.tolist()] if group.shares is not None else None,
+                "marks": None if group.marks is None else str(group.marks),
+                "class_weights": weights_by_text(group),
             }
             for group in self
         ]
@@ -275,6 +337,27 @@ class FeatureGroups(Sequence[FeatureGroup]):
         if len(self) > _SHOWN_GROUPS:
             lines.append(f"  … and {len(self) - _SHOWN_GROUPS} more")
         return "\n".join(lines)
+
+
+def weights_by_text(group: FeatureGroup) -> dict[str, float | None] | None:
+    """The weights for each class under its label as text, as JSON wants them; None where there are none."""
+    weights = group.class_weights
+    return None if weights is None else {str(label): _or_none(value) for label, value in weights.items()}
+
+
+def _class_cells(group: FeatureGroup, labels: list[Any] | None, position: int) -> dict[str, Any]:
+    """What a table says of a member and the classes: nothing of an affiliated one, which has no weight of its own."""
+    if labels is None:
+        return {}
+    own = (group.class_weights or {}) if position == 0 else {}
+    return {"marks": group.marks if position == 0 else None, **{f"weight[{label}]": own.get(label) for label in labels}}
+
+
+def _names_its_class(group: FeatureGroup) -> bool:
+    """Whether a repr says which class a group marks: of two, only where their labels are words."""
+    if group.marks is None or group.class_weights is None:
+        return False
+    return len(group.class_weights) > 2 or isinstance(group.marks, str)
 
 
 def _or_none(value: float | None) -> float | None:

@@ -44,7 +44,7 @@ def test_h5ad(tmp_path, adata, kind):
     assert open_features(tmp_path / "x.h5ad", label="age").y.tolist() == list(range(41))
     assert open_features(tmp_path / "x.h5ad").y is None
     assert_same(open_features(convert(tmp_path / "x.h5ad", tmp_path / "s", label="kind")), dataset)
-    with pytest.raises(DataFileError, match="obs has no column 'colour' for the labels; it has kind, age"):
+    with pytest.raises(DataFileError, match=r"obs has no column 'colour' for the labels; it has kind \(2 classes\), age"):
         open_features(tmp_path / "x.h5ad", label="colour")
     with pytest.raises(DataFileError, match="no layer 'raw'; there is counts"):
         open_features(tmp_path / "x.h5ad", layer="raw")
@@ -98,7 +98,7 @@ def test_an_anndata_object_as_x(rng):
         assert model.groups_ == expected.groups_
         assert model.feature_names_in_.tolist() == names
         np.testing.assert_array_equal(model.predict(adata), expected.predict(pd.DataFrame(X, columns=names)))
-    with pytest.raises(ValueError, match="The AnnData object has no X"):
+    with pytest.raises(ValueError, match="The AnnData object: it has no X; choose a layer: there is none"):
         GroupDiscoveryClassifier(4).fit(anndata.AnnData(obs=adata.obs), y)
 
 

@@ -64,7 +64,7 @@ def test_a_result_carries_it_all(tmp_path):
     assert content["groups"][0]["members"][0]["share"] == model.confidence_.support_confidence[0]
     assert "groups come" in content["judgement"]
     table = (tmp_path / "out" / "groups.csv").read_text().splitlines()
-    assert table[0].endswith(",confidence,share")
+    assert table[0].endswith(",confidence,share,marks")
     page = (tmp_path / "out" / "report.html").read_text()
     assert content["judgement"].replace("±", "±") in page
     assert "&lt;b&gt;ill" in page

@@ -55,8 +55,9 @@ def discover(
     that of the whole procedure on samples it has not seen. The confidence of a group is the share of half-samples in which it
     is found again. --fast does one fit with given settings, judged by its training data alone; --cv is then the papers'
     embedded cross-validation. The folder has groups.csv (one row a feature), result.json, model.coterie (for coterie
-    predict), report.html, and for SNPs groups.clumps, for AnnData a copy with the groups in var. Ctrl-C ends the search after
-    the current round and keeps what has been found.
+    predict), report.html, for classes classes.csv (means, fold changes and detection rates of each feature by class), for SNPs
+    groups.clumps, for AnnData a copy with the groups in var and uns (in scanpy's form). Ctrl-C ends the search after the
+    current round and keeps what has been found.
 
     Examples:
         coterie discover data.svm
@@ -91,15 +92,29 @@ def discover(
 
 
 def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
-    """What users of PLINK and AnnData expect on top."""
+    """What users of classes, PLINK and AnnData expect on top."""
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
         from coterie.report.clumps import CLUMPS, write_clumps
 
         write_clumps(folder / CLUMPS, result)
     if dataset.format == "h5ad":
-        from coterie.report.annotated import ANNOTATED, write_annotated
+        _write_cells(folder, dataset, result)
+    elif result.model.groups_.classes is not None:
+        from coterie import class_statistics
+        from coterie.report.classes import CLASSES, write_classes
 
-        write_annotated(folder / ANNOTATED, dataset.path, result)
+        write_classes(folder / CLASSES, class_statistics(dataset, None, result.model))
+
+
+def _write_cells(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
+    """A copy of an AnnData file with the groups in it, and the table of classes, from ``raw`` where scanpy would take it."""
+    from coterie.report.annotated import ANNOTATED, classes_in, read_quietly, write_annotated
+    from coterie.report.classes import CLASSES, write_classes
+
+    adata, layer = read_quietly(dataset.path), dataset.notes.get("layer")
+    if result.model.groups_.classes is not None:
+        write_classes(folder / CLASSES, classes_in(adata, result, str(result.target["label"]), layer=layer))
+    write_annotated(folder / ANNOTATED, adata, result, layer=layer)
 
 
 def show_groups(result: DiscoveryResult, voice: Output) -> None:
@@ -112,6 +127,9 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
         table.add_column("confidence", justify="right")
     table.add_column("support feature", overflow="fold")
     table.add_column("weight", justify="right")
+    marked = any(group.marks is not None for group in groups)
+    if marked:
+        table.add_column("marks", overflow="fold")
     table.add_column("features", justify="right")
     table.add_column("affiliated (correlation)", overflow="fold")
     for number, group in enumerate(groups[:_SHOWN_GROUPS], start=1):
@@ -124,7 +142,9 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
             if group.confidence is None
             else ["fixed" if group.confidence != group.confidence else f"{group.confidence:.2f}"]
         )
-        table.add_row(str(number), *sure, Text(support), weight, f"{len(group):,}", Text(", ".join([*shown, *more]) or "–"))
+        marks = [Text("–" if group.marks is None else str(group.marks))] if marked else []
+        members = Text(", ".join([*shown, *more]) or "–")
+        table.add_row(str(number), *sure, Text(support), weight, *marks, f"{len(group):,}", members)
     voice.show(table)
     if len(groups) > _SHOWN_GROUPS:
         voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")

@@ -66,8 +66,9 @@ def group_confidence(
     X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
         The data that it was fitted to.
 
-    y : array-like of shape (n_samples,), default=None
-        Their labels or targets; None takes those that a path, data set or store has.
+    y : array-like of shape (n_samples,) or str, default=None
+        Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those that a
+        path, data set or store has.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Their weights.

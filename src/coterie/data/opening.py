@@ -8,9 +8,11 @@ from typing import Any
 
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
+from coterie.data.anndata_objects import from_anndata
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
+from coterie.data.readers.anndata_parts import is_anndata
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.detection import detect_format, resolve
 from coterie.data.readers.features import read_into_memory
@@ -21,7 +23,7 @@ from coterie.data.store.reading import PathLike, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 
-def open_features(path: PathLike, *, label: Any = None, format: str | None = None, **options: Any) -> Dataset:
+def open_features(path: PathLike | Any, *, label: Any = None, format: str | None = None, **options: Any) -> Dataset:
     """Open a data file of any format that Coterie knows.
 
     The format is found by the content of the file, then by its name. A store is opened by memory map; any other file
@@ -29,9 +31,9 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
 
     Parameters
     ----------
-    path : path-like
-        A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), or the
-        folder of a store.
+    path : path-like or AnnData
+        A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), the
+        folder of a store, or an AnnData object, which has the options of an .h5ad file and is not copied.
     label : str, int or False, optional
         Where the labels are: in a format with a place for them the name or position of a column, or a key; in any other, and
         for a store, a text file with one label a line. False: no labels.
@@ -67,6 +69,10 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
     >>> X.shape, y
     ((2, 3), array([ 1, -1]))
     """
+    if is_anndata(path):
+        if format not in (None, "h5ad"):
+            raise ValueError(f"format={format!r} does not go with an AnnData object; leave it out.")
+        return from_anndata(path, label=label, **options)
     path, format = _settled(path, format)
     if format == "store":
         return _open_store(path, label, options)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -58,3 +60,22 @@ def assemble_groups(
             )
         )
     return FeatureGroups(groups)
+
+
+def with_class_weights(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Fitted attributes of a classifier, with groups that know their signed weights for each class; others as they are.
+
+    Also for files from the time when groups did not, so nothing is taken for granted.
+    """
+    groups, classes, coef = (state.get(name) for name in ("groups_", "classes_", "support_coef_"))
+    if not (isinstance(groups, FeatureGroups) and isinstance(classes, np.ndarray) and isinstance(coef, np.ndarray)):
+        return dict(state)
+    if coef.shape != (len(classes) if len(classes) > 2 else 1, len(groups)):
+        return dict(state)
+    signed = coef if len(classes) > 2 else np.vstack([-coef, coef])
+    labels = classes.tolist()
+    weighed = [
+        replace(group, class_weights=dict(zip(labels, own, strict=True)))
+        for group, own in zip(groups, (signed + 0.0).T.tolist(), strict=True)  # + 0.0: no -0.0
+    ]
+    return {**state, "groups_": FeatureGroups(weighed)}

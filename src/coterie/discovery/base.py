@@ -36,7 +36,7 @@ from coterie.correlation.protocol import Correlation
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.data.zeros import mostly_zero
-from coterie.discovery.assembly import assemble_groups
+from coterie.discovery.assembly import assemble_groups, with_class_weights
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
 from coterie.discovery.prediction import group_model, support_model
@@ -146,11 +146,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         # Folds may agree on fewer features a round, and a block may have old ones: then the number of rounds is not known.
         most_rounds = self.max_rounds if self.reuse_features or self._voting_cv is not None else loop.rule.most_rounds()
         report = RoundReport(owner, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
-        loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
+        loop.on_round = lambda _: report.round_done(lambda: with_class_weights({**known, **self._fitted_state(loop)}))
         # Who has ended a validation by a signal wants the model that this has chosen.
         self._run(loop, type(owner).__name__, stoppable=owner is self or not stop_requested())
         with one_blas_thread():
-            state = {**known, **self._fitted_state(loop)}
+            state = with_class_weights({**known, **self._fitted_state(loop)})
         self._warn_if_short(loop, n_features)
         self._warn_if_inexact(state["prediction_gap_"])
         report.done(state)
@@ -273,7 +273,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
 
     @staticmethod
     def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
-        """Attributes of a file from when a support feature had the score it was chosen for, and pairs counted twice."""
+        """Attributes of an older file.
+
+        A support feature had the score it was chosen for, pairs counted twice, and groups did not know the weights of classes.
+        """
+        attributes = with_class_weights(attributes)
         groups, scores = attributes.get("groups_"), attributes.get("scores_")
         if not isinstance(groups, FeatureGroups) or not isinstance(scores, np.ndarray):
             return attributes

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from coterie._inputs import class_weights, read_features, read_labels, read_sample_weight
+from coterie._inputs import class_weights, opened, read_features, read_labels, read_sample_weight
 from coterie._parameters import Anything, Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import GroupDiscovery, Samples
@@ -320,10 +320,11 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-            Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,), default=None
-            Labels of two or more classes; None takes those that a path, data set or store has.
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+            Training data; a path is opened with :func:`coterie.data.open_features`, which also chooses a layer of AnnData.
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels of two or more classes; of AnnData also the name of a column of ``obs``, of a path that of its labels. None
+            takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
         feature_names : array-like of str or callable, default=None
@@ -413,3 +414,20 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy: the share of samples (by weight) whose class is predicted.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        y : array-like of shape (n_samples,), str or None, default=None
+            Labels, as for :meth:`fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        X, y = opened(X, y)
+        return float(super().score(X, y, sample_weight))

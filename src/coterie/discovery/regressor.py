@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from coterie._inputs import read_features, read_sample_weight, read_targets
+from coterie._inputs import opened, read_features, read_sample_weight, read_targets
 from coterie._parameters import Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import GroupDiscovery, Samples
@@ -245,10 +245,11 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
             Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,), default=None
-            Targets; None takes those that a path, data set or store has.
+        y : array-like of shape (n_samples,) or str, default=None
+            Targets; of AnnData also the name of a column of ``obs``, of a path that of its labels. None takes those that a
+            path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
         feature_names : array-like of str or callable, default=None
@@ -288,6 +289,23 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         values : ndarray of shape (n_samples,)
         """
         return self._outputs(X)[:, 0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R², the share of the targets' variance that is predicted.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        y : array-like of shape (n_samples,), str or None, default=None
+            Targets, as for :meth:`fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        X, y = opened(X, y)
+        return float(super().score(X, y, sample_weight))
 
     @property
     def coef_(self) -> np.ndarray:

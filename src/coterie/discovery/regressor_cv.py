@@ -233,10 +233,11 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
             Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,), default=None
-            Targets; None takes those that a path, data set or store has.
+        y : array-like of shape (n_samples,) or str, default=None
+            Targets; of AnnData also the name of a column of ``obs``, of a path that of its labels. None takes those that a
+            path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
         feature_names : array-like of str or callable, default=None

@@ -95,7 +95,18 @@ def _is_group(group: Any, attributes: Mapping[str, Any]) -> bool:
         and (group.purity is None or type(group.purity).__name__ == "Purity")
         and (group.confidence is None or _is_number(group.confidence, attributes))
         and (group.shares is None or (_is_vector(group.shares, "f") and len(group.shares) == len(group)))
+        and _are_class_weights(group.class_weights, attributes)
     )
+
+
+def _are_class_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
+    """Whether these are numbers, one for each class of the model."""
+    classes = attributes.get("classes_")
+    if value is None:
+        return True
+    if not isinstance(value, dict) or not isinstance(classes, np.ndarray) or len(value) != len(classes):
+        return False
+    return list(value) == classes.tolist() and all(_is_number(weight, attributes) for weight in value.values())
 
 
 def _is_confidence(value: Any, attributes: Mapping[str, Any]) -> bool:

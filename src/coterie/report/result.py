@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coterie import __version__
+from coterie.groups import weights_by_text
 from coterie.report.judgement import HeldOut, judgement
 
 FORMAT = "coterie result"
@@ -158,6 +159,8 @@ def _group_facts(groups: Any) -> list[dict[str, Any]]:
             "round": group.round,
             "purity": group.purity._asdict() if group.purity is not None else None,
             "confidence": group.confidence,
+            "marks": None if group.marks is None else str(group.marks),
+            "class_weights": weights_by_text(group),
         }
         for number, group in enumerate(groups, start=1)
     ]
