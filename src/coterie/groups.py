@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -55,6 +55,8 @@ class FeatureGroup:
         called, NaN for a fixed feature.
     shares : ndarray of shape (n_affiliated + 1,) or None
         The same for each member by itself, the support feature first.
+    annotations : dict of str to tuple, or None
+        What else is known of each member, the support feature first: chromosome and position of a SNP, a p-value.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class FeatureGroup:
     purity: Purity | None = None
     confidence: float | None = None
     shares: np.ndarray | None = None
+    annotations: dict[str, tuple[Any, ...]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -190,9 +193,58 @@ class FeatureGroups(Sequence[FeatureGroup]):
             raise ValueError("The groups have no confidence yet; call coterie.group_confidence(model, X, y) first.")
         return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
 
+    @property
+    def annotations(self) -> dict[str, list[Any]]:
+        """What else is known of the features of the groups, by column, in the order of :meth:`rows`; None where nothing is.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> groups = FeatureGroups([FeatureGroup(1, [2], [0.9]), FeatureGroup(0, [])])
+        >>> groups.annotated({"position": [500, 100, 120]}).annotations
+        {'position': [100, 120, 500]}
+        """
+        known = [group.annotations or {} for group in self]
+        names = dict.fromkeys(name for own in known for name in own)
+        return {
+            name: [v for own, group in zip(known, self, strict=True) for v in own.get(name, (None,) * len(group))]
+            for name in names
+        }
+
+    def annotated(self, columns: Mapping[str, Any]) -> FeatureGroups:
+        """The groups with more columns, of which those of the same name are replaced.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence of length n_features
+            A value for every feature of the data; only those of the groups' features are read. A column that is called like
+            one of :meth:`rows` gets ``info_`` before its name.
+
+        Returns
+        -------
+        groups : FeatureGroups
+        """
+        named = {f"info_{name}" if name in COLUMNS else str(name): values for name, values in columns.items()}
+        return FeatureGroups(
+            [
+                replace(
+                    group,
+                    annotations={
+                        **(group.annotations or {}),
+                        **{name: tuple(_plain(values[j]) for j in group.members.tolist()) for name, values in named.items()},
+                    },
+                )
+                for group in self
+            ]
+        )
+
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share."""
-        result = []
+        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share.
+
+        Then come the :attr:`annotations`, if there are any.
+        """
+        result: list[dict[str, Any]] = []
+        more = self.annotations
         for number, group in enumerate(self, start=1):
             scores = group.affiliated_scores if group.affiliated_scores is not None else np.full(len(group) - 1, np.nan)
             values = [(1.0, group.score), *zip(group.correlation.tolist(), scores.tolist(), strict=True)]
@@ -209,21 +261,27 @@ class FeatureGroups(Sequence[FeatureGroup]):
                         "round": group.round,
                         "confidence": group.confidence,
                         "share": None if group.shares is None else float(group.shares[position]),
+                        **{column: values[len(result)] for column, values in more.items()},
                     }
                 )
         return result
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of :meth:`rows` and :meth:`to_frame`."""
+        return [*COLUMNS, *self.annotations]
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
 
         Its columns are group, feature, name, role, correlation, score, weight, round, confidence (of the group) and share (of
-        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`).
+        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`), then :attr:`annotations`.
         """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows(), columns=COLUMNS).astype({"weight": float, "confidence": float, "share": float})
+        return pd.DataFrame(self.rows(), columns=self.columns).astype({"weight": float, "confidence": float, "share": float})
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
@@ -239,6 +297,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "purity": group.purity._asdict() if group.purity is not None else None,
                 "confidence": _or_none(group.confidence),
                 "shares": [_or_none(value) for value in group.shares.tolist()] if group.shares is not None else None,
+                **({} if group.annotations is None else {"annotations": _for_json(group.annotations)}),
             }
             for group in self
         ]
@@ -251,6 +310,21 @@ class FeatureGroups(Sequence[FeatureGroup]):
         if len(self) > _SHOWN_GROUPS:
             lines.append(f"  … and {len(self) - _SHOWN_GROUPS} more")
         return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    """A value of a column as Python's own kind."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _for_json(annotations: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Columns without NaN; what JSON does not have as text."""
+    return {
+        name: [
+            _or_none(v) if isinstance(v, float) else v if v is None or isinstance(v, (int, str)) else str(v) for v in values
+        ]
+        for name, values in annotations.items()
+    }
 
 
 def _or_none(value: float | None) -> float | None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from coterie._inputs import check_features, feature_positions, take_columns
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
+from coterie.data.annotations import annotations_of
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
 
@@ -51,11 +52,14 @@ class Selector(SelectorMixin, BaseEstimator):
     def _compute(self, data: Any) -> dict[str, Any]:
         """The fitted attributes by name; must not change the estimator."""
 
-    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Check, read, compute, and then change, in one step."""
+    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, **more: Any) -> Self:
+        """Check, read, compute, and then change, in one step; ``more`` is what else the estimator reads."""
         check_parameters(self)
-        data: FitData = self._read(X, y, sample_weight)
+        data: FitData = self._read(X, y, sample_weight, **more)
         fitted = {**data.attributes, **self._compute(data)}
+        columns = annotations_of(getattr(data, "source", None) or getattr(getattr(data, "view", None), "source", None))
+        if columns and isinstance(groups := fitted.get("groups_"), FeatureGroups):
+            fitted["groups_"] = groups.annotated(columns)
         kept = {name: value for name, value in vars(self).items() if not _is_fitted(name)}
         self.__dict__ = {**kept, **fitted}
         return self

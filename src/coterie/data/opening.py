@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
+from coterie.data.covariates import Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
@@ -17,7 +20,7 @@ from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
-from coterie.data.store.reading import PathLike, is_store, open_store
+from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 
@@ -75,7 +78,9 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
         source = read_into_memory(reader)
     finally:
         reader.close()
-    return Dataset(source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info)
+    return Dataset(
+        source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info, reader.covariates
+    )
 
 
 def convert(
@@ -155,6 +160,7 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
 
 
 def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
+    file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
         raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
     store = open_store(path)
@@ -163,7 +169,26 @@ def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
         y = labels_in_file(label, path)
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
-    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info)
+    covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
+    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info, covariates)
+
+
+def _covariates_by_name(file: Any, names: Any, store: Store, path: Path) -> Covariates:
+    """Covariates from a file for the samples of a store, whose names are IID or FID:IID."""
+    if store.sample_names is None:
+        raise DataFileError("its samples have no names, so covariates cannot be matched with them.", path)
+    known = read_covariate_file(file, names)
+    samples = {**{iid: (fid, iid) for fid, iid in known.rows}, **{f"{fid}:{iid}": (fid, iid) for fid, iid in known.rows}}
+    texts, absent = known.of([samples.get(name, ("", name)) for name in store.sample_names])
+    if absent.any():
+        without = [store.sample_names[i] for i in np.flatnonzero(absent)[:5].tolist()]
+        raise DataFileError(
+            f"{int(absent.sum())} of the {len(absent)} samples of {path} have no covariates, or not all of them: "
+            f"{', '.join(without)}{', …' if absent.sum() > 5 else ''}. Complete them, or convert the original data with this "
+            "file, which leaves those samples out.",
+            known.path,
+        )
+    return known.parsed(texts)
 
 
 def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 
-from coterie._inputs import class_weights, read_features, read_labels, read_sample_weight
+from coterie._inputs import class_weights, read_features, read_labels, read_sample_weight, with_covariates
 from coterie._parameters import Anything, Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import GroupDiscovery, Samples
@@ -205,6 +206,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X has names that are all strings.
 
+    covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
+        Weights and names of the covariates; only with ``covariates``.
+
     See Also
     --------
     GroupDiscoveryRegressor : For numbers.
@@ -299,7 +303,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
         Parameters
@@ -310,20 +314,25 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             Labels of two or more classes; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, covariates=covariates)
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+    def _read(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Samples:
+        X, covariates = with_covariates(X, covariates)
         reading, labels = read_features(self, X, y)
         weight = read_sample_weight(sample_weight, labels)
         classes, codes = read_labels(labels, weight)
-        return Samples({**reading.attributes, "classes_": classes}, reading.source, labels, codes, weight)
+        values, known = self._read_covariates(covariates, len(labels))
+        return Samples({**reading.attributes, "classes_": classes, **known}, reading.source, labels, codes, weight, values)
 
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
         classes, codes = data.attributes["classes_"], data.targets
@@ -332,30 +341,52 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             return SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))
         return OneVsRestHinge(codes, len(classes), loss_weight, self.C, bool(self.fit_intercept))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Signed score of each sample: positive for ``classes_[1]``, or the largest for the predicted class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        outputs = self._outputs(X)
+        outputs = self._outputs(X, covariates)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Class of each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, covariates)
         return classes_of(self.classes_, scores)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> float:
+        """Accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(accuracy_score(y, self.predict(X, covariates), sample_weight=sample_weight))

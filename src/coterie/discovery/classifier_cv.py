@@ -236,7 +236,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifierCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> GroupDiscoveryClassifierCV:
         """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
@@ -247,13 +247,16 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
             Labels of two or more classes; None takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryClassifierCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, covariates=covariates)
         return self
 
     def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:

@@ -22,7 +22,7 @@ from coterie.discovery.held_out import HeldOutScores
 from coterie.discovery.lockstep import Path, batches, run_together
 from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.membership import Membership, MetOnTheWay, complete_memberships
-from coterie.discovery.prediction import fit_members
+from coterie.discovery.prediction import covariate_coef, fit_members
 from coterie.discovery.score_table import Candidate, ScoredPath
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
@@ -132,10 +132,11 @@ class PathSearch:
 
         def task(start: int, stop: int) -> None:
             for k in range(start, stop):
+                covariates = None if self.data.covariates is None else self.data.covariates[held_out[k]]
                 if members is None:
-                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset))
+                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset, covariates))
                 else:
-                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset))
+                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset, covariates))
 
         with one_blas_thread():
             run_chunks(task, range(len(loops) + 1), self.n_threads)
@@ -179,23 +180,30 @@ class _Watch:
         return [found[position] for position in range(len(loops))]
 
 
-def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset) -> Any:
+def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset, covariates: np.ndarray | None) -> Any:
     columns = _columns(loop, loop.oracle.supports, held_out)
     size = 0
     for entry in loop.history:
         if entry.n_support == size:  # a block of old features: a search for so many ends before it
             continue
         size = entry.n_support
-        yield size, columns[:, :size] @ entry.coef + offset(entry.intercept, entry.margin)
+        added = offset(entry.intercept, entry.margin)
+        yield (
+            size,
+            columns[:, :size] @ entry.coef + (added if covariates is None else added + covariates @ entry.covariate_coef),
+        )
 
 
-def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset) -> Any:
+def _group_outputs(
+    loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset, covariates: np.ndarray | None
+) -> Any:
     for size in coarse([entry.n_support for entry in loop.history]):
         own = members.at(size)
         coef, parts = fit_members(loop, own)
         states = [part.state for part in parts]
-        added = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
-        yield size, _columns(loop, own, held_out) @ coef + offset(*added)
+        added = offset(*(np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")))
+        known = covariate_coef(states)
+        yield size, _columns(loop, own, held_out) @ coef + (added if known is None else added + covariates @ known.T)
 
 
 def _columns(loop: CuttingPlane, features: np.ndarray, samples: np.ndarray) -> Any:

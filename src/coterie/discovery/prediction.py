@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
 from coterie.solver.block_problem import Solution
 from coterie.solver.design import design_of
-from coterie.solver.losses import MERGING, require
+from coterie.solver.losses import MERGING, LossState, require
 from coterie.solver.ridge import fit_ridge
 from coterie.solver.rows import Rows
 
@@ -29,6 +30,8 @@ class LinearModel:
         Offset and margin.
     gap : float
         Certified relative gap of the problem that it solves.
+    covariate_coef : ndarray of shape (n_outputs, n_covariates) or None
+        Weights of the covariates, where there are any.
     """
 
     features: np.ndarray
@@ -36,13 +39,15 @@ class LinearModel:
     intercept: np.ndarray
     margin: np.ndarray
     gap: float
+    covariate_coef: np.ndarray | None = None
 
 
 def support_model(loop: CuttingPlane) -> LinearModel:
     """The discovery's own model: support features with the weights of the last master problem."""
     solution, supports = loop.solution, loop.oracle.supports
     state = solution.state
-    return _unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
+    model = _unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
+    return replace(model, covariate_coef=covariate_coef([state]))
 
 
 def group_model(loop: CuttingPlane) -> LinearModel:
@@ -50,7 +55,7 @@ def group_model(loop: CuttingPlane) -> LinearModel:
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
     coef, parts = fit_members(loop, members)
-    return _unscaled(
+    model = _unscaled(
         oracle.view,
         members,
         coef,
@@ -58,6 +63,13 @@ def group_model(loop: CuttingPlane) -> LinearModel:
         np.concatenate([part.state.margin for part in parts]),
         max(part.gap for part in parts),
     )
+    return replace(model, covariate_coef=covariate_coef([part.state for part in parts]))
+
+
+def covariate_coef(states: Sequence[LossState]) -> np.ndarray | None:
+    """Weights of the covariates, of shape (n_outputs, n_covariates), from the states of the outputs; None without any."""
+    known = [state.covariate_coef for state in states if state.covariate_coef is not None]
+    return np.hstack(known).T if known else None
 
 
 def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, list[Solution]]:

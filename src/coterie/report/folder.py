@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import check_folder, new_folder, read_record, writing
-from coterie.groups import COLUMNS
 from coterie.persistence.model import load, save
 from coterie.report.annotated import ANNOTATED
 from coterie.report.clumps import CLUMPS
@@ -71,7 +70,8 @@ def write_result(
     ``report.html`` for people (it needs ``pip install coterie[report]``).
     """
     with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:
-        write_csv(folder / GROUPS, result.model.groups_.rows(), COLUMNS, nan="")
+        groups = result.model.groups_
+        write_csv(folder / GROUPS, groups.rows(), groups.columns, nan="")
         content = result.to_dict()
         save(result.model, folder / MODEL)
         page = _page(content)

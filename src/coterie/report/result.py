@@ -169,6 +169,7 @@ def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any
         "name": group.names[position] if group.names is not None else None,
         "correlation": 1.0 if position == 0 else float(group.correlation[position - 1]),
         "share": None if group.shares is None else float(group.shares[position]),
+        "annotations": {name: values[position] for name, values in (group.annotations or {}).items()},
     }
 
 
