@@ -25,7 +25,7 @@ LAYERS = [
     ["confidence", "probing"],
     ["baselines"],
     ["ranking", "redundancy"],
-    ["datasets", "metrics"],
+    ["datasets", "marginal", "metrics"],
     ["plots", "report"],
     ["comparison"],
     ["cli"],

@@ -13,6 +13,7 @@ from coterie import _moved
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Association": "coterie.marginal",
     "Comparison": "coterie.comparison.result",
     "CorrelationGroups": "coterie.correlation.groups",
     "CorrelationProfile": "coterie.correlation.profile.result",
@@ -31,6 +32,7 @@ _HOMES = {
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
+    "association": "coterie.marginal",
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
@@ -41,6 +43,7 @@ _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics"
 _moved.install()
 
 __all__ = [
+    "Association",
     "Comparison",
     "CorrelationGroups",
     "CorrelationProfile",
@@ -60,6 +63,7 @@ __all__ = [
     "LinearSVMCriterion",
     "RidgeCriterion",
     "__version__",
+    "association",
     "baselines",
     "compare",
     "correlation",
@@ -93,6 +97,7 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
+    from coterie.marginal import Association, association
     from coterie.persistence.model import load, save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector

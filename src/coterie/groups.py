@@ -18,6 +18,11 @@ _SHOWN_MEMBERS = 6
 COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round", "confidence", "share"]
 
 
+# p-values that PLINK's tables of clumps count by, and the columns of these.
+_LEVELS = (0.0001, 0.001, 0.01, 0.05)
+CLUMP_COLUMNS = ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
+
+
 class Purity(NamedTuple):
     """Smallest, mean and median absolute correlation between the members of a group (as in SuSiE)."""
 
@@ -283,6 +288,45 @@ class FeatureGroups(Sequence[FeatureGroup]):
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         return pd.DataFrame(self.rows(), columns=self.columns).astype({"weight": float, "confidence": float, "share": float})
 
+    def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[dict[str, Any]]:
+        """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
+
+        The features must be annotated with chromosome and position (``fit`` to what ``open_features`` made of a .bed file),
+        and for the columns of p-values with these (``coterie.association(...).attach(groups)``).
+
+        Parameters
+        ----------
+        kb : float or None, default=250
+            A group's members count that lie at most so many kilobases from the support SNP, as ``--clump-kb`` has it; None
+            takes those of the whole chromosome. Members on other chromosomes never count.
+        r2 : float or None, default=None
+            The squared correlation with the support SNP that a member must have (``--clump-r2``); None takes the whole group.
+        p2 : float, default=1
+            The p-value below which members are listed in SP2 (``--clump-p2``, where PLINK's default is 0.01).
+
+        Returns
+        -------
+        rows : list of dict
+            CHR, F (always 1), SNP (the support SNP), BP, P, TOTAL (other SNPs of the clump), NSIG, S05, S01, S001, S0001 (how
+            many of them have a p-value from 0.05 on, below 0.05, 0.01, 0.001, 0.0001) and SP2. What is not known is None.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> groups = FeatureGroups([FeatureGroup(0, [1, 2], [0.9, 0.8], names=("rs1", "rs2", "rs3"))])
+        >>> places = {"chromosome": ["1", "1", "1"], "position": [1000, 5000, 900_000], "p_value": [1e-8, 0.02, 1e-6]}
+        >>> [clump] = groups.annotated(places).clumps()
+        >>> clump["SNP"], clump["P"], clump["TOTAL"], clump["S05"], clump["SP2"]
+        ('rs1', 1e-08, 1, 1, 'rs2(1)')
+        """
+        for name, value, most in (("kb", kb, np.inf), ("r2", r2, 1.0), ("p2", p2, 1.0)):
+            if value is not None and not 0.0 <= value <= most:
+                raise ValueError(
+                    f"{name}={value!r} must be a number of at least 0{'' if most == np.inf else ' and at most 1'}."
+                )
+        rows = [{name: row[name] for name in CLUMP_COLUMNS} for row in (_clump(group, kb, r2, p2) for group in self)]
+        return sorted(rows, key=lambda row: np.inf if row["P"] is None else row["P"])
+
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
         content = [
@@ -310,6 +354,42 @@ class FeatureGroups(Sequence[FeatureGroup]):
         if len(self) > _SHOWN_GROUPS:
             lines.append(f"  … and {len(self) - _SHOWN_GROUPS} more")
         return "\n".join(lines)
+
+
+def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -> dict[str, Any]:
+    """A row of PLINK's table."""
+    known = group.annotations or {}
+    if "chromosome" not in known or "position" not in known:
+        raise ValueError(
+            "The features of the groups have no chromosome and position. Fit to what coterie.open_features makes of a .bed "
+            "file, or add them: groups.annotated({'chromosome': ..., 'position': ...})."
+        )
+    chromosome, position = known["chromosome"], known["position"]
+    p_values = known.get("p_value", (None,) * len(group))
+    p_values = tuple(None if p is None or np.isnan(p) else float(p) for p in p_values)
+    squares = [1.0, *(group.correlation**2).tolist()]
+    inside = [
+        k
+        for k in range(1, len(group))
+        if chromosome[k] == chromosome[0]
+        and (kb is None or abs(position[k] - position[0]) <= 1000.0 * kb)
+        and (r2 is None or squares[k] >= r2)
+    ]
+    known_p = [p for k in inside if (p := p_values[k]) is not None]
+    counts = np.bincount(np.searchsorted(_LEVELS, known_p, side="right"), minlength=len(_LEVELS) + 1).tolist()
+    counted = counts if len(known_p) == len(inside) and (inside or p_values[0] is not None) else [None] * len(counts)
+    labels = group.labels
+    listed = [f"{labels[k]}(1)" for k in inside if (p := p_values[k]) is None or p < p2 or p2 >= 1.0]
+    return {
+        "CHR": chromosome[0],
+        "F": 1,
+        "SNP": labels[0],
+        "BP": position[0],
+        "P": p_values[0],
+        "TOTAL": len(inside),
+        **dict(zip(("S0001", "S001", "S01", "S05", "NSIG"), counted, strict=True)),
+        "SP2": ",".join(listed) or "NONE",
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.fitting import Care, check_parameters, fit
+from coterie.cli.genetics import Genetics
 from coterie.cli.output import Output
 from coterie.cli.parameters import parameter_options
 from coterie.methods import DISCOVERY, DISCOVERY_CV
@@ -45,6 +46,7 @@ def discover(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
     ] = False,
+    genetics: Genetics,
     care: Care,
     voice: Output,
     parameters: Parameters,
@@ -62,7 +64,7 @@ def discover(
         coterie discover data.svm
         coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
         coterie discover data.svm --n-features-to-select 50 --C 1 --fast
-        coterie discover cohort.bed --phenotype pheno.txt --label HEIGHT --threshold 0.5
+        coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         coterie discover cells.h5ad --label bulk_labels --task classification
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
@@ -73,11 +75,17 @@ def discover(
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
-        dataset = options.open(data, voice)
-        result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, care, voice, label=options.label)
+        genetics.check()
+        dataset = options.open(data, voice, adjusts=True)
+        settled = settle_task(task, dataset.y, data)
+        result, code = fit(dataset, settled, parameters, care, voice, label=options.label)
+        genetics.add_association(result.model, dataset, settled)
         with voice.collecting_warnings():
             files = write_result(
-                folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)
+                folder,
+                result,
+                overwrite=overwrite,
+                extras=partial(write_extras, dataset=dataset, result=result, genetics=genetics),
             )
         if model is not None:
             save(result.model, model)
@@ -90,12 +98,12 @@ def discover(
         raise typer.Exit(code)
 
 
-def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
+def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, genetics: Genetics) -> None:
     """What users of PLINK and AnnData expect on top."""
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
         from coterie.report.clumps import CLUMPS, write_clumps
 
-        write_clumps(folder / CLUMPS, result)
+        write_clumps(folder / CLUMPS, result, **genetics.windows)
     if dataset.format == "h5ad":
         from coterie.report.annotated import ANNOTATED, write_annotated
 
@@ -111,6 +119,12 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
     if confidence is not None:
         table.add_column("confidence", justify="right")
     table.add_column("support feature", overflow="fold")
+    known = groups.annotations
+    places = "chromosome" in known and "position" in known
+    if places:
+        table.add_column("place", justify="right")
+    if "p_value" in known:
+        table.add_column("p-value", justify="right")
     table.add_column("weight", justify="right")
     table.add_column("features", justify="right")
     table.add_column("affiliated (correlation)", overflow="fold")
@@ -124,10 +138,23 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
             if group.confidence is None
             else ["fixed" if group.confidence != group.confidence else f"{group.confidence:.2f}"]
         )
-        table.add_row(str(number), *sure, Text(support), weight, f"{len(group):,}", Text(", ".join([*shown, *more]) or "–"))
+        own = group.annotations or {}
+        facts = [f"{own['chromosome'][0]}:{own['position'][0]:,}"] if places else []
+        facts += [f"{own['p_value'][0]:.2g}"] if "p_value" in known else []
+        table.add_row(
+            str(number),
+            *sure,
+            Text(support),
+            *map(Text, facts),
+            weight,
+            f"{len(group):,}",
+            Text(", ".join([*shown, *more]) or "–"),
+        )
     voice.show(table)
     if len(groups) > _SHOWN_GROUPS:
         voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
+    if "p_value" in known:
+        voice.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
     if result.judgement:
         voice.show(result.judgement)
     else:

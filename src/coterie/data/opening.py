@@ -197,6 +197,11 @@ def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Rea
     feature_names = options.pop("feature_names", None)
     unknown = [key for key in options if key not in takes]
     if unknown:
+        if unknown[0] in ("covariates", "covariate_names"):
+            raise TypeError(
+                f"Files of covariates go with PLINK data (.bed), or a store of them, not with the format {format!r}. In "
+                "Python, fit(X, y, covariates=...) takes them for any data."
+            )
         known = sorted({*takes, "feature_names"} - {"label"})
         raise TypeError(f"{unknown[0]!r} is not an option of the format {format!r}; its options are {', '.join(known)}.")
     if "label" in takes:
