@@ -26,7 +26,7 @@ LAYERS = [
     ["confidence", "probing"],
     ["baselines"],
     ["ranking", "redundancy"],
-    ["datasets", "metrics"],
+    ["datasets", "marginal", "metrics"],
     ["plots", "report"],
     ["comparison"],
     ["cli"],

@@ -13,6 +13,7 @@ from coterie import _moved
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Association": "coterie.marginal",
     "ClassStatistics": "coterie.metrics.class_statistics",
     "Comparison": "coterie.comparison.result",
     "CorrelationGroups": "coterie.correlation.groups",
@@ -34,6 +35,7 @@ _HOMES = {
     "RidgeCriterion": "coterie.probing.criteria",
     "as_source": "coterie.data.memory",
     "class_statistics": "coterie.metrics.class_statistics",
+    "association": "coterie.marginal",
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
@@ -45,6 +47,7 @@ _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics"
 _moved.install()
 
 __all__ = [
+    "Association",
     "ClassStatistics",
     "Comparison",
     "CorrelationGroups",
@@ -66,6 +69,7 @@ __all__ = [
     "RidgeCriterion",
     "__version__",
     "as_source",
+    "association",
     "baselines",
     "class_statistics",
     "compare",
@@ -102,6 +106,7 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
+    from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.naming import name_features
     from coterie.persistence.model import load, save

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
+from coterie.data.covariates import Covariates, as_covariates
 from coterie.data.dataset import Dataset
 from coterie.data.memory import as_source
 from coterie.data.names import refuse_repeated
@@ -148,6 +149,43 @@ def _obs_hint(X: Any) -> str:
     """What y could be for an AnnData object."""
     known = candidates(X) if is_anndata(X) else ""
     return f" Pass the name of a column of obs: {known}." if known else ""
+
+
+def with_covariates(X: Any, covariates: Any, y: Any = None) -> tuple[Any, Any, Any]:
+    """Open a path; take the covariates of a data set or a store where none are given."""
+    if isinstance(X, (str, os.PathLike)):
+        named = isinstance(y, str)
+        X = open_features(X, label=y) if named else open_features(X)
+        y = X.y if named else y
+    if covariates is None and isinstance(X, (Dataset, Store)):
+        covariates = X.covariates
+    return X, covariates, y
+
+
+def known_covariates(estimator: Any, covariates: Any, n_samples: int) -> np.ndarray | None:
+    """Values of the covariates that a fitted model needs for some samples; those with names may come in any order."""
+    names = getattr(estimator, "covariate_names_", None)
+    if names is None:
+        if covariates is not None:
+            raise ValueError("The model was fitted without covariates; leave them out.")
+        return None
+    known = [str(name) for name in names]
+    if covariates is None:
+        raise ValueError(
+            f"The model was fitted with covariates ({', '.join(known)}) and needs those of these samples: pass covariates=."
+        )
+    given = as_covariates(covariates, n_samples)
+    if isinstance(covariates, Covariates) or hasattr(covariates, "columns"):
+        places = {name: k for k, name in enumerate(given.names)}
+        missing = [name for name in known if name not in places]
+        if missing:
+            raise ValueError(f"covariates lacks {', '.join(missing)}, with which the model was fitted.")
+        return given.values[:, [places[name] for name in known]]
+    if len(given.names) != len(known):
+        raise ValueError(
+            f"covariates has {len(given.names)} columns, but the model was fitted with {len(known)} ({', '.join(known)})."
+        )
+    return given.values
 
 
 def _computed(X: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -16,6 +16,11 @@ _SHOWN_GROUPS = 12
 _SHOWN_MEMBERS = 6
 # What is said of each feature in tables.
 COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round", "confidence", "share"]
+
+
+# p-values that PLINK's tables of clumps count by, and the columns of these.
+_LEVELS = (0.0001, 0.001, 0.01, 0.05)
+CLUMP_COLUMNS = ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
 
 
 class Purity(NamedTuple):
@@ -60,6 +65,8 @@ class FeatureGroup:
     class_weights : dict or None
         Signed weight of the support feature for each class, by label; None for models without classes. Where it is positive,
         larger values speak for the class. (Of two classes, one has the weight, the other its negative.)
+    annotations : dict of str to tuple, or None
+        What else is known of each member, the support feature first: chromosome and position of a SNP, a p-value.
 
     Examples
     --------
@@ -83,6 +90,7 @@ class FeatureGroup:
     confidence: float | None = None
     shares: np.ndarray | None = None
     class_weights: dict[Any, float] | None = None
+    annotations: dict[str, tuple[Any, ...]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -251,14 +259,59 @@ class FeatureGroups(Sequence[FeatureGroup]):
             raise ValueError("The groups have no confidence yet; call coterie.group_confidence(model, X, y) first.")
         return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
 
+    @property
+    def annotations(self) -> dict[str, list[Any]]:
+        """What else is known of the features of the groups, by column, in the order of :meth:`rows`; None where nothing is.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> groups = FeatureGroups([FeatureGroup(1, [2], [0.9]), FeatureGroup(0, [])])
+        >>> groups.annotated({"position": [500, 100, 120]}).annotations
+        {'position': [100, 120, 500]}
+        """
+        known = [group.annotations or {} for group in self]
+        names = dict.fromkeys(name for own in known for name in own)
+        return {
+            name: [v for own, group in zip(known, self, strict=True) for v in own.get(name, (None,) * len(group))]
+            for name in names
+        }
+
+    def annotated(self, columns: Mapping[str, Any]) -> FeatureGroups:
+        """The groups with more columns, of which those of the same name are replaced.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence of length n_features
+            A value for every feature of the data; only those of the groups' features are read. A column that is called like
+            one of :meth:`rows` gets ``info_`` before its name.
+
+        Returns
+        -------
+        groups : FeatureGroups
+        """
+        named = {f"info_{name}" if name in COLUMNS else str(name): values for name, values in columns.items()}
+        return FeatureGroups(
+            [
+                replace(
+                    group,
+                    annotations={
+                        **(group.annotations or {}),
+                        **{name: tuple(_plain(values[j]) for j in group.members.tolist()) for name, values in named.items()},
+                    },
+                )
+                for group in self
+            ]
+        )
+
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share.
 
         Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
-        classes, ``weight[LABEL]`` (its signed weight for each class).
+        classes, ``weight[LABEL]`` (its signed weight for each class). Then come the :attr:`annotations`, if there are any.
         """
-        result = []
-        labels = self._weighed_labels()
+        result: list[dict[str, Any]] = []
+        labels, more = self._weighed_labels(), self.annotations
         for number, group in enumerate(self, start=1):
             scores = group.affiliated_scores if group.affiliated_scores is not None else np.full(len(group) - 1, np.nan)
             values = [(1.0, group.score), *zip(group.correlation.tolist(), scores.tolist(), strict=True)]
@@ -276,6 +329,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
                         "confidence": group.confidence,
                         "share": None if group.shares is None else float(group.shares[position]),
                         **_class_cells(group, labels, position),
+                        **{column: values[len(result)] for column, values in more.items()},
                     }
                 )
         return result
@@ -289,7 +343,8 @@ class FeatureGroups(Sequence[FeatureGroup]):
     def columns(self) -> list[str]:
         """The columns of :meth:`rows` and :meth:`to_frame`."""
         labels = self._weighed_labels()
-        return COLUMNS if labels is None else [*COLUMNS, "marks", *(f"weight[{label}]" for label in labels)]
+        of_classes = [] if labels is None else ["marks", *(f"weight[{label}]" for label in labels)]
+        return [*COLUMNS, *of_classes, *self.annotations]
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
@@ -299,7 +354,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         ``scores_`` in every row, whatever the role.
         Groups of a classifier also have marks (the class that larger values of a support feature speak for) and, for more than
         two classes, ``weight[LABEL]``, the signed weight for each of them; weight is then their norm. Of two classes the
-        weight is signed, and positive for the second.
+        weight is signed, and positive for the second. The last columns are the :attr:`annotations`.
         """
         try:
             import pandas as pd
@@ -308,6 +363,45 @@ class FeatureGroups(Sequence[FeatureGroup]):
         return pd.DataFrame(self.rows(), columns=self.columns).astype(
             {name: float for name in self.columns if name.startswith("weight") or name in ("confidence", "share")}
         )
+
+    def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[dict[str, Any]]:
+        """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
+
+        The features must be annotated with chromosome and position (``fit`` to what ``open_features`` made of a .bed file),
+        and for the columns of p-values with these (``coterie.association(...).attach(groups)``).
+
+        Parameters
+        ----------
+        kb : float or None, default=250
+            A group's members count that lie at most so many kilobases from the support SNP, as ``--clump-kb`` has it; None
+            takes those of the whole chromosome. Members on other chromosomes never count.
+        r2 : float or None, default=None
+            The squared correlation with the support SNP that a member must have (``--clump-r2``); None takes the whole group.
+        p2 : float, default=1
+            The p-value below which members are listed in SP2 (``--clump-p2``, where PLINK's default is 0.01).
+
+        Returns
+        -------
+        rows : list of dict
+            CHR, F (always 1), SNP (the support SNP), BP, P, TOTAL (other SNPs of the clump), NSIG, S05, S01, S001, S0001 (how
+            many of them have a p-value from 0.05 on, below 0.05, 0.01, 0.001, 0.0001) and SP2. What is not known is None.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> groups = FeatureGroups([FeatureGroup(0, [1, 2], [0.9, 0.8], names=("rs1", "rs2", "rs3"))])
+        >>> places = {"chromosome": ["1", "1", "1"], "position": [1000, 5000, 900_000], "p_value": [1e-8, 0.02, 1e-6]}
+        >>> [clump] = groups.annotated(places).clumps()
+        >>> clump["SNP"], clump["P"], clump["TOTAL"], clump["S05"], clump["SP2"]
+        ('rs1', 1e-08, 1, 1, 'rs2(1)')
+        """
+        for name, value, most in (("kb", kb, np.inf), ("r2", r2, 1.0), ("p2", p2, 1.0)):
+            if value is not None and not 0.0 <= value <= most:
+                raise ValueError(
+                    f"{name}={value!r} must be a number of at least 0{'' if most == np.inf else ' and at most 1'}."
+                )
+        rows = [{name: row[name] for name in CLUMP_COLUMNS} for row in (_clump(group, kb, r2, p2) for group in self)]
+        return sorted(rows, key=lambda row: np.inf if row["P"] is None else row["P"])
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
@@ -325,6 +419,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "shares": [_or_none(value) for value in group.shares.tolist()] if group.shares is not None else None,
                 "marks": None if group.marks is None else str(group.marks),
                 "class_weights": weights_by_text(group),
+                **({} if group.annotations is None else {"annotations": _for_json(group.annotations)}),
             }
             for group in self
         ]
@@ -358,6 +453,57 @@ def _names_its_class(group: FeatureGroup) -> bool:
     if group.marks is None or group.class_weights is None:
         return False
     return len(group.class_weights) > 2 or isinstance(group.marks, str)
+
+
+def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -> dict[str, Any]:
+    """A row of PLINK's table."""
+    known = group.annotations or {}
+    if "chromosome" not in known or "position" not in known:
+        raise ValueError(
+            "The features of the groups have no chromosome and position. Fit to what coterie.open_features makes of a .bed "
+            "file, or add them: groups.annotated({'chromosome': ..., 'position': ...})."
+        )
+    chromosome, position = known["chromosome"], known["position"]
+    p_values = known.get("p_value", (None,) * len(group))
+    p_values = tuple(None if p is None or np.isnan(p) else float(p) for p in p_values)
+    squares = [1.0, *(group.correlation**2).tolist()]
+    inside = [
+        k
+        for k in range(1, len(group))
+        if chromosome[k] == chromosome[0]
+        and (kb is None or abs(position[k] - position[0]) <= 1000.0 * kb)
+        and (r2 is None or squares[k] >= r2)
+    ]
+    known_p = [p for k in inside if (p := p_values[k]) is not None]
+    counts = np.bincount(np.searchsorted(_LEVELS, known_p, side="right"), minlength=len(_LEVELS) + 1).tolist()
+    counted = counts if len(known_p) == len(inside) and (inside or p_values[0] is not None) else [None] * len(counts)
+    labels = group.labels
+    listed = [f"{labels[k]}(1)" for k in inside if (p := p_values[k]) is None or p < p2 or p2 >= 1.0]
+    return {
+        "CHR": chromosome[0],
+        "F": 1,
+        "SNP": labels[0],
+        "BP": position[0],
+        "P": p_values[0],
+        "TOTAL": len(inside),
+        **dict(zip(("S0001", "S001", "S01", "S05", "NSIG"), counted, strict=True)),
+        "SP2": ",".join(listed) or "NONE",
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of a column as Python's own kind."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _for_json(annotations: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Columns without NaN; what JSON does not have as text."""
+    return {
+        name: [
+            _or_none(v) if isinstance(v, float) else v if v is None or isinstance(v, (int, str)) else str(v) for v in values
+        ]
+        for name, values in annotations.items()
+    }
 
 
 def _or_none(value: float | None) -> float | None:

@@ -51,6 +51,8 @@ class DataOptions:
         As for :func:`coterie.open_features`; the label as text.
     phenotype : path or None
         A file with phenotypes.
+    covar, covar_name : path or None, str or None
+        A file with covariates, and which of its columns.
     read : list of str or None
         Options of the format's reader as ``name=value``.
     """
@@ -60,6 +62,7 @@ class DataOptions:
         typer.Option(
             "--label",
             "-l",
+            "--pheno-name",
             help=f"Where the labels are: {labels_in_words()}.",
             rich_help_panel=_PANEL,
             show_default=False,
@@ -76,7 +79,27 @@ class DataOptions:
         typer.Option(
             "--phenotype",
             "-p",
-            help="File with phenotypes by FID and IID (PLINK); --label says which of its columns.",
+            "--pheno",
+            help="File with phenotypes by FID and IID (PLINK); --label (--pheno-name) says which of its columns.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    covar: Annotated[
+        Path | None,
+        typer.Option(
+            "--covar",
+            help="File with covariates by FID and IID (PLINK data, or a store of them): accounted for, never discovered.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    covar_name: Annotated[
+        str | None,
+        typer.Option(
+            "--covar-name",
+            metavar="NAME,...",
+            help="Which of its columns, such as AGE,PC1-PC10; all by default.",
             rich_help_panel=_PANEL,
             show_default=False,
         ),
@@ -100,18 +123,25 @@ class DataOptions:
         settings = parse_settings(self.read or [], "--read")
         for name in sorted(own.keys() & settings):
             raise ValueError(f"--read {name}: there is an option --{name} for that.")
-        return own | settings | ({} if self.phenotype is None else {"phenotype": self.phenotype})
+        if self.covar is None and self.covar_name is not None:
+            raise ValueError("--covar-name names columns of a file of covariates; say which file with --covar.")
+        files = {"phenotype": self.phenotype, "covariates": self.covar, "covariate_names": self.covar_name}
+        return own | settings | {name: value for name, value in files.items() if value is not None}
 
-    def open(self, path: Path, voice: Output) -> Dataset:
-        """Open the data, and say what is worth knowing about them."""
+    def open(self, path: Path, voice: Output, *, adjusts: bool = False) -> Dataset:
+        """Open the data, and say what is worth knowing about them; covariates only for what ``adjusts`` for them."""
         from coterie.data import open_features
 
+        if self.covar is not None and not adjusts:
+            raise ValueError("--covar has no meaning for this command, which does not account for covariates; leave it out.")
         arguments = self.arguments()
         with voice.collecting_warnings():
             dataset = open_features(path, **arguments)
         n_samples, n_features = dataset.source.shape
         kind = "sparse" if dataset.source.is_sparse else "dense"
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
+        if dataset.covariates is not None and adjusts:
+            notes += f"; covariates: {', '.join(dataset.covariates.names)}"
         voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
         return dataset
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.fitting import Care, check_parameters, fit
+from coterie.cli.genetics import Genetics
 from coterie.cli.output import Output
 from coterie.cli.parameters import parameter_options
 from coterie.methods import DISCOVERY, DISCOVERY_CV
@@ -45,6 +46,7 @@ def discover(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
     ] = False,
+    genetics: Genetics,
     care: Care,
     voice: Output,
     parameters: Parameters,
@@ -63,7 +65,7 @@ def discover(
         coterie discover data.svm
         coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
         coterie discover data.svm --n-features-to-select 50 --C 1 --fast
-        coterie discover cohort.bed --phenotype pheno.txt --label HEIGHT --threshold 0.5
+        coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         coterie discover cells.h5ad --label bulk_labels --task classification
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
@@ -74,11 +76,17 @@ def discover(
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
-        dataset = options.open(data, voice)
-        result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, care, voice, label=options.label)
+        genetics.check()
+        dataset = options.open(data, voice, adjusts=True)
+        settled = settle_task(task, dataset.y, data)
+        result, code = fit(dataset, settled, parameters, care, voice, label=options.label)
+        genetics.add_association(result.model, dataset, settled)
         with voice.collecting_warnings():
             files = write_result(
-                folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)
+                folder,
+                result,
+                overwrite=overwrite,
+                extras=partial(write_extras, dataset=dataset, result=result, genetics=genetics),
             )
         if model is not None:
             save(result.model, model)
@@ -91,12 +99,12 @@ def discover(
         raise typer.Exit(code)
 
 
-def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
+def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, genetics: Genetics) -> None:
     """What users of classes, PLINK and AnnData expect on top."""
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
         from coterie.report.clumps import CLUMPS, write_clumps
 
-        write_clumps(folder / CLUMPS, result)
+        write_clumps(folder / CLUMPS, result, **genetics.windows)
     if dataset.format == "h5ad":
         _write_cells(folder, dataset, result)
     elif result.model.groups_.classes is not None:
@@ -126,6 +134,12 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
     if confidence is not None:
         table.add_column("confidence", justify="right")
     table.add_column("support feature", overflow="fold")
+    known = groups.annotations
+    places = "chromosome" in known and "position" in known
+    if places:
+        table.add_column("place", justify="right")
+    if "p_value" in known:
+        table.add_column("p-value", justify="right")
     table.add_column("weight", justify="right")
     marked = any(group.marks is not None for group in groups)
     if marked:
@@ -144,10 +158,15 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
         )
         marks = [Text("–" if group.marks is None else str(group.marks))] if marked else []
         members = Text(", ".join([*shown, *more]) or "–")
-        table.add_row(str(number), *sure, Text(support), weight, *marks, f"{len(group):,}", members)
+        own = group.annotations or {}
+        facts = [f"{own['chromosome'][0]}:{own['position'][0]:,}"] if places else []
+        facts += [f"{own['p_value'][0]:.2g}"] if "p_value" in known else []
+        table.add_row(str(number), *sure, Text(support), *map(Text, facts), weight, *marks, f"{len(group):,}", members)
     voice.show(table)
     if len(groups) > _SHOWN_GROUPS:
         voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
+    if "p_value" in known:
+        voice.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
     if result.judgement:
         voice.show(result.judgement)
     else:

@@ -79,8 +79,11 @@ def fit(
         _warn_of_data(dataset, task, parameters)
         model = (_plain if plain else _validated)(dataset, task, parameters)
         model.set_params(verbose=voice.verbose)
-        model.fit(dataset.source, dataset.y)
-        score = None if task == "one-class" else float(model.score(dataset.source, dataset.y))
+        if task == "one-class" and dataset.covariates is not None:
+            raise ValueError("Covariates have no meaning for --task one-class; leave --covar out.")
+        model.fit(dataset)
+        more = {} if dataset.covariates is None else {"covariates": dataset.covariates}
+        score = None if task == "one-class" else float(model.score(dataset.source, dataset.y, **more))
         held_out = _held_out(model, dataset, score, task)
         if not care.fast and care.n_pairs:
             _add_confidence(model, dataset, care, request, voice)
@@ -202,9 +205,11 @@ def _held_out(model: Any, dataset: Dataset, training: float | None, task: str) -
     elif model.scoring is not None:
         name, training = str(model.scoring), float("nan")
     assert training is not None
-    result = HeldOut(name, model.nested_scores_.tolist(), float(model.constant_scores_.mean()), training)
+    alone = "covariates alone" if hasattr(model, "covariate_names_") else "constant"
+    result = HeldOut(name, model.nested_scores_.tolist(), float(model.constant_scores_.mean()), training, alone)
     if not result.predicts:
-        warnings.warn("On held-out samples the model is no better than a constant prediction.", UserWarning, stacklevel=2)
+        words = "a constant prediction" if alone == "constant" else "one of the covariates alone"
+        warnings.warn(f"On held-out samples the model is no better than {words}.", UserWarning, stacklevel=2)
     return result
 
 
@@ -218,8 +223,7 @@ def _add_confidence(model: Any, dataset: Dataset, care: Care, request: StopReque
     try:
         group_confidence(
             model,
-            dataset.source,
-            dataset.y,
+            dataset,
             n_pairs=care.n_pairs,
             n_permutations=care.n_permutations,
             random_state=0 if model.random_state is None else model.random_state,
@@ -260,6 +264,7 @@ def _about(dataset: Dataset) -> dict[str, Any]:
         "samples": n_samples,
         "features": n_features,
         **({"notes": dataset.notes} if dataset.notes else {}),
+        **({"covariates": list(dataset.covariates.names)} if dataset.covariates is not None else {}),
     }
 
 

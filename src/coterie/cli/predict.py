@@ -48,7 +48,7 @@ def predict(
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
     with claimed_files(output):
-        dataset = options.open(data, voice)
+        dataset = options.open(data, voice, adjusts=True)
         columns, rows = _table(estimator, dataset)
         score = _score(estimator, dataset, voice)
         if output is not None:
@@ -68,18 +68,30 @@ def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, 
     """The names of the columns, and a row a sample: its name, the prediction, decision values."""
     import numpy as np
 
-    source = dataset.source
-    predictions = estimator.predict(source)
+    source, more = dataset.source, _covariates(estimator, dataset)
+    predictions = estimator.predict(source, **more)
     samples = dataset.sample_names if dataset.sample_names is not None else range(len(predictions))
     columns: dict[str, Any] = {"sample": [_plain(s) for s in samples], "prediction": [_plain(p) for p in predictions]}
     if hasattr(estimator, "decision_function"):
-        decision = np.atleast_2d(estimator.decision_function(source).T)
+        decision = np.atleast_2d(estimator.decision_function(source, **more).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]
         columns |= {f"decision{label}": values for label, values in zip(labels, decision.tolist(), strict=True)}
     if hasattr(estimator, "predict_proba"):
-        shares = estimator.predict_proba(source).T.tolist()
+        shares = estimator.predict_proba(source, **more).T.tolist()
         columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, shares, strict=True)}
     return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _covariates(estimator: Any, dataset: Dataset) -> dict[str, Any]:
+    """The covariates of the samples, for a model that has some."""
+    if not hasattr(estimator, "covariate_names_"):
+        return {}
+    if dataset.covariates is None:
+        raise ValueError(
+            f"The model was fitted with covariates ({', '.join(estimator.covariate_names_)}); "
+            "give those of these samples with --covar."
+        )
+    return {"covariates": dataset.covariates}
 
 
 def _score(estimator: Any, dataset: Dataset, voice: Output) -> float | None:
@@ -88,7 +100,7 @@ def _score(estimator: Any, dataset: Dataset, voice: Output) -> float | None:
         return None
     try:
         with voice.collecting_warnings():
-            return float(estimator.score(dataset.source, dataset.y))
+            return float(estimator.score(dataset.source, dataset.y, **_covariates(estimator, dataset)))
     except (TypeError, ValueError) as error:
         voice.note(f"No score: {error}")
         return None

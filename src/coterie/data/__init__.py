@@ -23,6 +23,7 @@ _HOMES = {
     "Store": "coterie.data.store.reading",
     "StrongPairs": "coterie.data.source",
     "StrongQuery": "coterie.data.source",
+    "annotated": "coterie.data.annotations",
     "as_source": "coterie.data.memory",
     "check_store": "coterie.data.store.reading",
     "convert": "coterie.data.opening",
@@ -46,6 +47,7 @@ __all__ = [
     "Store",
     "StrongPairs",
     "StrongQuery",
+    "annotated",
     "as_source",
     "check_store",
     "convert",
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from coterie.data.annotations import annotated
     from coterie.data.dataset import Dataset
     from coterie.data.errors import DataFileError
     from coterie.data.memory import DenseSource, SparseSource, as_source

@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
 from coterie.data.anndata_objects import from_anndata
+from coterie.data.covariates import Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
@@ -19,7 +22,7 @@ from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
-from coterie.data.store.reading import PathLike, is_store, open_store
+from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 
@@ -81,7 +84,9 @@ def open_features(path: PathLike | Any, *, label: Any = None, format: str | None
         source = read_into_memory(reader)
     finally:
         reader.close()
-    return Dataset(source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info)
+    return Dataset(
+        source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info, reader.covariates
+    )
 
 
 def convert(
@@ -161,6 +166,7 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
 
 
 def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
+    file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
         raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
     store = open_store(path)
@@ -169,7 +175,26 @@ def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
         y = labels_in_file(label, path)
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
-    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info)
+    covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
+    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info, covariates)
+
+
+def _covariates_by_name(file: Any, names: Any, store: Store, path: Path) -> Covariates:
+    """Covariates from a file for the samples of a store, whose names are IID or FID:IID."""
+    if store.sample_names is None:
+        raise DataFileError("its samples have no names, so covariates cannot be matched with them.", path)
+    known = read_covariate_file(file, names)
+    samples = {**{iid: (fid, iid) for fid, iid in known.rows}, **{f"{fid}:{iid}": (fid, iid) for fid, iid in known.rows}}
+    texts, absent = known.of([samples.get(name, ("", name)) for name in store.sample_names])
+    if absent.any():
+        without = [store.sample_names[i] for i in np.flatnonzero(absent)[:5].tolist()]
+        raise DataFileError(
+            f"{int(absent.sum())} of the {len(absent)} samples of {path} have no covariates, or not all of them: "
+            f"{', '.join(without)}{', …' if absent.sum() > 5 else ''}. Complete them, or convert the original data with this "
+            "file, which leaves those samples out.",
+            known.path,
+        )
+    return known.parsed(texts)
 
 
 def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:
@@ -178,6 +203,11 @@ def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Rea
     feature_names = options.pop("feature_names", None)
     unknown = [key for key in options if key not in takes]
     if unknown:
+        if unknown[0] in ("covariates", "covariate_names"):
+            raise TypeError(
+                f"Files of covariates go with PLINK data (.bed), or a store of them, not with the format {format!r}. In "
+                "Python, fit(X, y, covariates=...) takes them for any data."
+            )
         known = sorted({*takes, "feature_names"} - {"label"})
         raise TypeError(f"{unknown[0]!r} is not an option of the format {format!r}; its options are {', '.join(known)}.")
     if "label" in takes:

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import features_of_share
+from coterie._inputs import features_of_share, known_covariates, with_covariates
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -33,6 +33,7 @@ from coterie._parameters import (
 from coterie._sklearn import CallbackSupportMixin, RoundReport
 from coterie.correlation.measures import CORRELATION_OR_NONE, measure_of
 from coterie.correlation.protocol import Correlation
+from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.data.zeros import mostly_zero
@@ -46,6 +47,7 @@ from coterie.interruption import stop_requested
 from coterie.naming import columns_read
 from coterie.progress import RoundProgress
 from coterie.selection import FeatureSets, Selector, fixed_positions
+from coterie.solver.adjusted import adjusted
 from coterie.solver.design import design_of
 from coterie.solver.losses import Loss
 from coterie.solver.master import Master
@@ -67,6 +69,8 @@ class Samples:
         The same as the loss wants them: numbers of classes, or numbers.
     weight : ndarray of shape (n_samples,) or None
         Sample weights; None where all are one.
+    covariates : ndarray of shape (n_samples, n_covariates) or None
+        What is to be accounted for.
     """
 
     attributes: dict[str, Any]
@@ -74,6 +78,7 @@ class Samples:
     y: np.ndarray
     targets: np.ndarray
     weight: np.ndarray | None
+    covariates: np.ndarray | None = None
 
     @property
     def score_weight(self) -> np.ndarray | None:
@@ -113,10 +118,23 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     }
     groups_: FeatureGroups
     standardize_: bool
+    covariate_coef_: np.ndarray
 
     @abstractmethod
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
         """The loss of samples with these weights."""
+
+    def _adjusted_loss(self, data: Samples, weight: np.ndarray | None) -> Loss:
+        """The loss of samples with these weights (None: all one), covariates eliminated."""
+        weight = np.ones(len(data.y)) if weight is None else weight
+        return adjusted(self._loss(data, weight), data.covariates, weight)
+
+    def _read_covariates(self, covariates: Any, n_samples: int) -> tuple[np.ndarray | None, dict[str, Any]]:
+        """Values of the covariates of a fit, and what the fitted estimator will say of them."""
+        if covariates is None:
+            return None, {}
+        values, names = as_covariates(covariates, n_samples)
+        return values, {"covariate_names_": np.array(names, dtype=object)}
 
     def _procedure(self) -> GroupDiscovery:
         """The search that has led to this fitted model, to be done again on other samples."""
@@ -165,7 +183,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         view: FeatureView | None = None,
     ) -> CuttingPlane:
         """The loop over these data with other weights, ready to run; moments, or the whole view, if they are known."""
-        loss = self._loss(data, np.ones(len(data.y)) if weight is None else weight)
+        loss = self._adjusted_loss(data, weight)
         if view is None:
             view = FeatureView.of(
                 data.source,
@@ -247,6 +265,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             "prediction_gap_": model.gap,
             "intercept_": model.intercept,
             "margin_": model.margin,
+            **({} if model.covariate_coef is None else {"covariate_coef_": model.covariate_coef}),
             "history_": history,
             "n_rounds_": history[-1].round,
             "converged_at_": converged_at,
@@ -320,11 +339,15 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         check_is_fitted(self)
         return self.groups_.members if self.keep == "groups" else np.sort(self.groups_.support)
 
-    def _outputs(self, X: Any) -> np.ndarray:
+    def _outputs(self, X: Any, covariates: Any = None) -> np.ndarray:
         """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
         check_is_fitted(self)
+        if hasattr(self, "covariate_names_"):
+            X, covariates, _ = with_covariates(X, covariates)
         columns = columns_read(self, X, self.prediction_features_)
-        return np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
+        outputs = np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
+        known = known_covariates(self, covariates, len(outputs))
+        return outputs if known is None else outputs + known @ self.covariate_coef_.T
 
     @property
     def coef_(self) -> np.ndarray:

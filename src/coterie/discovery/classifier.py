@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
-from coterie._inputs import class_weights, opened, read_features, read_labels, read_sample_weight
+from coterie._inputs import class_weights, opened, read_features, read_labels, read_sample_weight, with_covariates
 from coterie._parameters import Anything, Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import GroupDiscovery, Samples
@@ -219,6 +220,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X has names that are all strings.
 
+    covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
+        Weights and names of the covariates; only with ``covariates``.
+
     See Also
     --------
     GroupDiscoveryRegressor : For numbers.
@@ -315,7 +319,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+    ) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
         Parameters
@@ -330,20 +336,25 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         feature_names : array-like of str or callable, default=None
             Names of the features, for data that have none; or a function that returns them, such as the
             ``get_feature_names_out`` of the step before in a pipeline.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight, feature_names)
+        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+    def _read(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Samples:
+        X, covariates, y = with_covariates(X, covariates, y)
         reading, labels = read_features(self, X, y)
         weight = read_sample_weight(sample_weight, labels)
         classes, codes = read_labels(labels, weight)
-        return Samples({**reading.attributes, "classes_": classes}, reading.source, labels, codes, weight)
+        values, known = self._read_covariates(covariates, len(labels))
+        return Samples({**reading.attributes, "classes_": classes, **known}, reading.source, labels, codes, weight, values)
 
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
         classes, codes = data.attributes["classes_"], data.targets
@@ -352,36 +363,40 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             return SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))
         return OneVsRestHinge(codes, len(classes), loss_weight, self.C, bool(self.fit_intercept))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Signed score of each sample: positive for ``classes_[1]``, or the largest for the predicted class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        outputs = self._outputs(X)
+        outputs = self._outputs(X, covariates)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Class of each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, covariates)
         return classes_of(self.classes_, scores)
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Probability of each class, for models that have seen held-out samples: :class:`GroupDiscoveryClassifierCV`.
 
         The decision values of the folds' held-out samples, each from the model of the fold that did not see it, tell by what
@@ -392,30 +407,34 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         shares : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        return probabilities(self._outputs(X), self.calibration_slope_)
+        return probabilities(self._outputs(X, covariates), self.calibration_slope_)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Logarithm of :meth:`predict_proba`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, covariates))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
         """Accuracy: the share of samples (by weight) whose class is predicted.
 
         Parameters
@@ -424,10 +443,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         y : array-like of shape (n_samples,), str or None, default=None
             Labels, as for :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         accuracy : float
         """
+        X, covariates, y = with_covariates(X, covariates, y)
         X, y = opened(X, y)
-        return float(super().score(X, y, sample_weight))
+        return float(accuracy_score(y, self.predict(X, covariates), sample_weight=sample_weight))

@@ -245,7 +245,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryClassifierCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+    ) -> GroupDiscoveryClassifierCV:
         """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
@@ -260,13 +262,16 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         feature_names : array-like of str or callable, default=None
             Names of the features, for data that have none; or a function that returns them, such as the
             ``get_feature_names_out`` of the step before in a pipeline.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryClassifierCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight, feature_names)
+        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
         return self
 
     def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:
@@ -284,7 +289,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         outputs, samples = [], []
         for fold, model in zip(folds, models, strict=True):
             samples.append(fold.parts[0])
-            outputs.append(model.outputs(data.source, fold.parts[0]))
+            outputs.append(model.outputs(data.source, fold.parts[0], data.covariates))
         held_out = np.concatenate(samples)
         weight = np.ones(len(data.y)) if data.weight is None else data.weight
         weight = class_weights(self.class_weight, data.attributes["classes_"], data.targets, weight)

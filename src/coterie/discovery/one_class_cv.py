@@ -37,7 +37,7 @@ class JudgedSamples(Samples):
         Weights of the samples of both kinds; None where all are one.
     """
 
-    given_weight: np.ndarray | None
+    given_weight: np.ndarray | None = None
 
     @property
     def score_weight(self) -> np.ndarray | None:
@@ -326,7 +326,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         weight = given if normal.all() else np.where(normal, 1.0 if given is None else given, 0.0)
         if weight is not None and not weight.any():
             raise ValueError("There are no normal samples (label 1) of positive weight to learn from.")
-        return JudgedSamples(reading.attributes, reading.source, labels, np.ones(len(labels)), weight, given)
+        return JudgedSamples(reading.attributes, reading.source, labels, np.ones(len(labels)), weight, given_weight=given)
 
     def _held_out_scores(self, data: Samples) -> HeldOutScores:
         scores = NormalityScores(self.scoring, data)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from coterie.discovery.held_out import HeldOutScores
 from coterie.discovery.lockstep import Path, batches, run_together
 from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.membership import Membership, MetOnTheWay, complete_memberships
-from coterie.discovery.prediction import LinearModel, fit_members, unscaled
+from coterie.discovery.prediction import LinearModel, covariate_coef, fit_members, unscaled
 from coterie.discovery.score_table import Candidate, ScoredPath
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
@@ -153,10 +153,11 @@ class PathSearch:
 
         def task(start: int, stop: int) -> None:
             for k in range(start, stop):
+                covariates = None if self.data.covariates is None else self.data.covariates[held_out[k]]
                 if members is None:
-                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset))
+                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset, covariates))
                 else:
-                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset))
+                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset, covariates))
 
         with one_blas_thread():
             run_chunks(task, range(len(loops) + 1), self.n_threads)
@@ -200,7 +201,7 @@ class _Watch:
         return [found[position] for position in range(len(loops))]
 
 
-def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset) -> Any:
+def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset, covariates: np.ndarray | None) -> Any:
     columns = _columns(loop, loop.oracle.supports, held_out)
     size = 0
     for entry in loop.history:
@@ -208,17 +209,27 @@ def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset) -
             continue
         size = entry.n_support
         model = unscaled(loop.oracle.view, loop.oracle.supports[:size], entry.coef, entry.intercept, entry.margin, entry.gap)
-        yield size, columns[:, :size] @ entry.coef + offset(entry.intercept, entry.margin), model
+        added = offset(entry.intercept, entry.margin)
+        if covariates is not None and entry.covariate_coef is not None:
+            model = replace(model, covariate_coef=entry.covariate_coef.T)
+            added = added + covariates @ entry.covariate_coef
+        yield size, columns[:, :size] @ entry.coef + added, model
 
 
-def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset) -> Any:
+def _group_outputs(
+    loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset, covariates: np.ndarray | None
+) -> Any:
     for size in coarse([entry.n_support for entry in loop.history]):
         own = members.at(size)
         coef, parts = fit_members(loop, own)
         states = [part.state for part in parts]
-        added = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
-        model = unscaled(loop.oracle.view, own, coef, added[0], added[1], max(part.gap for part in parts))
-        yield size, _columns(loop, own, held_out) @ coef + offset(*added), model
+        free = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
+        model = unscaled(loop.oracle.view, own, coef, free[0], free[1], max(part.gap for part in parts))
+        added, known = offset(*free), covariate_coef(states)
+        if known is not None:
+            model = replace(model, covariate_coef=known)
+            added = added + covariates @ known.T
+        yield size, _columns(loop, own, held_out) @ coef + added, model
 
 
 def _columns(loop: CuttingPlane, features: np.ndarray, samples: np.ndarray) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +13,7 @@ from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
 from coterie.solver.block_problem import Solution
 from coterie.solver.design import design_of
-from coterie.solver.losses import MERGING, require
+from coterie.solver.losses import MERGING, LossState, require
 from coterie.solver.ridge import fit_ridge
 from coterie.solver.rows import Rows
 
@@ -31,6 +32,8 @@ class LinearModel:
         Offset and margin.
     gap : float
         Certified relative gap of the problem that it solves.
+    covariate_coef : ndarray of shape (n_outputs, n_covariates) or None
+        Weights of the covariates, where there are any.
     """
 
     features: np.ndarray
@@ -38,19 +41,24 @@ class LinearModel:
     intercept: np.ndarray
     margin: np.ndarray
     gap: float
+    covariate_coef: np.ndarray | None = None
 
-    def outputs(self, source: FeatureSource, samples: np.ndarray) -> np.ndarray:
-        """Outputs for some samples, of shape (n_samples, n_outputs)."""
+    def outputs(self, source: FeatureSource, samples: np.ndarray, covariates: np.ndarray | None = None) -> np.ndarray:
+        """Outputs for some samples, of shape (n_samples, n_outputs); the covariates are those of all samples."""
         columns = source.columns(self.features)
         rows = columns[samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[samples]
-        return np.asarray(rows @ self.coef.T) + self.intercept
+        outputs = np.asarray(rows @ self.coef.T) + self.intercept
+        if covariates is None or self.covariate_coef is None:
+            return outputs
+        return outputs + covariates[samples] @ self.covariate_coef.T
 
 
 def support_model(loop: CuttingPlane) -> LinearModel:
     """The discovery's own model: support features with the weights of the last master problem."""
     solution, supports = loop.solution, loop.oracle.supports
     state = solution.state
-    return unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
+    model = unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
+    return replace(model, covariate_coef=covariate_coef([state]))
 
 
 def group_model(loop: CuttingPlane) -> LinearModel:
@@ -58,7 +66,7 @@ def group_model(loop: CuttingPlane) -> LinearModel:
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
     coef, parts = fit_members(loop, members)
-    return unscaled(
+    model = unscaled(
         oracle.view,
         members,
         coef,
@@ -66,6 +74,13 @@ def group_model(loop: CuttingPlane) -> LinearModel:
         np.concatenate([part.state.margin for part in parts]),
         max(part.gap for part in parts),
     )
+    return replace(model, covariate_coef=covariate_coef([part.state for part in parts]))
+
+
+def covariate_coef(states: Sequence[LossState]) -> np.ndarray | None:
+    """Weights of the covariates, of shape (n_outputs, n_covariates), from the states of the outputs; None without any."""
+    known = [state.covariate_coef for state in states if state.covariate_coef is not None]
+    return np.hstack(known).T if known else None
 
 
 def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, list[Solution]]:

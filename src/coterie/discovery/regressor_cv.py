@@ -228,7 +228,9 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryRegressorCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+    ) -> GroupDiscoveryRegressorCV:
         """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
@@ -243,11 +245,14 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         feature_names : array-like of str or callable, default=None
             Names of the features, for data that have none; or a function that returns them, such as the
             ``get_feature_names_out`` of the step before in a pipeline.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryRegressorCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight, feature_names)
+        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
         return self

@@ -91,7 +91,9 @@ class ValidatedDiscovery(GroupDiscovery):
         if self.nested:
             pairs = {candidate: own[len(folds) :] for candidate, own in paths.items()}
             scores = nested_scores(outer, pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
-            nested = {"nested_scores_": scores, "constant_scores_": constant_scores(score, data, folds)}
+            alone = self._plain_estimator(*chosen)
+            constant = constant_scores(score, data, folds, lambda weight: alone._adjusted_loss(data, weight))
+            nested = {"nested_scores_": scores, "constant_scores_": constant}
         return self._plain_estimator(*chosen)._discover(
             data,
             size,

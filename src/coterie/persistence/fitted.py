@@ -96,6 +96,13 @@ def _is_group(group: Any, attributes: Mapping[str, Any]) -> bool:
         and (group.confidence is None or _is_number(group.confidence, attributes))
         and (group.shares is None or (_is_vector(group.shares, "f") and len(group.shares) == len(group)))
         and _are_class_weights(group.class_weights, attributes)
+        and (group.annotations is None or _are_annotations(group.annotations, len(group)))
+    )
+
+
+def _are_annotations(value: Any, n_members: int) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and isinstance(column, tuple) and len(column) == n_members for name, column in value.items()
     )
 
 
@@ -134,6 +141,17 @@ def _is_slope(value: Any, attributes: Mapping[str, Any]) -> bool:
     return isinstance(value, float) and 0.0 <= value < np.inf
 
 
+def _are_covariate_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f"
+    return fits and len(value) == _n_outputs(attributes) and "covariate_names_" in attributes
+
+
+def _are_covariate_names(value: Any, attributes: Mapping[str, Any]) -> bool:
+    coef = attributes.get("covariate_coef_")
+    fits = _is_vector(value, "O") and isinstance(coef, np.ndarray) and coef.ndim == 2 and len(value) == coef.shape[1]
+    return fits and all(isinstance(name, str) for name in value)
+
+
 def _are_classes(value: Any, attributes: Mapping[str, Any]) -> bool:
     n_outputs = _n_outputs(attributes)
     return isinstance(value, np.ndarray) and value.shape == (2 if n_outputs == 1 else n_outputs,)
@@ -154,6 +172,8 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "prediction_features_": _are_features,
     "prediction_coef_": _are_weights,
     "intercept_": _are_offsets,
+    "covariate_coef_": _are_covariate_weights,
+    "covariate_names_": _are_covariate_names,
     "offset_": _is_number,
     "calibration_slope_": _is_slope,
     "classes_": _are_classes,

@@ -31,6 +31,8 @@ class HeldOut:
         Mean score of a prediction that does not look at the features.
     training : float
         Score of the model on its own training data.
+    baseline : str
+        What that prediction rests on: ``"constant"``, or ``"covariates alone"``.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class HeldOut:
     folds: Sequence[float]
     constant: float
     training: float
+    baseline: str = "constant"
 
     @property
     def mean(self) -> float:
@@ -68,6 +71,7 @@ class HeldOut:
             "error": self.error,
             "constant": self.constant,
             "training": self.training,
+            "baseline": self.baseline,
             "folds": [float(value) for value in self.folds],
         }
 
@@ -93,10 +97,12 @@ def _of_scores(held_out: Mapping[str, Any] | None) -> str:
     if held_out is None:
         return ""
     error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
-    figures = f"{held_out['mean']:.3g}{error}, constant {held_out['constant']:.3g} (training {held_out['training']:.3g})"
+    baseline = held_out.get("baseline", "constant")  # results of earlier versions have none
+    figures = f"{held_out['mean']:.3g}{error}, {baseline} {held_out['constant']:.3g} (training {held_out['training']:.3g})"
     if _predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         return f"Held-out {held_out['score']} {figures}."
-    return f"On held-out samples the groups predict no better than a constant: {held_out['score']} {figures}."
+    alone = "a constant" if baseline == "constant" else "the covariates alone"
+    return f"On held-out samples the groups predict no better than {alone}: {held_out['score']} {figures}."
 
 
 def _of_groups(confidence: Mapping[str, Any] | None) -> str:

@@ -104,7 +104,8 @@ class DiscoveryResult:
         if self.held_out is not None:
             facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
             facts["its standard error"] = self.held_out.error
-            facts[f"{self.held_out.score} of a constant prediction"] = self.held_out.constant
+            alone = "a constant prediction" if self.held_out.baseline == "constant" else f"the {self.held_out.baseline}"
+            facts[f"{self.held_out.score} of {alone}"] = self.held_out.constant
         if self.score is not None:
             facts["R² on the training data" if self.task == "regression" else "accuracy on the training data"] = self.score
         facts |= {words: getattr(self.model, name) for name, words in _FACTS.items() if hasattr(self.model, name)}
@@ -172,6 +173,7 @@ def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any
         "name": group.names[position] if group.names is not None else None,
         "correlation": 1.0 if position == 0 else float(group.correlation[position - 1]),
         "share": None if group.shares is None else float(group.shares[position]),
+        "annotations": {name: values[position] for name, values in (group.annotations or {}).items()},
     }
 
 

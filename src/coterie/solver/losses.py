@@ -46,6 +46,10 @@ class LossState:
         What to add to the outputs to predict.
     margin : ndarray of shape (n_outputs,)
         :math:`\gamma`, for losses that have one (else 0).
+    eliminated : ndarray of shape (rank, n_outputs), optional
+        Weights of eliminated covariates, of the columns that the loss works with.
+    covariate_coef : ndarray of shape (n_covariates, n_outputs), optional
+        The same for the covariates as they were given.
     """
 
     value: float
@@ -55,6 +59,8 @@ class LossState:
     offsets: np.ndarray
     intercept: np.ndarray
     margin: np.ndarray
+    eliminated: np.ndarray | None = None
+    covariate_coef: np.ndarray | None = None
 
 
 class Loss(ABC):
@@ -81,6 +87,8 @@ class Loss(ABC):
         Sums of the dual variables of each stratum, for losses whose dual variables are non-negative with given sums.
     dual_weight : ndarray of shape (n_samples, n_outputs), optional
         The weights h with :math:`F^*(-\tilde\alpha) = \frac12\sum\alpha^2/h`, for the same losses.
+    covariates : ndarray of shape (n_samples, rank) or None
+        Columns that have been eliminated (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
     """
 
     n_outputs: int = 1
@@ -90,6 +98,8 @@ class Loss(ABC):
     signs: np.ndarray
     mass: np.ndarray
     dual_weight: np.ndarray
+    covariates: np.ndarray | None = None
+    covariate_penalty: float = 0.0
 
     @abstractmethod
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
