@@ -31,9 +31,11 @@ from coterie import CorrelationGroups
 THRESHOLD = 0.8
 MOST_GB = 8.0
 LIMIT = 120.0
-DENSE_SIZES = (1_000, 2_000, 4_000, 8_000, 20_000, 50_000, 100_000)
-HOLES_SIZES = (1_000, 2_000, 4_000, 8_000, 20_000)
-SPARSE_SIZES = (2_000, 4_000, 8_000, 50_000, 200_000, 500_000)
+SIZES: dict[str, tuple[int, ...]] = {
+    "dense": (1_000, 2_000, 4_000, 8_000, 20_000, 50_000, 100_000),
+    "holes": (1_000, 2_000, 4_000, 8_000, 20_000),
+    "sparse": (2_000, 4_000, 8_000, 50_000, 200_000, 500_000),
+}
 # How many times as long a fit may take by the clock, on a busy machine.
 WALL = 20.0
 
@@ -172,6 +174,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds of a fit (default {LIMIT:.0f})")
+    parser.add_argument("--only", choices=["same", *SIZES], default=None, help="this part alone (default: all)")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -179,13 +182,17 @@ def main() -> None:
         child(kind, who, int(n_features), int(seed), float(limit))
         return
     options.source = source_digest()
-    same = same_groups(options.seed)
-    print_table("The same groups", same)
+    same = same_groups(options.seed) if options.only in (None, "same") else []
+    if same:
+        print_table("The same groups", same)
     rows = []
-    for kind, every in (("dense", DENSE_SIZES), ("holes", HOLES_SIZES), ("sparse", SPARSE_SIZES)):
-        rows += sizes(kind, every[:2] if options.quick else every, options.seed, options.limit)
-    print_table("Time and memory", rows)
-    write_results("correlation_groups", options, same=same, sizes=rows)
+    for kind, every in SIZES.items():
+        if options.only in (None, kind):
+            rows += sizes(kind, every[:2] if options.quick else every, options.seed, options.limit)
+    if rows:
+        print_table("Time and memory", rows)
+    name = "correlation_groups" if options.only is None else f"correlation_groups_{options.only}"
+    write_results(name, options, same=same, sizes=rows)
 
 
 if __name__ == "__main__":

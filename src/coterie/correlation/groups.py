@@ -231,7 +231,12 @@ class CorrelationGroups(FeatureSets, Selector):
         elif self.missing_values != "raise":
             source = imputed(source, self.missing_values)
         holes = view is not None
-        view = FeatureView.of(source, weight, n_threads=n_threads) if view is None else view
+        try:
+            view = FeatureView.of(source, weight, n_threads=n_threads) if view is None else view
+        except ValueError as error:
+            if "NaN" not in str(error) or self.missing_values != "raise":
+                raise
+            raise ValueError(f"{error} Or set missing_values='ignore': each pair over what is known of both.") from error
         return _Features(part.reading.attributes, view, part.X, part.features, part.others, holes)
 
     def _compute(self, data: _Features) -> dict[str, Any]:
