@@ -63,8 +63,8 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "one class, validated": coterie.GroupDiscoveryOneClassCV(
         4, Cs=3, cv=2, predict_with=["support", "groups"], standardize=False, random_state=0
     ),
-    "groups": coterie.CorrelationGroups(),
-    "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance"),
+    "groups": coterie.CorrelationGroups(remainder="refuse"),  # else text and dates are no mistake
+    "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance", remainder="refuse"),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
     "grm, validated": coterie.GlobalRedundancySelector("fisher", 3, n_candidates="cv", power="cv", cv=2),

@@ -111,11 +111,11 @@ class CorrelationGroups(FeatureSets, Selector):
     support_features_ : ndarray of shape (n_groups,)
         The representatives, in the same order; what :meth:`transform` keeps.
 
-    passed_features_ : ndarray of int
-        The columns that took no part and are kept.
+    other_features_ : ndarray of int
+        The columns that took no part.
 
     scores_ : ndarray of shape (n_features,)
-        What the representatives were chosen by: numbers of neighbours, variances, or the scores given; NaN for columns that
+        What the representatives were chosen by: numbers of neighbours, variances, or the scores given; 0 for columns that
         took no part.
 
     correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
@@ -231,7 +231,12 @@ class CorrelationGroups(FeatureSets, Selector):
         elif self.missing_values != "raise":
             source = imputed(source, self.missing_values)
         holes = view is not None
-        view = FeatureView.of(source, weight, n_threads=n_threads) if view is None else view
+        try:
+            view = FeatureView.of(source, weight, n_threads=n_threads) if view is None else view
+        except ValueError as error:
+            if "NaN" not in str(error) or self.missing_values != "raise":
+                raise
+            raise ValueError(f"{error} Or set missing_values='ignore': each pair over what is known of both.") from error
         return _Features(part.reading.attributes, view, part.X, part.features, part.others, holes)
 
     def _compute(self, data: _Features) -> dict[str, Any]:
@@ -269,13 +274,13 @@ class CorrelationGroups(FeatureSets, Selector):
             found = found._replace(supports=np.concatenate([found.supports, alone]))
             groups = _assembled(found, scores, len(fixed), measure)
         n_pairs = view.n_features * (view.n_features - 1) // 2  # some of them may have been looked at from both sides
-        all_scores = np.full(data.attributes["n_features_in_"], np.nan)
+        all_scores = np.zeros(data.attributes["n_features_in_"])
         all_scores[data.features] = scores
         return {
             "groups_": groups if not len(data.others) else _placed(groups, data.features),
             "scores_": all_scores,
             "support_features_": data.features[found.supports],
-            "passed_features_": data.others if self.remainder == "passthrough" else data.others[:0],
+            "other_features_": data.others,
             "n_correlations_evaluated_": min(measure.n_evaluated, n_pairs),
             "n_correlations_possible_": n_pairs,
         }
@@ -316,7 +321,8 @@ class CorrelationGroups(FeatureSets, Selector):
 
     def _kept(self) -> np.ndarray:
         check_is_fitted(self)
-        return np.union1d(self.support_features_, getattr(self, "passed_features_", np.empty(0, dtype=np.int64)))
+        others = getattr(self, "other_features_", self.support_features_[:0])  # older files have none
+        return np.union1d(self.support_features_, others if self.remainder == "passthrough" else others[:0])
 
     def transform(self, X: Any) -> Any:
         """Keep the representatives, and the columns that took no part unless they are dropped, in the order of the columns.
@@ -350,7 +356,8 @@ class CorrelationGroups(FeatureSets, Selector):
     def variables_(self) -> list[Any]:
         """Names (or indices) of the columns that took part, as in feature-engine."""
         check_is_fitted(self)
-        return [self._label(int(j)) for j in np.flatnonzero(~np.isnan(self.scores_))]
+        others = getattr(self, "other_features_", self.support_features_[:0])
+        return [self._label(int(j)) for j in np.setdiff1d(np.arange(self.n_features_in_), others)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

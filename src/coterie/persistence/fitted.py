@@ -168,7 +168,7 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "kept_names_": _are_kept_names,
     "names_given_": lambda value, attributes: isinstance(value, bool),
     "support_features_": _are_features,
-    "passed_features_": _are_features,
+    "other_features_": _are_features,
     "prediction_features_": _are_features,
     "prediction_coef_": _are_weights,
     "intercept_": _are_offsets,

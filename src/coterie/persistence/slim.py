@@ -118,7 +118,7 @@ def _read_features(state: dict[str, Any]) -> np.ndarray | None:
     """The features that a fitted selector reads, keeps or speaks of; None where that is not known."""
     if not isinstance(state.get("support_features_"), np.ndarray) or not len(state["support_features_"]):
         return None
-    parts = [state[name] for name in ("support_features_", "prediction_features_", "passed_features_") if name in state]
+    parts = [state[name] for name in ("support_features_", "prediction_features_", "other_features_") if name in state]
     if "groups_" in state:
         parts.append(state["groups_"].members)
     return np.unique(np.concatenate(parts))
