@@ -102,8 +102,8 @@ def _covariates(estimator: Any, dataset: Dataset) -> dict[str, Any]:
         return {}
     if dataset.covariates is None:
         raise ValueError(
-            f"The model was fitted with covariates ({', '.join(estimator.covariate_names_)}); give those of these samples with "
-            "--covar."
+            f"The model was fitted with covariates ({', '.join(estimator.covariate_names_)}); give those of these samples "
+            "with --covar."
         )
     return {"covariates": dataset.covariates}
 
