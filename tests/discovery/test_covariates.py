@@ -145,6 +145,7 @@ def test_bad_covariates_of_a_fit(cohort):
         (covariates[:9], "covariates has 9 samples, but X has 400"),
         (np.zeros((400, 2, 2)), "must have one or two dimensions, not 3"),
         (np.empty((400, 0)), "has no columns; leave it out"),
+        (covariates.assign(me=trait), r"covariates \(population, age, me\) explain y completely"),
     ]:
         with pytest.raises(ValueError, match=message):
             GroupDiscoveryRegressor(2).fit(X, trait, covariates=given)
