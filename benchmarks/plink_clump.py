@@ -342,8 +342,8 @@ def page(traits: list[dict[str, Any]], table: list[dict[str, Any]], repeats: int
             "## Real genotypes",
             "",
             "369 Europeans of the 1000 Genomes, 54,051 SNPs of six chromosomes, two simulated traits with three covariates "
-            f"(366 samples have all of them). PLINK clumps SNPs with p < {P1:g} (of 54,051 tests). *P beside the groups* is the "
-            "p-value of the lead SNP with the covariates and all support SNPs as covariates.",
+            f"(366 samples have all of them). PLINK clumps SNPs with p < {P1:g} (of 54,051 tests). *P beside the groups* is "
+            "the p-value of the lead SNP with the covariates and all support SNPs as covariates.",
             "",
             "### PLINK's clumps, and what Coterie made of them",
             "",
