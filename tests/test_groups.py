@@ -112,3 +112,60 @@ def test_of_two_classes_one_weight_says_all(groups):
     assert groups.classes is None
     assert groups.class_weights is None
     assert "marks" not in groups.to_frame()
+
+def annotated_groups():
+    groups = FeatureGroups(
+        [
+            FeatureGroup(2, [0, 3], [0.9, -0.8], names=("c", "a", "d")),
+            FeatureGroup(1, [], names=("b",)),
+            FeatureGroup(4, [5], [0.7]),
+        ]
+    )
+    columns = {
+        "chromosome": ["1", "2", "1", "1", "X", "X"], "position": np.array([1000, 5, 2000, 400_000, 7, 8]),
+        "p_value": np.array([0.02, 0.5, 1e-9, 0.0005, np.nan, 0.3]), "score": list("abcdef"),
+    }  # fmt: skip
+    return groups.annotated(columns)
+
+
+def test_annotations_are_of_the_members_alone():
+    class Counted(list):
+        read = 0
+
+        def __getitem__(self, index):
+            Counted.read += 1
+            return super().__getitem__(index)
+
+    groups = annotated_groups()
+    assert groups.annotations["position"] == [2000, 1000, 400_000, 5, 7, 8]
+    assert list(groups.annotations) == ["chromosome", "position", "p_value", "info_score"]  # one of rows() has its name
+    assert type(groups[0].annotations["position"][0]) is int
+    assert [row["chromosome"] for row in groups.rows()] == ["1", "1", "1", "2", "X", "X"]
+    frame = groups.to_frame()
+    assert list(frame.columns) == groups.columns
+    assert frame["info_score"].tolist() == ["c", "a", "d", "b", "e", "f"]
+    assert groups[1:].annotations["position"] == [5, 7, 8]
+    assert json.loads(groups.to_json())[2]["annotations"]["p_value"] == [None, 0.3]
+    groups.annotated({"more": Counted("x" * 10**6)})
+    assert Counted.read == 6
+    mixed = FeatureGroups([groups[0], FeatureGroup(9, [8], [0.9])])
+    assert mixed.annotations["position"] == [2000, 1000, 400_000, None, None]
+
+
+def test_clumps_in_plinks_columns():
+    first, second, third = annotated_groups().clumps()
+    assert list(first) == ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
+    assert list(first.values()) == ["1", 1, "c", 2000, 1e-9, 1, 0, 1, 0, 0, 0, "a(1)"]  # d is 398 kb away
+    assert list(second.values()) == ["2", 1, "b", 5, 0.5, 0, 0, 0, 0, 0, 0, "NONE"]
+    assert list(third.values()) == ["X", 1, "4", 7, None, 1, 1, 0, 0, 0, 0, "5(1)"]
+    assert annotated_groups().clumps(kb=None)[0]["SP2"] == "a(1),d(1)"
+    assert annotated_groups().clumps(kb=398)[0]["S001"] == 1
+    assert annotated_groups().clumps(kb=None, r2=0.7)[0]["SP2"] == "a(1)"
+    assert annotated_groups().clumps(kb=None, p2=0.01)[0]["SP2"] == "d(1)"
+    for options in ({"kb": -1}, {"r2": 1.1}, {"p2": 2}):
+        with pytest.raises(ValueError, match="must be a number"):
+            annotated_groups().clumps(**options)
+    elsewhere = FeatureGroups([FeatureGroup(0, [1], [0.9])]).annotated({"chromosome": ["1", "2"], "position": [5, 5]})
+    assert elsewhere.clumps()[0]["TOTAL"] == 0
+    with pytest.raises(ValueError, match="have no chromosome and position"):
+        FeatureGroups([FeatureGroup(0, [])]).clumps()

@@ -53,6 +53,13 @@ class Association:
         Names of the features, if the data have names.
     annotations : dict of str to list
         What the data know of these features: chromosome, position, alleles.
+
+    Examples
+    --------
+    >>> from coterie import association
+    >>> found = association([[0, 1], [1, 1], [2, 0], [1, 0]], [0.1, 1.2, 1.9, 0.8])
+    >>> [round(float(effect), 2) for effect in found.effect]
+    [0.9, -0.7]
     """
 
     feature: np.ndarray
@@ -157,7 +164,7 @@ def association(X: Any, y: Any = None, features: Any = None, *, covariates: Any 
     >>> y = 0.5 * X[:, 3] + 0.1 * age + rng.standard_normal(200)
     >>> found = association(X, y, covariates=age)
     >>> int(found.p_value.argmin()), round(float(found.effect[3]), 1)
-    (3, 0.6)
+    (3, 0.5)
     """
     check("model", model, OneOf("auto", "linear", "logistic"))
     X, covariates, y = with_covariates(X, covariates, y)

@@ -124,15 +124,54 @@ def test_plink(shell, real_data):
     options = ("--phenotype", folder / "EUR_subset.pheno.covars", "--label", "PHENO")
     result = shell("discover", "--fast", folder / "EUR_subset.bed", *options, "-o", "out", "--n-features-to-select", "3")
     assert "samples without phenotype dropped: 10" in result.stderr
-    lines = [line.split("\t") for line in (shell.folder / "out" / "groups.clumps").read_text().splitlines()]
+    lines = [line.split() for line in (shell.folder / "out" / "groups.clumps").read_text().splitlines()]
     with (folder / "EUR_subset.bim").open() as file:
         places = {row[1]: (row[0], row[3]) for row in map(str.split, file)}
     assert len(lines) == 4
-    assert all((line[0], line[1]) == places[line[2]] for line in lines[1:])
+    assert all((line[0], line[3]) == places[line[2]] for line in lines[1:])
     shell("convert", folder / "EUR_subset.bed", "eur.store", *options, "--quiet")
     shell("discover", "--fast", "eur.store", "-o", "again", "--n-features-to-select", "3", "--quiet")
     assert (shell.folder / "again" / "groups.clumps").read_text() == (shell.folder / "out" / "groups.clumps").read_text()
     assert (shell.folder / "again" / "groups.csv").read_text() == (shell.folder / "out" / "groups.csv").read_text()
+
+
+def test_plink_with_covariates(shell, rng):
+    """As a user of PLINK types it: names of traits and covariates, association, clumps, prediction."""
+    bed_reader = pytest.importorskip("bed_reader")
+    X = rng.integers(0, 3, (60, 30)).astype(np.int8)
+    X[:, 5] = np.where(rng.random(60) < 0.9, X[:, 4], X[:, 5])
+    age = rng.uniform(20, 70, 60)
+    y = X[:, 4] + 0.2 * age + 0.3 * rng.standard_normal(60)
+    bed_reader.to_bed(shell.folder / "g.bed", X, properties={"bp_position": range(1, 31), "chromosome": ["3"] * 30})
+    ids = [line.split()[:2] for line in (shell.folder / "g.fam").read_text().splitlines()]
+    rows = [f"{f} {i} {a} {b}" for (f, i), a, b in zip(ids, y.tolist(), age.tolist(), strict=True)]
+    (shell.folder / "t.txt").write_text("\n".join(["FID IID BMI AGE", *rows[::-1]]))
+    files = ("--pheno", "t.txt", "--pheno-name", "BMI", "--covar", "t.txt", "--covar-name", "AGE")
+    size = ("--fast", "--n-features-to-select", "2", "--clump-kb", "1")
+    content = shell.json("discover", "g.bed", *files, *size, "-o", "out")
+    assert content["data"]["covariates"] == ["AGE"]
+    assert content["groups"][0]["support"] in (4, 5)
+    member = content["groups"][0]["members"][0]
+    assert member["annotations"]["chromosome"] == "3"
+    assert member["annotations"]["p_value"] < 1e-6
+    clump = (shell.folder / "out" / "groups.clumps").read_text().splitlines()[1].split()
+    assert clump[:2] == ["3", "1"]
+    assert float(clump[4]) == pytest.approx(member["annotations"]["p_value"], rel=1e-3)
+    assert "p_value" in (shell.folder / "out" / "groups.csv").read_text().splitlines()[0].split(",")
+    assert shell.json("predict", "out", "g.bed", *files)["score"] > 0.9
+    result = shell("predict", "out", "g.bed", code=2)
+    assert "fitted with covariates (AGE); give those of these samples with --covar" in result.stderr
+    shell.json("discover", "g.bed", *files, *size, "--no-association", "-o", "without")
+    assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text()
+    for options, message in [
+        ((*files[:-1], "PC1"), "there is no covariate 'PC1'; there are BMI, AGE"),
+        (("--covar-name", "AGE"), "say which file with --covar"),
+        ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
+        ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
+        ((*files, "--task", "one-class"), "Covariates have no meaning for --task one-class"),
+    ]:
+        assert message in shell("discover", "g.bed", *options, "--fast", "-o", "bad", code=2).stderr
+    assert "--covar has no meaning for this command" in shell("rank", "g.bed", *files, code=2).stderr
 
 
 def test_the_default_is_the_estimators_for_more_features(shell, rng):

@@ -176,20 +176,21 @@ def test_results_of_others_are_refused(tmp_path):
 
 
 def test_clumps(tmp_path):
-    """Columns by tabs, whatever is in the names."""
+    """PLINK's columns, whatever is in the names; members on other chromosomes or far away do not count."""
     names = [f"rs {j}\t{j}" for j in range(40)]
     info = {"chromosome": np.arange(40) // 10, "position": np.arange(40) * 1000}
     model = fitted(names)
     write_clumps(tmp_path / "x.clumps", result_of(model, feature_info=info))
-    lines = [line.split("\t") for line in (tmp_path / "x.clumps").read_text().splitlines()]
-    assert lines[0] == ["#CHROM", "POS", "ID", "SCORE", "WEIGHT", "TOTAL", "SP2"]
+    lines = [line.split() for line in (tmp_path / "x.clumps").read_text().splitlines()]
+    assert lines[0] == ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
     assert len(lines) == 7
     for line, group in zip(lines[1:], model.groups_, strict=True):
         j = group.support
-        assert line[:3] == [str(j // 10), str(j * 1000), f"rs_{j}_{j}"]
-        assert int(line[5]) == len(group) - 1
-        assert (line[6] == ".") == (len(group) == 1)
-        if len(group) > 1:
-            assert [entry.split("(")[0] for entry in line[6].split(",")] == [f"rs_{k}_{k}" for k in group.affiliated]
-    write_clumps(tmp_path / "y.clumps", result_of(fitted()))
-    assert (tmp_path / "y.clumps").read_text().splitlines()[1].startswith(".\t.\t")
+        own = [k for k in group.affiliated if k // 10 == j // 10]
+        assert line[:5] == [str(j // 10), "1", f"rs_{j}_{j}", str(j * 1000), "NA"]
+        assert line[5:11] == [str(len(own)), *["NA"] * 5]
+        assert line[11] == (",".join(f"rs_{k}_{k}(1)" for k in own) or "NONE")
+    write_clumps(tmp_path / "y.clumps", result_of(model, feature_info=info), kb=0)
+    assert all(line.split()[5] == "0" for line in (tmp_path / "y.clumps").read_text().splitlines()[1:])
+    with pytest.raises(ValueError, match="have no chromosome and position"):
+        write_clumps(tmp_path / "z.clumps", result_of(fitted()))

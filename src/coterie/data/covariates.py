@@ -70,6 +70,15 @@ def as_covariates(given: Any, n_samples: int | None = None) -> Covariates:
     return result
 
 
+def explains(covariates: np.ndarray, targets: np.ndarray) -> bool:
+    """Whether a linear function of the covariates is the target itself, up to rounding."""
+    scale = covariates.std(axis=0)
+    columns = (covariates - covariates.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+    centred = targets - targets.mean()
+    left = centred - columns @ np.linalg.lstsq(columns, centred, rcond=None)[0]
+    return float(left @ left) <= 1e-20 * float(centred @ centred)
+
+
 def _joined(parts: Sequence[tuple[list[str], np.ndarray]], n_samples: int) -> Covariates:
     names = tuple(name for own, _ in parts for name in own)
     if len(set(names)) < len(names):

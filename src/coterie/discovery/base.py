@@ -33,7 +33,7 @@ from coterie._parameters import (
 from coterie._sklearn import CallbackSupportMixin, RoundReport
 from coterie.correlation.measures import CORRELATION_OR_NONE, measure_of
 from coterie.correlation.protocol import Correlation
-from coterie.data.covariates import as_covariates
+from coterie.data.covariates import as_covariates, explains
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.data.zeros import mostly_zero
@@ -129,11 +129,16 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         weight = np.ones(len(data.y)) if weight is None else weight
         return adjusted(self._loss(data, weight), data.covariates, weight)
 
-    def _read_covariates(self, covariates: Any, n_samples: int) -> tuple[np.ndarray | None, dict[str, Any]]:
+    def _read_covariates(self, covariates: Any, targets: np.ndarray) -> tuple[np.ndarray | None, dict[str, Any]]:
         """Values of the covariates of a fit, and what the fitted estimator will say of them."""
         if covariates is None:
             return None, {}
-        values, names = as_covariates(covariates, n_samples)
+        values, names = as_covariates(covariates, len(targets))
+        if explains(values, targets):
+            raise ValueError(
+                f"The covariates ({', '.join(names)}) explain y completely, so that nothing is left for the features. Is y "
+                "one of them, or are there as many covariates as samples?"
+            )
         return values, {"covariate_names_": np.array(names, dtype=object)}
 
     def _procedure(self) -> GroupDiscovery:

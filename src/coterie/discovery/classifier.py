@@ -353,7 +353,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         reading, labels = read_features(self, X, y)
         weight = read_sample_weight(sample_weight, labels)
         classes, codes = read_labels(labels, weight)
-        values, known = self._read_covariates(covariates, len(labels))
+        values, known = self._read_covariates(covariates, codes)
         return Samples({**reading.attributes, "classes_": classes, **known}, reading.source, labels, codes, weight, values)
 
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:

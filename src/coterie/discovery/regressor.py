@@ -277,7 +277,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         X, covariates, y = with_covariates(X, covariates, y)
         reading, y = read_features(self, X, y)
         targets = read_targets(y)
-        values, known = self._read_covariates(covariates, len(y))
+        values, known = self._read_covariates(covariates, targets)
         weight = read_sample_weight(sample_weight, targets)
         return Samples({**reading.attributes, **known}, reading.source, y, targets, weight, values)
 

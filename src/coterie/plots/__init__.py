@@ -7,7 +7,8 @@ through pyplot: no figure is left open, no backend is chosen, nothing is shown. 
 from coterie.plots.affiliated import affiliated_counts
 from coterie.plots.comparison import comparison_curves
 from coterie.plots.graph import group_graph
+from coterie.plots.manhattan import manhattan
 from coterie.plots.pixels import pixel_map
 from coterie.plots.scatter import feature_scatter
 
-__all__ = ["affiliated_counts", "comparison_curves", "feature_scatter", "group_graph", "pixel_map"]
+__all__ = ["affiliated_counts", "comparison_curves", "feature_scatter", "group_graph", "manhattan", "pixel_map"]

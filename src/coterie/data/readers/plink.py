@@ -49,7 +49,8 @@ class PlinkReader(Reader):
     covariates : path-like, optional
         File with FID, IID and covariates, with or without a header, in any order. Text is taken for categories.
     covariate_names : str or sequence of str, optional
-        Which of its columns: names separated by commas, ranges as ``PC1-PC10``. All by default.
+        Which of its columns: names separated by commas, ranges as ``PC1-PC10``. All by default, but for the phenotype where
+        that is in the same file.
     """
 
     format = "plink"
@@ -82,6 +83,8 @@ class PlinkReader(Reader):
         if label is not False:
             self._take_phenotype(label, phenotype, missing_labels)
         if covariates is not None:
+            if covariate_names is None and phenotype is not None and label is not False:
+                covariate_names = _others(covariates, phenotype, label)
             self._take_covariates(read_covariate_file(covariates, covariate_names), missing_labels)
         elif covariate_names is not None:
             raise ValueError("covariate_names= names columns of a file of covariates; give it with covariates=.")
@@ -264,6 +267,15 @@ def _phenotypes(path: Path, samples: list[list[str]], label: Any) -> tuple[list[
     if not any(texts):
         raise DataFileError("none of its FID and IID is in the .fam file.", path)
     return texts, f"column {names[column]!r}"
+
+
+def _others(covariates: Any, phenotype: Any, label: Any) -> list[str] | None:
+    """All columns but the phenotype, where both are in one file with a header."""
+    path = Path(covariates)
+    if not path.exists() or not path.samefile(phenotype):
+        return None
+    names = read_covariate_file(path).names
+    return [name for place, name in enumerate(names) if place != _phenotype_column(label, names, path)]
 
 
 def _phenotype_column(label: Any, names: list[str], path: Path) -> int:
