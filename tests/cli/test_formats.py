@@ -113,6 +113,13 @@ def test_results_go_back_into_anndata(shell, table):
             assert back.var.loc[member["name"], "correlation"] == pytest.approx(member["correlation"])
     assert (back.var["group"] == 0).sum() == 40 - sum(len(g["members"]) for g in content["groups"])
     assert back.uns["coterie"]["task"] == "classification"
+    assert set(back.uns["coterie"]["names"].dtype.names) == set(table["diagnosis"])
+    classes = pd.read_csv(shell.folder / "out" / "classes.csv")
+    assert len(classes) == 2 * sum(len(g["members"]) for g in content["groups"])
+    first = classes[(classes["name"] == content["groups"][0]["name"])].set_index("class")
+    assert first["weight"].to_dict() == pytest.approx(content["groups"][0]["class_weights"])
+    assert first["log_fold_change"].isna().all() == (X[:, content["groups"][0]["support"]] < 0).any()
+    assert not content["warnings"]
     assert np.array_equal(back.X, X)
     rows = shell.json("predict", "out", "cells.h5ad")["predictions"]
     assert rows[0]["sample"] == "cell0"
@@ -199,3 +206,51 @@ def test_a_full_disk_is_one_line(shell, table, monkeypatch):
     monkeypatch.setattr(folder, "save", full)
     assert "No space left on device" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
     assert sorted(path.name for path in shell.folder.iterdir()) == ["genes.csv"]
+
+
+def test_layers_of_anndata_with_other_genes(shell, table):
+    """Scaled values in X, log counts of more genes in raw, a cell without a label: what scanpy's users have."""
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["B", "NK", "T"], 30)
+    counts = rng.poisson(1.0, (90, 30))
+    for c, label in enumerate(["B", "NK", "T"]):
+        counts[kind == label, c] += 5
+    obs = pd.DataFrame({"kind": pd.Categorical(np.where(np.arange(90) == 4, None, kind))}, index=[f"c{i}" for i in range(90)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        full = anndata.AnnData(np.log1p(counts).astype(np.float32), obs, pd.DataFrame(index=[f"g{j}" for j in range(30)]))
+        part = full[:, 1:20].copy()
+        part.raw = full
+        part.X = (part.X - part.X.mean(axis=0)) / part.X.std(axis=0)
+        part.write_h5ad(shell.folder / "cells.h5ad")
+    error = shell.error("discover", "cells.h5ad", "--label", "kinds", "--fast")
+    assert "did you mean 'kind'? it has kind (3 classes)" in error
+    assert "1 of 90 samples have no label in obs['kind']" in shell.error("discover", "cells.h5ad", "--label", "kind", "--fast")
+    given = [
+        "discover",
+        "--fast",
+        "cells.h5ad",
+        "--label",
+        "kind",
+        "--read",
+        "missing_labels=drop",
+        "--n-features-to-select",
+        "3",
+    ]
+    scaled = shell.json(*given, "-o", "scaled")
+    logs = shell.json(*given, "-o", "logs", "--read", "layer=raw")
+    assert {g["name"]: g["marks"] for g in logs["groups"]} == {"g0": "B", "g1": "NK", "g2": "T"}
+    for name, content in (("scaled", scaled), ("logs", logs)):
+        assert not content["warnings"]
+        classes = pd.read_csv(shell.folder / name / "classes.csv")
+        assert classes["log_fold_change"].notna().all()  # those of raw, in both cases
+        assert classes["detected"].between(0, 1).all()
+        columns = pd.read_csv(shell.folder / name / "groups.csv").columns
+        assert columns.tolist()[-4:] == ["marks", "weight[B]", "weight[NK]", "weight[T]"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            back = anndata.read_h5ad(shell.folder / name / "annotated.h5ad")
+        assert bool(back.uns["coterie"]["params"]["use_raw"]) is True
+    assert back.var["support"].sum() == 2  # X does not have g0
+    assert back.uns["coterie"]["names"]["B"][0] == "g0"

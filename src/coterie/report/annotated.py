@@ -70,7 +70,7 @@ def annotate(
     affiliated feature has the weight of its support feature times their correlation (both standardised).
 
     The ``logfoldchanges`` are those of :func:`coterie.class_statistics`; ``pvals`` of Welch's t-test of each feature by
-    itself, ``pvals_adj`` corrected (Benjamini and Hochberg) for all features of the data, both as with scanpy's t-test
+    itself, ``pvals_adj`` corrected (Benjamini and Hochberg) for all features, both as with scanpy's ``method="t-test"``
     and with its caveat: cells are no independent samples. They say nothing of the choice of the groups; for that, see
     :func:`coterie.group_confidence`.
 
