@@ -34,6 +34,7 @@ _HOMES = {
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
+    "imputed": "coterie.imputation",
     "load": "coterie.persistence.model",
     "save": "coterie.persistence.model",
 }
@@ -68,6 +69,7 @@ __all__ = [
     "datasets",
     "filters",
     "group_confidence",
+    "imputed",
     "load",
     "metrics",
     "plots",
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
+    from coterie.imputation import imputed
     from coterie.persistence.model import load, save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector

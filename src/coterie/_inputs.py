@@ -20,7 +20,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
+from coterie._tables import KINDS, is_frame, is_lazy, refuse_columns
 from coterie.data.dataset import Dataset
+from coterie.data.imputation import ImputedSource
 from coterie.data.memory import as_source
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.opening import open_features
@@ -76,6 +78,8 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
         if X.feature_names is not None:
             attributes["feature_names_in_"] = np.asarray(X.feature_names, dtype=object)
+        if isinstance(X, ImputedSource):
+            attributes["fill_values_"] = X.fill_values
         return Reading(X, attributes)
     _refuse_kinds(X)
     reader = copy.copy(estimator)  # scikit-learn sets attributes while it reads
@@ -117,7 +121,7 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
 def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
     """Open a path; take features (and labels, where y is None) out of a data set or a store; bring in guests.
 
-    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone.
+    AnnData objects become sources with their names; Dask arrays and lazy frames are computed. Anything else is left alone.
     """
     if isinstance(X, (str, os.PathLike)):
         X = open_features(X)
@@ -142,7 +146,7 @@ def _from_guest(X: Any) -> Any:
         return as_source(values, PackedStrings.pack(X.var_names))
     if library == "dask" and hasattr(X, "compute") and hasattr(X, "blocks"):
         return _computed(X)
-    return X
+    return X.collect() if is_lazy(X) else X
 
 
 def _computed(X: Any) -> Any:
@@ -201,13 +205,21 @@ def check_features(estimator: BaseEstimator, X: Any) -> Any:
     # The formats left out (DOK) cannot be checked as they are and become CSC. Objects become numbers, or are refused.
     formats = ("csc", "csr", "coo", "bsr", "dia", "lil")
     dtype = "numeric" if getattr(getattr(X, "dtype", None), "kind", "") == "O" or isinstance(X, (list, tuple)) else None
+    finite = "allow-nan" if hasattr(estimator, "fill_values_") else True  # gaps that will be filled
     try:
-        return validate_data(estimator, X, reset=False, dtype=dtype, accept_sparse=formats, accept_large_sparse=True)
+        return validate_data(
+            estimator, X, reset=False, dtype=dtype, accept_sparse=formats, accept_large_sparse=True, ensure_all_finite=finite
+        )
     except (ValueError, OverflowError) as error:
         raise _with_remedy(error) from error
 
 
-_KINDS = {"M": "dates", "m": "durations", "U": "text", "S": "text", "T": "text", "V": "records"}
+def filled(estimator: BaseEstimator, columns: Any, features: np.ndarray) -> Any:
+    """Columns of new data, dense, with gaps filled as they were in the fit (:func:`coterie.imputed`); else as they are."""
+    values = getattr(estimator, "fill_values_", None)
+    if values is None or not isinstance(columns, np.ndarray) or columns.dtype.kind != "f":
+        return columns
+    return np.where(np.isnan(columns), values[features].astype(columns.dtype), columns)
 
 
 def _refuse_kinds(X: Any) -> None:
@@ -218,19 +230,12 @@ def _refuse_kinds(X: Any) -> None:
             f"{np.argwhere(X.mask)[0][0]}. Impute them (for instance with X.filled(np.nan) and sklearn.impute.SimpleImputer) "
             "or drop those features or samples."
         )
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+    if is_frame(X):
         if all(isinstance(name, str) for name in X.columns):  # others are no names of features for scikit-learn either
             refuse_repeated(list(X.columns), of="X: ")
-        wrong = [
-            f"{name!r} ({dtype})"
-            for name, dtype in zip(X.columns, X.dtypes, strict=True)
-            if getattr(dtype, "kind", "") in _KINDS or str(dtype).startswith(("date", "duration", "time"))
-        ]
-        if wrong:
-            shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-            raise ValueError(f"Features must be numbers, but these columns of X are none: {shown}. Drop or encode them.")
+        refuse_columns(X)
     else:
-        kind = _KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
+        kind = KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
         if kind is not None:
             raise ValueError(f"Features must be numbers, but X has {kind} (dtype {X.dtype}). Convert, encode or drop them.")
 

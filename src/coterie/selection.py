@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, feature_positions, take_columns
+from coterie._inputs import check_features, feature_positions, filled, opened, take_columns
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
 from coterie.data.view import FeatureView
@@ -92,10 +92,11 @@ class Selector(SelectorMixin, BaseEstimator):
             back as arrays unless ``set_output`` says otherwise, as everywhere in scikit-learn.
         """
         check_is_fitted(self)
+        X, _ = opened(X)
         checked = check_features(self, X)
         if stays_frame(self, X):
             return take_columns(X, self._kept())  # each column keeps its own type
-        columns = take_columns(checked, self._kept())
+        columns = filled(self, take_columns(checked, self._kept()), self._kept())
         return columns.asformat(X.format) if sparse.issparse(X) else columns
 
     def inverse_transform(self, X: Any) -> Any:

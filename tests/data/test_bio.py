@@ -44,7 +44,7 @@ def test_h5ad(tmp_path, adata, kind):
     assert open_features(tmp_path / "x.h5ad", label="age").y.tolist() == list(range(41))
     assert open_features(tmp_path / "x.h5ad").y is None
     assert_same(open_features(convert(tmp_path / "x.h5ad", tmp_path / "s", label="kind")), dataset)
-    with pytest.raises(DataFileError, match="obs has no column 'colour' for the labels; it has kind, age"):
+    with pytest.raises(DataFileError, match="obs has no such column for the labels; there are kind, age"):
         open_features(tmp_path / "x.h5ad", label="colour")
     with pytest.raises(DataFileError, match="no layer 'raw'; there is counts"):
         open_features(tmp_path / "x.h5ad", layer="raw")

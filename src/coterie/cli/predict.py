@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.data import TABLES, DataOptions, DataPath
 from coterie.cli.output import Output
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def predict(
 ) -> None:
     """Predict with a saved model: one line a sample, and the score where the data have labels.
 
-    The data must have the features that the model was trained on, in the same order.
+    The data must have the features that the model was trained on, in the same order. Other columns of a table (dates, names,
+    what was left out when the model was trained) are not looked at, and gaps are filled with what --impute found in the
+    training data.
 
     Examples:
         coterie predict results new.svm -o predictions.csv
@@ -46,8 +48,10 @@ def predict(
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
+    if options.impute is not None:
+        raise ValueError("--impute belongs to the training: a model trained with it fills the gaps of new data by itself.")
     with claimed_files(output):
-        dataset = options.open(data, voice)
+        dataset = options.open(data, voice, gaps=hasattr(estimator, "fill_values_"), **_columns(estimator, data, options))
         check_names(estimator, dataset, data)
         columns, rows = _table(estimator, dataset)
         score = _score(estimator, dataset, voice)
@@ -62,6 +66,18 @@ def predict(
     if score is not None:
         voice.note(f"{words}: {score:.4f}")
     voice.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
+
+
+def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
+    """The columns of a table that the model knows by name: all others may hold anything."""
+    from coterie.data.readers.detection import detect_format, resolve
+
+    known = getattr(estimator, "feature_names_in_", None)
+    file = resolve(path)
+    if known is None or not file.is_file():  # opening it will tell
+        return {}
+    kind = options.format or detect_format(file)
+    return {"columns": [str(name) for name in known]} if kind in TABLES else {}
 
 
 def check_names(estimator: Any, dataset: Dataset, path: Path) -> None:

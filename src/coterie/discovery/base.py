@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, features_of_share, take_columns
+from coterie._inputs import check_features, features_of_share, filled, take_columns
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -298,6 +298,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
         check_is_fitted(self)
         columns = take_columns(check_features(self, X), self.prediction_features_)
+        columns = filled(self, columns, self.prediction_features_)
         return np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
 
     @property

@@ -71,6 +71,10 @@ def _are_names(value: Any, attributes: Mapping[str, Any]) -> bool:
     return fits and all(isinstance(name, str) for name in value)
 
 
+def _are_fill_values(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return _is_vector(value, "f") and len(value) == attributes.get("n_features_in_")
+
+
 def _are_groups(value: Any, attributes: Mapping[str, Any]) -> bool:
     return type(value).__name__ == "FeatureGroups" and all(_is_group(group, attributes) for group in value)
 
@@ -127,6 +131,7 @@ def _is_output_config(value: Any, attributes: Mapping[str, Any]) -> bool:
 _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "n_features_in_": _is_count,
     "feature_names_in_": _are_names,
+    "fill_values_": _are_fill_values,
     "support_features_": _are_features,
     "prediction_features_": _are_features,
     "prediction_coef_": _are_weights,

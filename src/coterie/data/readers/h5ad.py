@@ -16,6 +16,7 @@ from scipy import sparse
 from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
+from coterie.data.readers.columns import nearest
 from coterie.data.readers.labels import is_missing, missing_labels
 from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, row_block, usable_values
 
@@ -97,8 +98,8 @@ class H5adReader(Reader):
     def _take_labels(self, label: Any, policy: str) -> None:
         obs = self._data.obs
         if label not in obs.columns:
-            known = ", ".join(str(name) for name in obs.columns) or "none"
-            raise DataFileError(f"obs has no column {label!r} for the labels; it has {known}.", self.path)
+            known = nearest(str(label), [str(name) for name in obs.columns])
+            raise DataFileError(f"label={label!r}: obs has no such column for the labels; {known}", self.path)
         values = obs[label].to_numpy()
         absent = np.array([is_missing(value) for value in values])
         self._keep = missing_labels(absent, policy, self.path, f"obs[{label!r}]")
