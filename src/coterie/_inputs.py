@@ -331,6 +331,30 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     return targets
 
 
+def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:
+    """Checked targets for a function ``reader``, as float64."""
+    if y is None:
+        raise ValueError(f"requires y to be passed, but the target y is None: {reader} learns from numbers.")
+    _refuse_missing_labels(y)
+    targets = column_or_1d(y, warn=True)
+    check_consistent_length(_Rows(n_samples), targets)
+    return read_targets(targets)
+
+
+def task_of(y: np.ndarray) -> str:
+    """``"classification"`` for text, booleans and whole numbers; ``"regression"`` for numbers that are no classes.
+
+    These are numbers with fractions, or whole ones that hardly ever repeat.
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    if y.dtype.kind == "f" and not np.equal(np.mod(y, 1), 0).all():
+        return "regression"
+    n_values = len(np.unique(y))
+    return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
+
+
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     """Checked float64 weights, or None when all are equal to one."""
     if sample_weight is None:

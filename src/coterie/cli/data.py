@@ -211,19 +211,11 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
         return task
     if y is None:
         raise ValueError(f"{path} has no labels; say where they are with --label, or use --task one-class.")
-    return task if task != "auto" else _task_of(y)
+    if task != "auto":
+        return task
+    from coterie._inputs import task_of
 
-
-def _task_of(y: np.ndarray) -> str:
-    """Text, booleans and whole numbers are classes; numbers with fractions, or that hardly ever repeat, are targets."""
-    import numpy as np
-
-    if y.dtype.kind not in "iuf":
-        return "classification"
-    if y.dtype.kind == "f" and not np.equal(np.mod(y, 1), 0).all():
-        return "regression"
-    n_values = len(np.unique(y))
-    return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
+    return task_of(y)
 
 
 def scales_apart(dataset: Dataset) -> bool:

@@ -16,6 +16,7 @@ from coterie.data.source import FeatureSource
 from coterie.probing.criteria.base import Criterion, Scorer, own_columns
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
+from coterie.probing.criteria.regression import KNNRegressionCriterion, RidgeRegressionCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
 from coterie.probing.criteria.svm import SVMCriterion
 from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
@@ -25,6 +26,8 @@ _NAMED: dict[str, type[Criterion]] = {
     "linear_svm": LinearSVMCriterion,
     "svm": SVMCriterion,
     "ridge": RidgeCriterion,
+    "knn_regression": KNNRegressionCriterion,
+    "ridge_regression": RidgeRegressionCriterion,
     "clustering": ClusteringCriterion,
     "reconstruction": ReconstructionCriterion,
 }
