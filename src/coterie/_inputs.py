@@ -293,7 +293,7 @@ def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         classes[:] = known
         codes = np.array([known.index(label) for label in y])
     if len(classes) == 1:
-        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs samples of 2 classes.")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}); a classifier needs samples of 2 classes.")
     return classes, codes
 
 
@@ -439,7 +439,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     if not (np.isfinite(factors).all() and (factors > 0).all()):
         raise ValueError(
-            f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors, strict=True))}."
+            f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors.tolist(), strict=True))}."
         )
     return result * factors[codes]
 

@@ -171,6 +171,12 @@ def _unclear(error: Exception) -> str | None:
         "array is too big",
         "truth value",
         "math domain",
+        "np.int64(",
+        "np.float64(",
+        "np.str_(",
+        "np.True_",
+        ":class:",
+        "  ",
     )
     if not text.strip() or any(word in text for word in foreign):
         return f"unclear: {text}"

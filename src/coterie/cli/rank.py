@@ -14,7 +14,7 @@ from coterie.cli.data import DataOptions, DataPath, Task, names_of, settle_task
 from coterie.cli.output import Output
 from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
 from coterie.interruption import interrupting
-from coterie.methods import METHODS, REGRESSION, Method, methods_for
+from coterie.methods import METHODS, REGRESSION, Method
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PANEL = "Method"
 RANKED_TASKS = ("auto", "classification", "regression")
+_ALL = {name: method for name, method in METHODS.items() if method.ranks}
 # Methods by default: for classes, and for a quantitative trait.
 _DEFAULT = {"classification": "fisher", "regression": "correlation"}
 
@@ -36,7 +37,7 @@ class Ranking(NamedTuple):
 
 def known_methods(task: str = "classification") -> dict[str, Method]:
     """The methods that rank all features for a task, by name."""
-    return {name: method for name, method in methods_for(task).items() if method.ranks}
+    return {name: method for name, method in REGRESSION.items() if method.ranks} if task == "regression" else dict(_ALL)
 
 
 def _show_methods(wanted: bool) -> None:
