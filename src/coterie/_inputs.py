@@ -319,7 +319,7 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Targets must be numbers: {error}.") from error
+        raise ValueError(f"Targets must be numbers: {_no_number(np.asarray(y))}.") from error
     if targets.dtype.kind != "f" or not np.isfinite(targets).all():
         place = int(np.argmax(~np.isfinite(targets)))
         raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop those samples.")
@@ -329,6 +329,16 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     if spread < SMALLEST_NORM:
         raise ValueError("y is constant (or varies by less than 1e-75); there is nothing to predict.")
     return targets
+
+
+def _no_number(values: np.ndarray) -> str:
+    """The first value that is no number, with its sample."""
+    for sample, value in enumerate(values.tolist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"sample {sample} has {value!r}"
+    return "they cannot be converted"
 
 
 def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:

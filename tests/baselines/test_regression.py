@@ -8,6 +8,7 @@ from sklearn.feature_selection import f_regression
 from sklearn.linear_model import lars_path
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import coterie
 from coterie import baselines
@@ -28,6 +29,11 @@ def trait(rng):
     X[:, 9] = X[:, 2] + 0.2 * rng.standard_normal(80)
     y = 2 * X[:, 2] / X[:, 2].std() - X[:, 5] / X[:, 5].std() + 0.5 * rng.standard_normal(80) + 100.0
     return X, y
+
+
+@parametrize_with_checks([MRMRRegressionSelector(2), LassoSelector(2)])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
 
 
 def test_none_is_forgotten():

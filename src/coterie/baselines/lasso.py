@@ -46,6 +46,9 @@ class LassoSelector(TargetSelector):
     path_ : list of (float, int)
         Each penalty that was tried, and the number of features with a weight.
 
+    n_iter_ : int
+        Iterations of the solver along the whole path.
+
     n_features_in_ : int
         Number of features seen in ``fit``.
 
@@ -96,18 +99,23 @@ class LassoSelector(TargetSelector):
         else:  # scikit-learn centres sparse features without filling them
             Z = sparse.csc_matrix(Z, dtype=np.float64, copy=True)
             Z.data *= np.repeat(inverse, np.diff(Z.indptr))
+            if max(*Z.shape, Z.nnz) <= np.iinfo(np.int32).max:  # others it refuses
+                Z.indices, Z.indptr = Z.indices.astype(np.int32, copy=False), Z.indptr.astype(np.int32, copy=False)
         targets = data.targets - data.targets.mean()
         spread = float(np.sqrt(np.mean(targets**2)))
         targets = targets / spread  # tol and path are the same for all units of the target
         residuals: dict[float, np.ndarray] = {}
+        n_iter = 0
 
         def solve(strength: float, start: np.ndarray | None) -> np.ndarray:
+            nonlocal n_iter
             model = Lasso(strength, tol=self.tol, max_iter=min(int(self.max_iter), np.iinfo(np.int32).max), warm_start=True)
             if start is not None:
                 model.coef_ = start.copy()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # weak penalties at the end of the path
                 model.fit(Z, targets)
+            n_iter += int(model.n_iter_)
             residuals[strength] = targets - model.predict(Z)
             return np.asarray(model.coef_)
 
@@ -124,5 +132,6 @@ class LassoSelector(TargetSelector):
             "support_features_": order[: data.n_selected],
             "coef_": weight * spread,
             "alpha_": point.strength * spread,
+            "n_iter_": n_iter,
             "path_": [(strength * spread, count) for strength, count in path],
         }
