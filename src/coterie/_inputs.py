@@ -399,6 +399,7 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     random_state : int, RandomState instance or None
         Seed of the shuffling.
     """
+    cv = cv.item() if isinstance(cv, np.generic) else cv  # as messages show it
     if classifier and y.dtype.kind != "f":
         y = np.unique(y.astype(str), return_inverse=True)[1]  # labels of any kind as numbers
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)

@@ -175,6 +175,7 @@ def criterion_named(name: Any, **parameters: Any) -> Criterion:
 
 def as_criterion(criterion: Any) -> Criterion:
     """A criterion from its name, a criterion, an estimator or a function."""
+    criterion = criterion.item() if isinstance(criterion, np.generic) else criterion
     if isinstance(criterion, Criterion):
         return criterion
     if isinstance(criterion, str) and criterion in _NAMED:
