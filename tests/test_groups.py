@@ -113,6 +113,7 @@ def test_of_two_classes_one_weight_says_all(groups):
     assert groups.class_weights is None
     assert "marks" not in groups.to_frame()
 
+
 def annotated_groups():
     groups = FeatureGroups(
         [

@@ -39,6 +39,7 @@ _HOMES = {
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
+    "imputed": "coterie.imputation",
     "load": "coterie.persistence.model",
     "name_features": "coterie.naming",
     "save": "coterie.persistence.model",
@@ -79,6 +80,7 @@ __all__ = [
     "datasets",
     "filters",
     "group_confidence",
+    "imputed",
     "load",
     "metrics",
     "name_features",
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
+    from coterie.imputation import imputed
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
     from coterie.naming import name_features

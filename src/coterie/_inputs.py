@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_consistent_length
 
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
+from coterie._tables import KINDS, is_frame, is_lazy, refuse_columns
 from coterie.data.covariates import Covariates, as_covariates
 from coterie.data.dataset import Dataset
+from coterie.data.imputation import ImputedSource
 from coterie.data.memory import as_source
 from coterie.data.names import refuse_repeated
 from coterie.data.opening import open_features
@@ -84,6 +86,8 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
         if X.feature_names is not None:  # other data, in an array, have none
             attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
+        if isinstance(X, ImputedSource):
+            attributes["fill_values_"] = X.fill_values
         return Reading(X, attributes)
     refuse_kinds(X)
     reader = copy.copy(estimator)  # scikit-learn sets attributes while it reads
@@ -125,8 +129,9 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
 def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
     """Open a path; take features (and labels, where y is None) out of a data set or a store; bring in guests.
 
-    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone. A word as y is the
-    name of a column: of ``obs`` for an AnnData object, of the file (as ``label`` of :func:`coterie.open_features`) for a path.
+    AnnData objects become sources with their names; Dask arrays and lazy frames are computed; the rest is left alone. A word
+    as y is the name of a column: of ``obs`` for an AnnData object, of the file (as ``label`` of :func:`open_features`) for a
+    path.
     """
     named = isinstance(y, str)
     if isinstance(X, (str, os.PathLike)) or is_anndata(X):
@@ -142,7 +147,7 @@ def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
         return X.source, X.y if y is None else y
     if type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "compute") and hasattr(X, "blocks"):
         return _computed(X), y
-    return X, y
+    return X.collect() if is_lazy(X) else X, y
 
 
 def _obs_hint(X: Any) -> str:
@@ -253,16 +258,22 @@ def check_features(estimator: BaseEstimator, X: Any, *, any_kind: bool = False, 
     if sparse.issparse(X) or (getattr(estimator, "names_given_", False) and not hasattr(X, "columns")):
         estimator = copy.copy(estimator)
         vars(estimator).pop("feature_names_in_", None)
+    gaps = allow_nan or hasattr(estimator, "fill_values_")  # gaps that will be filled
     options: dict[str, Any] = {"dtype": dtype, "accept_sparse": SPARSE_FORMATS, "accept_large_sparse": True}
     try:
-        return validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan" if allow_nan else True, **options)
+        return validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan" if gaps else True, **options)
     except (ValueError, OverflowError) as error:
         if "features as input" in str(error):
             raise ValueError(f"{error} {_ALL_FEATURES}") from error
         raise with_remedy(error) from error
 
 
-_KINDS = {"M": "dates", "m": "durations", "U": "text", "S": "text", "T": "text", "V": "records"}
+def filled(estimator: BaseEstimator, columns: Any, features: np.ndarray) -> Any:
+    """Columns of new data, dense, with gaps filled as they were in the fit (:func:`coterie.imputed`); else as they are."""
+    values = getattr(estimator, "fill_values_", None)
+    if values is None or not isinstance(columns, np.ndarray) or columns.dtype.kind != "f":
+        return columns
+    return np.where(np.isnan(columns), values[features].astype(columns.dtype), columns)
 
 
 def refuse_kinds(X: Any) -> None:
@@ -273,19 +284,12 @@ def refuse_kinds(X: Any) -> None:
             f"{np.argwhere(X.mask)[0][0]}. Impute them (for instance with X.filled(np.nan) and sklearn.impute.SimpleImputer) "
             "or drop those features or samples."
         )
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+    if is_frame(X):
         if all(isinstance(name, str) for name in X.columns):  # others are no names of features for scikit-learn either
             refuse_repeated(list(X.columns), of="X: ")
-        wrong = [
-            f"{name!r} ({dtype})"
-            for name, dtype in zip(X.columns, X.dtypes, strict=True)
-            if getattr(dtype, "kind", "") in _KINDS or str(dtype).startswith(("date", "duration", "time"))
-        ]
-        if wrong:
-            shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-            raise ValueError(f"Features must be numbers, but these columns of X are none: {shown}. Drop or encode them.")
+        refuse_columns(X)
     else:
-        kind = _KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
+        kind = KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
         if kind is not None:
             raise ValueError(f"Features must be numbers, but X has {kind} (dtype {X.dtype}). Convert, encode or drop them.")
 
@@ -343,7 +347,7 @@ def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         classes[:] = known
         codes = np.array([known.index(label) for label in y])
     if len(classes) == 1:
-        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs samples of 2 classes.")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}); a classifier needs samples of 2 classes.")
     return classes, codes
 
 
@@ -369,7 +373,7 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Targets must be numbers: {error}.") from error
+        raise ValueError(f"Targets must be numbers: {_no_number(np.asarray(y))}.") from error
     if targets.dtype.kind != "f" or not np.isfinite(targets).all():
         place = int(np.argmax(~np.isfinite(targets)))
         raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop those samples.")
@@ -379,6 +383,40 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     if spread < SMALLEST_NORM:
         raise ValueError("y is constant (or varies by less than 1e-75); there is nothing to predict.")
     return targets
+
+
+def _no_number(values: np.ndarray) -> str:
+    """The first value that is no number, with its sample."""
+    for sample, value in enumerate(values.tolist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"sample {sample} has {value!r}"
+    return "they cannot be converted"
+
+
+def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:
+    """Checked targets for a function ``reader``, as float64."""
+    if y is None:
+        raise ValueError(f"requires y to be passed, but the target y is None: {reader} learns from numbers.")
+    _refuse_missing_labels(y)
+    targets = column_or_1d(y, warn=True)
+    check_consistent_length(_Rows(n_samples), targets)
+    return read_targets(targets)
+
+
+def task_of(y: np.ndarray) -> str:
+    """``"classification"`` for text, booleans and whole numbers; ``"regression"`` for numbers that are no classes.
+
+    These are numbers with fractions, or whole ones that hardly ever repeat.
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    if y.dtype.kind == "f" and not np.equal(np.mod(y, 1), 0).all():
+        return "regression"
+    n_values = len(np.unique(y))
+    return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
 
 
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
@@ -415,6 +453,7 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     random_state : int, RandomState instance or None
         Seed of the shuffling.
     """
+    cv = cv.item() if isinstance(cv, np.generic) else cv  # as messages show it
     if classifier and y.dtype.kind != "f":
         y = np.unique(y.astype(str), return_inverse=True)[1]  # labels of any kind as numbers
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
@@ -465,7 +504,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     if not (np.isfinite(factors).all() and (factors > 0).all()):
         raise ValueError(
-            f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors, strict=True))}."
+            f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors.tolist(), strict=True))}."
         )
     return result * factors[codes]
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import SPARSE_FORMATS, check_features, opened, refuse_kinds, take_columns, with_remedy
+from coterie._inputs import SPARSE_FORMATS, check_features, filled, opened, refuse_kinds, take_columns, with_remedy
 from coterie.data.memory import as_source
 from coterie.data.names import check_names
 from coterie.data.source import FeatureSource
@@ -53,12 +53,15 @@ def columns_read(
         Whether values may be missing.
     """
     given, _ = opened(X)
+    allow_nan = allow_nan or hasattr(estimator, "fill_values_")  # gaps are filled as they were in the fit
     wanted, names = names_at(estimator, features), _names_of(given)
     if wanted is None or names is None:
         checked = check_features(estimator, given, any_kind=any_kind, allow_nan=allow_nan)
-        return take_columns(given if as_given else checked, features)
+        return take_columns(given, features) if as_given else filled(estimator, take_columns(checked, features), features)
     chosen = take_columns(given, _places(estimator, names, features, wanted))
-    if isinstance(given, FeatureSource) or any_kind:
+    if isinstance(given, FeatureSource):
+        return filled(estimator, chosen, features)
+    if any_kind:
         return chosen
     refuse_kinds(chosen)
     finite: Any = "allow-nan" if allow_nan else True
@@ -73,7 +76,7 @@ def columns_read(
         )
     except (ValueError, OverflowError) as error:
         raise with_remedy(error) from error
-    return chosen if as_given else values
+    return chosen if as_given else filled(estimator, values, features)
 
 
 def _names_of(X: Any) -> Sequence[str] | None:

@@ -130,7 +130,7 @@ def test_errors(shell, table, words, message):
 def test_labels_that_are_none(shell, table):
     table.drop(columns="diagnosis").to_csv("numbers.csv", index=False)
     assert "has no labels" in shell.error("compare", "numbers.csv", "-l", "none")
-    assert "continuous" in shell.error("compare", "numbers.csv", "-l", "gene 0")
+    assert "continuous" in shell.error("compare", "numbers.csv", "-l", "gene 0", "--task", "classification")
 
 
 def test_scales_are_noted(shell, table, inline):

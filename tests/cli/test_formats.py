@@ -81,7 +81,7 @@ def test_the_same_groups_from_every_format(shell, table):
 
 def test_wrong_labels_and_names(shell, table):
     assert "diagnose" in shell.error("discover", "--fast", "genes.csv", "--label", "diagnose")
-    assert "drop the column, or name it as --label" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
+    assert "name the one with the labels (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
     assert "has no labels; say where they are" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
     shell("discover", "--fast", "genes.csv", "-o", "out", *OPTIONS, "--quiet")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.data import TABLES, DataOptions, DataPath
 from coterie.cli.output import Output
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def predict(
     """Predict with a saved model: one line a sample, and the score where the data have labels.
 
     Where both have names, these decide: the columns may stand in any order, with others among them, and only those that the
-    model reads are needed. Data without names must have all features of the training data, in the same order.
+    model reads are needed. Data without names must have all features of the training data, in the same order. Gaps are filled
+    with what --impute found in the training data.
 
     Examples:
         coterie predict results new.svm -o predictions.csv
@@ -47,8 +48,11 @@ def predict(
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
+    if options.impute is not None:
+        raise ValueError("--impute belongs to the training: a model trained with it fills the gaps of new data by itself.")
     with claimed_files(output):
-        dataset = options.open(data, voice, adjusts=True)
+        own = _columns(estimator, data, options)
+        dataset = options.open(data, voice, adjusts=True, gaps=hasattr(estimator, "fill_values_"), **own)
         columns, rows = _table(estimator, dataset)
         score = _score(estimator, dataset, voice)
         if output is not None:
@@ -62,6 +66,19 @@ def predict(
     if score is not None:
         voice.note(f"{words}: {score:.4f}")
     voice.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
+
+
+def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
+    """The columns of a table that the model reads, by name: all others may hold anything."""
+    from coterie.data.readers.detection import detect_format, resolve
+    from coterie.naming import names_at
+
+    known = names_at(estimator, estimator.prediction_features_)
+    file = resolve(path)
+    if known is None or not file.is_file():  # opening it will tell
+        return {}
+    kind = options.format or detect_format(file)
+    return {"columns": known} if kind in TABLES else {}
 
 
 def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, Any]]]:

@@ -17,6 +17,7 @@ _HOMES = {
     "FeatureSource": "coterie.data.source",
     "FeatureView": "coterie.data.view",
     "Format": "coterie.data.readers.formats",
+    "ImputedSource": "coterie.data.imputation",
     "Moments": "coterie.data.source",
     "PackedStrings": "coterie.data.names",
     "SparseSource": "coterie.data.memory",
@@ -41,6 +42,7 @@ __all__ = [
     "FeatureSource",
     "FeatureView",
     "Format",
+    "ImputedSource",
     "Moments",
     "PackedStrings",
     "SparseSource",
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from coterie.data.annotations import annotated
     from coterie.data.dataset import Dataset
     from coterie.data.errors import DataFileError
+    from coterie.data.imputation import ImputedSource
     from coterie.data.memory import DenseSource, SparseSource, as_source
     from coterie.data.names import PackedStrings
     from coterie.data.opening import convert, open_features

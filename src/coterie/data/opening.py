@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,32 @@ from coterie.data.anndata_objects import from_anndata
 from coterie.data.covariates import Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
+from coterie.data.imputation import STRATEGIES, ImputedSource
+from coterie.data.memory import DenseSource, as_source
 from coterie.data.names import PackedStrings
 from coterie.data.readers.anndata_parts import is_anndata
 from coterie.data.readers.byte_stream import read_lines
+from coterie.data.readers.columns import places_of
 from coterie.data.readers.detection import detect_format, resolve
 from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
+from coterie.data.source import FeatureSource
 from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 
-def open_features(path: PathLike | Any, *, label: Any = None, format: str | None = None, **options: Any) -> Dataset:
+def open_features(
+    path: PathLike | Any,
+    *,
+    label: Any = None,
+    format: str | None = None,
+    drop: Any = None,
+    keep_numeric: bool = False,
+    impute: str | None = None,
+    **options: Any,
+) -> Dataset:
     """Open a data file of any format that Coterie knows.
 
     The format is found by the content of the file, then by its name. A store is opened by memory map; any other file
@@ -42,6 +56,13 @@ def open_features(path: PathLike | Any, *, label: Any = None, format: str | None
         for a store, a text file with one label a line. False: no labels.
     format : str, optional
         A name in ``coterie.data.FORMATS``, or ``"store"``, where the content leaves a doubt.
+    drop : str, int or list of them, optional
+        Features (columns of a table) to leave out, by name or position. Text may have several names with commas between.
+    keep_numeric : bool, default=False
+        Whether to leave out the columns of a table that hold something other than numbers, or True and False (which are read
+        as 1 and 0), instead of refusing them. ``dataset.notes`` says which.
+    impute : {"median", "mean", "most_frequent"}, optional
+        What to fill missing values of dense features with; see :func:`coterie.imputed`. By default they are NaN.
     **options
         Options of the format, see Notes.
 
@@ -72,21 +93,36 @@ def open_features(path: PathLike | Any, *, label: Any = None, format: str | None
     >>> X.shape, y
     ((2, 3), array([ 1, -1]))
     """
+    if impute is not None and impute not in STRATEGIES:
+        raise ValueError(f"impute={impute!r} must be one of {', '.join(STRATEGIES)}.")
     if is_anndata(path):
         if format not in (None, "h5ad"):
             raise ValueError(f"format={format!r} does not go with an AnnData object; leave it out.")
-        return from_anndata(path, label=label, **options)
+        return _changed(from_anndata(path, label=label, **options), drop, impute)
     path, format = _settled(path, format)
     if format == "store":
+        if drop is not None:
+            raise ValueError("drop: a store is opened as it is; leave features out when it is made (convert with drop=).")
         return _open_store(path, label, options)
+    in_table = "drop" in FORMATS[format].options()
+    if in_table:
+        options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     reader = _reader(path, format, label, options)
     try:
-        source = read_into_memory(reader)
+        source: FeatureSource = read_into_memory(reader)
     finally:
         reader.close()
-    return Dataset(
+    dataset = Dataset(
         source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info, reader.covariates
     )
+    return _changed(dataset, None if in_table else drop, impute)
+
+
+def _changed(dataset: Dataset, drop: Any, impute: str | None) -> Dataset:
+    """The data without some features, and with gaps filled."""
+    if drop is not None:
+        dataset = without_features(dataset, drop)
+    return dataset if impute is None else imputed_dataset(dataset, impute)
 
 
 def convert(
@@ -95,6 +131,8 @@ def convert(
     *,
     label: Any = None,
     format: str | None = None,
+    drop: Any = None,
+    keep_numeric: bool = False,
     overwrite: bool = False,
     memory_limit: int | None = None,
     progress: Progress | None = None,
@@ -108,8 +146,9 @@ def convert(
         The file, as for :func:`open_features`.
     store : path-like
         The folder to make, in a folder that exists.
-    label, format, **options
-        As for :func:`open_features`.
+    label, format, drop, keep_numeric, **options
+        As for :func:`open_features`; ``drop`` and ``keep_numeric`` for tables (CSV, TSV, Parquet). A store has no gaps: fill
+        them beforehand.
     overwrite : bool, default=False
         Whether a store of that name may be replaced; it stays whole until the new one is.
     memory_limit : int, optional
@@ -138,6 +177,10 @@ def convert(
     path, format = _settled(src, format)
     if format == "store":
         raise DataFileError("it is a store already.", path)
+    if "drop" in FORMATS[format].options():
+        options = {**options, "drop": drop, "keep_numeric": keep_numeric}
+    elif drop is not None:
+        raise DataFileError("drop leaves out columns of tables (CSV, TSV, Parquet) when a store is made.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
         reader = _reader(path, format, label, options)
@@ -145,6 +188,38 @@ def convert(
             return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress)
         finally:
             reader.close()
+
+
+def without_features(dataset: Dataset, drop: Any) -> Dataset:
+    """The data without some features, given by name or position."""
+    source = dataset.source
+    names = None if source.feature_names is None else list(source.feature_names)
+    try:
+        dropped = places_of(drop, names, source.shape[1], "drop")
+    except ValueError as error:
+        raise DataFileError(str(error), dataset.path) from error
+    kept = np.setdiff1d(np.arange(source.shape[1]), dropped)
+    if not len(kept):
+        raise DataFileError("no feature is left.", dataset.path)
+    left = as_source(source.columns(kept), None if names is None else PackedStrings.pack(names[j] for j in kept))
+    info = {
+        key: PackedStrings.pack(values[int(j)] for j in kept) if isinstance(values, PackedStrings) else values[kept]
+        for key, values in dataset.feature_info.items()
+    }
+    return replace(dataset, source=left, feature_info=info)
+
+
+def imputed_dataset(dataset: Dataset, strategy: str) -> Dataset:
+    """The data with missing values filled."""
+    source = dataset.source
+    if not isinstance(source, DenseSource):
+        if source.is_sparse:
+            raise DataFileError("impute fills dense features; in sparse data what is not there is zero.", dataset.path)
+        return dataset  # a store, which has no gaps
+    try:
+        return replace(dataset, source=ImputedSource(source.array, strategy, source.feature_names))
+    except ValueError as error:
+        raise DataFileError(str(error), dataset.path) from error
 
 
 def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:

@@ -3,7 +3,8 @@
 A path is searched once, up to the largest size, and sizes on it are scored: the model of the support features after each
 round, from the weights that the rounds have written down; models on the groups at a few sizes, each of which is fitted anew.
 The folds' held-out samples have weight zero, so the features are neither cut nor copied; the few columns of a model are
-read once more for the outputs of these samples.
+read once more for the outputs of these samples. Only features with gaps (:class:`~coterie.data.imputation.ImputedSource`) are
+copied, once for each fold, which fills them from its own training samples.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from coterie._numba import one_blas_thread, run_chunks
+from coterie.data.imputation import ImputedSource
 from coterie.discovery.base import Samples
 from coterie.discovery.held_out import HeldOutScores
 from coterie.discovery.lockstep import Path, batches, run_together
@@ -118,9 +121,10 @@ class PathSearch:
         largest: int | None = None
         n_samples, n_columns = self.data.source.shape
         n_values = 0 if self.data.source.is_sparse else n_samples * self.n_features
-        parts = list(batches(jobs, n_columns, n_values))
+        parts = self._parts(jobs, n_columns, n_values)
         for number, part in enumerate(parts, start=1):
-            paths = [Path(estimators[setting], self.data, fold.weight, self.n_features) for fold, setting in part]
+            data = self._data_of(part[0][0])
+            paths = [Path(estimators[setting], data, fold.weight, self.n_features) for fold, setting in part]
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
             with self.progress() as bar:
                 watch = _Watch(len(part), bar, note, groups="groups" in self.predict_with)
@@ -141,6 +145,20 @@ class PathSearch:
             if stopped:
                 largest = min(stopped) if largest is None else min(largest, *stopped)
         return SearchResult(scored, largest, models)
+
+    def _parts(self, jobs: Sequence[tuple[Fold, Setting]], n_columns: int, n_values: int) -> list[Any]:
+        """The jobs in parts that go through the data together: that fit into memory, and have the same data."""
+        if not isinstance(self.data.source, ImputedSource):
+            return list(batches(jobs, n_columns, n_values))
+        folds = [list(own) for _, own in groupby(jobs, key=lambda job: id(job[0]))]
+        return [part for own in folds for part in batches(own, n_columns, n_values)]
+
+    def _data_of(self, fold: Fold) -> Samples:
+        """The samples as a fold may see them: its gaps are filled from what it learns from."""
+        source = self.data.source
+        if not isinstance(source, ImputedSource):
+            return self.data
+        return replace(self.data, source=source.refilled(fold.weight > 0.0))
 
     def _outputs(
         self, loops: Sequence[CuttingPlane], held_out: Sequence[np.ndarray], members: Sequence[Membership] | None

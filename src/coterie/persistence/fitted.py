@@ -76,6 +76,10 @@ def _are_kept_names(value: Any, attributes: Mapping[str, Any]) -> bool:
     return fits and bool(value.fits(attributes.get("n_features_in_")))
 
 
+def _are_fill_values(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return _is_vector(value, "f") and len(value) == attributes.get("n_features_in_")
+
+
 def _are_groups(value: Any, attributes: Mapping[str, Any]) -> bool:
     return type(value).__name__ == "FeatureGroups" and all(_is_group(group, attributes) for group in value)
 
@@ -167,6 +171,7 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "feature_names_in_": _are_names,
     "kept_names_": _are_kept_names,
     "names_given_": lambda value, attributes: isinstance(value, bool),
+    "fill_values_": _are_fill_values,
     "support_features_": _are_features,
     "other_features_": _are_features,
     "prediction_features_": _are_features,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from coterie.data.readers.columns import did_you_mean
 from coterie.data.readers.labels import is_missing
 
 # Columns of obs that a message lists.
@@ -81,6 +81,5 @@ def candidates(data: Any) -> str:
 
 def suggestion(name: str, known: list[str]) -> str:
     """``did you mean 'a' or 'b'? `` where a known name is near, else nothing."""
-    lower = {one.lower(): one for one in reversed(known)}
-    near = get_close_matches(name.lower(), list(lower), n=2, cutoff=0.6)
-    return f"did you mean {' or '.join(repr(lower[one]) for one in near)}? " if near else ""
+    question = did_you_mean(name, known)
+    return f"{question} " if question else ""

@@ -17,7 +17,8 @@ from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.anndata_parts import labels_of, values_and_names
-from coterie.data.readers.labels import missing_labels
+from coterie.data.readers.columns import Column
+from coterie.data.readers.labels import is_missing, missing_labels
 from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, row_block, usable_values
 
 _SCRIPT = Path(__file__).with_name("h5ad_check.py")
@@ -100,6 +101,22 @@ class H5adReader(Reader):
         self.labels = values[self._keep]
         if absent.any():
             self.notes["samples_without_label_dropped"] = int(absent.sum())
+
+    def annotation(self) -> tuple[list[Column], list[str]]:
+        """What the columns of obs hold, and the layers that can be read."""
+        import pyarrow as pa
+
+        columns = []
+        for name in self._data.obs.columns:
+            column = Column(str(name))
+            values = self._data.obs[name]
+            try:
+                array = pa.array(values, from_pandas=True)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):  # objects of several kinds
+                array = pa.array([None if is_missing(value) else str(value) for value in values])
+            column.see(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, values=True)
+            columns.append(column)
+        return columns, [*self._data.layers, *(["raw"] if self._data.raw is not None else [])]
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Some samples at a time, or some features of a CSC matrix."""
