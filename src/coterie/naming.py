@@ -145,7 +145,7 @@ def name_features(model: Any, feature_names: Any = None) -> Any:
     >>> pipe = make_pipeline(TfidfVectorizer(), coterie.GroupDiscoveryClassifier(1)).fit(texts, [1, 1, 0, 0])
     >>> coterie.name_features(pipe)[-1].groups_
     1 group, 2 features
-      1. fine ~ dull (-0.94)
+      1. fine ~ dull (-0.98)
     """
     steps = getattr(model, "steps", None)
     if steps is None:

@@ -84,11 +84,23 @@ def test_wrong_labels_and_names(shell, table):
     assert "name the one with the labels (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
     assert "has no labels; say where they are" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
-    shell("discover", "--fast", "genes.csv", "-o", "out", *OPTIONS, "--quiet")
-    table[[*NAMES[::-1], "diagnosis"]].to_csv(shell.folder / "other.csv", index=False)
-    assert "put the features in the order of the training data" in shell.error(
-        "predict", "out", "other.csv", "--label", "diagnosis"
-    )
+
+
+def test_predictions_go_by_name(shell, table):
+    """Another order, other columns, only what is read: the same predictions; what is missing is named."""
+    content = shell.json("discover", "genes.csv", "-o", "out", *OPTIONS, "--n-pairs", "0", "--cv", "2", "--Cs", "1")
+    expected = shell.json("predict", "out", "genes.csv", "--label", "diagnosis")
+    columns = [f"probability {label}" for label in sorted(set(table["diagnosis"]))]
+    assert all(abs(sum(row[column] for column in columns) - 1.0) < 1e-9 for row in expected["predictions"])
+    table[[*NAMES[::-1], "diagnosis"]].assign(more=1).to_csv(shell.folder / "other.csv", index=False)
+    read = [member["name"] for group in content["groups"] for member in group["members"]]
+    table[[*read[::-1], "diagnosis"]].to_csv(shell.folder / "small.csv", index=False)
+    for name in ("other.csv", "small.csv"):
+        found = shell.json("predict", "out", name, "--label", "diagnosis")
+        assert [row["prediction"] for row in found["predictions"]] == [row["prediction"] for row in expected["predictions"]]
+        assert found["score"] == expected["score"]
+    table[["diagnosis", *[name for name in NAMES if name not in read]]].to_csv(shell.folder / "none.csv", index=False)
+    assert f"'{read[0]}'" in shell.error("predict", "out", "none.csv", "--label", "diagnosis")
 
 
 def test_results_go_back_into_anndata(shell, table):

@@ -1,9 +1,9 @@
 r"""Probabilities from decision values: their softmax after multiplication by one number, learnt from held-out samples.
 
 The logits of the classes are :math:`a f_k` (for two classes, whose only decision value is the difference, 0 and :math:`a f`):
-temperature scaling. So the most probable class is the predicted one, always. An offset for each class would make the two
-disagree near the border, and gains nothing on unseen samples (``docs/group-discovery.md``). The targets are a little less than
-sure, so that classes which are told apart without an error have finite logits.
+temperature scaling. So the most probable class is the predicted one, always; an offset for each class would make the two
+disagree near the border (``docs/probabilities-evidence.md``). The targets are a little less than sure, so that classes which
+are told apart without an error have finite logits.
 """
 
 from __future__ import annotations
