@@ -28,7 +28,7 @@ def test_the_folder_holds_what_python_finds(shell, svm):
         "discover", "--fast", svm, "-o", "out", "--n-features-to-select", "5", "--threshold", "0.6", "--standardize"
     )
     assert "Groups, in order of discovery" in result.stdout
-    assert "Written to out: groups.csv, model.coterie, report.html, result.json." in result.stdout
+    assert "Written to out: classes.csv, groups.csv, model.coterie, report.html, result.json." in result.stdout
     assert "60 samples, 40 features" in result.stderr
     assert "5/5 support features" in result.stderr  # plain lines of progress
     X, y = load_svmlight_file(str(svm))
