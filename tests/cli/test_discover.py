@@ -34,7 +34,7 @@ def test_the_folder_holds_what_python_finds(shell, svm):
     X, y = load_svmlight_file(str(svm))
     expected = GroupDiscoveryClassifier(5, threshold=0.6, standardize=True).fit(X.tocsc(), y)
     folder = shell.folder / "out"
-    assert names(folder) == ["groups.csv", "model.coterie", "report.html", "result.json"]
+    assert names(folder) == ["classes.csv", "groups.csv", "model.coterie", "report.html", "result.json"]
     assert load(folder / "model.coterie").groups_ == expected.groups_
     with (folder / "groups.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
