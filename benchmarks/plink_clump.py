@@ -135,10 +135,11 @@ def real(options: Any, folder: Path, trait: str, seed: int) -> dict[str, Any]:
             if np.isnan(left) or left > 1e-3
             else "not chosen by validation"
         )
+        beside_groups = "one of them" if np.isnan(left) else f"{left:.1e}"
         rows.append(
             {
                 "trait": trait, "lead SNP": clump.lead, "P": f"{clump.p_value:.1e}", "SNPs": len(clump.members),
-                "r² to the nearest support SNP": f"{r * r:.2f}", "P beside the groups": "one of them" if np.isnan(left) else f"{left:.1e}", "Coterie": why,
+                "r² to the nearest support SNP": f"{r * r:.2f}", "P beside the groups": beside_groups, "Coterie": why,
             }
         )  # fmt: skip
     by_clump = {name: clump.lead for clump in clumps for name in clump.members}
