@@ -135,10 +135,11 @@ def real(options: Any, folder: Path, trait: str, seed: int) -> dict[str, Any]:
             if np.isnan(left) or left > 1e-3
             else "not chosen by validation"
         )
+        beside_groups = "one of them" if np.isnan(left) else f"{left:.1e}"
         rows.append(
             {
                 "trait": trait, "lead SNP": clump.lead, "P": f"{clump.p_value:.1e}", "SNPs": len(clump.members),
-                "r² to the nearest support SNP": f"{r * r:.2f}", "P beside the groups": f"{left:.1e}", "Coterie": why,
+                "r² to the nearest support SNP": f"{r * r:.2f}", "P beside the groups": beside_groups, "Coterie": why,
             }
         )  # fmt: skip
     by_clump = {name: clump.lead for clump in clumps for name in clump.members}
@@ -273,6 +274,23 @@ def made(options: Any, folder: Path, kind: str, seed: int, adjust: bool) -> list
     return rows
 
 
+# What the tables of the last run say.
+READING_MADE = (
+    "Why they differ: PLINK asks each SNP alone for a p-value that survives 4,000 tests, against all that "
+    "the other causal SNPs leave unexplained; in a common model the noise falls with every SNP that is "
+    "chosen, so that weaker ones are seen. PLINK's clumps are more than its loci because a block falls "
+    "apart where r² is below 0.5. Without covariates, every block whose frequencies differ between the "
+    "populations is significant; a common model needs few of them to know the population, but those are "
+    "false. What Coterie misses are the weakest effects; a confidence over 0.5 costs some of them, and "
+    "nearly all false groups go."
+)
+READING_REAL = (
+    "Why they differ: a clump that is not found is either told by a support SNP already (`rs73407543` "
+    "lies 0.45 in r² from `rs7504254`, just outside the group at \\|r\\| 0.7, and has nothing to say beside "
+    "it), or was not worth another feature to validation, which takes the fewest within one standard "
+    "error. Of `pheno2` neither tool knows much: its held-out score is hardly over zero, no group has a "
+    "confidence over 0.5, and one SNP is near 5e-8."
+)
 CASES = (
     ("number", False, "a number, of which the causal SNPs make half"),
     ("cases", False, "cases and controls of such a number"),
@@ -338,6 +356,7 @@ def page(traits: list[dict[str, Any]], table: list[dict[str, Any]], repeats: int
             "causal locus is found if a clump or group has a SNP of its block; one without a SNP of any such block is false.",
             "",
             markdown_table(table),
+            READING_MADE,
             "",
             "## Real genotypes",
             "",
@@ -352,6 +371,7 @@ def page(traits: list[dict[str, Any]], table: list[dict[str, Any]], repeats: int
             "### Coterie's groups, and PLINK's clumps",
             "",
             markdown_table([row for one in traits for row in one["groups"]]),
+            READING_REAL,
             "",
             *(
                 f"`{one['trait']}`: held-out R² {one['held out']:.3f}, of the covariates alone {one['covariates alone']:.3f}."

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
@@ -158,6 +159,22 @@ def test_constant_and_repeated_covariates_change_nothing(cohort):
     second = GroupDiscoveryRegressor(3).fit(X, trait, covariates=more)
     assert second.groups_ == first.groups_
     np.testing.assert_allclose(second.predict(X, more), first.predict(X, covariates), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [GroupDiscoveryRegressor, GroupDiscoveryClassifier])
+def test_weights_are_repetitions_and_sparse_is_dense(cohort, kind):
+    X, trait, covariates = cohort
+    y = trait if kind is GroupDiscoveryRegressor else np.digitize(trait, np.quantile(trait, [0.3, 0.7]))
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = kind(4).fit(X, y, sample_weight=weight, covariates=covariates)
+    repeated = kind(4).fit(
+        np.repeat(X, weight, axis=0), np.repeat(y, weight), covariates=np.repeat(covariates.to_numpy(), weight, axis=0)
+    )
+    stored = kind(4).fit(sparse.csc_array(X), y, sample_weight=weight, covariates=covariates)
+    for other in (repeated, stored):
+        assert other.groups_ == weighted.groups_
+        np.testing.assert_allclose(other.coef_, weighted.coef_, atol=1e-9)
+        np.testing.assert_allclose(other.covariate_coef_, weighted.covariate_coef_, atol=1e-9)
 
 
 def test_metadata_routing(cohort):
