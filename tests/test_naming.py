@@ -154,7 +154,7 @@ def test_a_column_that_is_missing_twice_or_wrong(frame):
         model.predict(X[[read[0], *X.columns]])
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(X.assign(**{read[1]: np.nan}))
-    with pytest.raises(ValueError, match=rf"Features must be numbers, but these columns of X are none: '{read[1]}'"):
+    with pytest.raises(ValueError, match=rf"Features must be numbers, but 1 of 3 columns of X is not: '{read[1]}'"):
         model.predict(X.assign(**{read[1]: pd.Timestamp("2020-01-01")}))
 
 

@@ -84,7 +84,11 @@ class TabularReader(Reader):
     def _set_features(self) -> None:
         """Shape and names from the columns that are features."""
         if not self._features:
-            raise DataFileError("no column is left for features.", self.path, line=1)
+            wanted = self._choice.columns
+            missing = (
+                "" if not wanted else f" None of those that are read is there: {listed([repr(name) for name in wanted], 5)}."
+            )
+            raise DataFileError(f"no column is left for features.{missing}", self.path, line=1)
         self.shape = (None, len(self._features))
         others = (self._label_column, self._name_column)
         self._used = sorted({*self._features, *(j for j in others if j is not None)})
