@@ -349,7 +349,7 @@ def test_predictions_of_several_classes_and_names(shell, rng):
 def test_what_cannot_be_predicted(shell, svm):
     shell("discover", "--fast", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
     (shell.folder / "narrow.svm").write_text("1 1:1\n-1 2:1\n")
-    assert "X has 2 features, but GroupDiscoveryClassifier is expecting 40 features as input." in shell.error(
+    assert "X has 2 features, but GroupDiscoveryClassifier is expecting 40 features" in shell.error(
         "predict", "out", "narrow.svm"
     )
     assert "There is no file" in shell.error("predict", "nothing", "data.svm")
