@@ -7,13 +7,15 @@ NAME ?= all
 # Tests run on all cores; each worker keeps to one thread.
 WORKERS ?= auto
 
-.PHONY: help venv demo test test-slow lint format bench clean
+.PHONY: help venv demo test test-slow test-browser lint format bench report-js clean
 
 help:
 	@echo "make demo       set up and discover groups in synthetic data"
 	@echo "make test       set up, check style and types, run the tests"
 	@echo "make test-slow  the tests that take longer"
+	@echo "make test-browser  the report in a real browser (Chromium)"
 	@echo "make lint       ruff and mypy"
+	@echo "make report-js  build the report's script anew (needs Node)"
 	@echo "make bench NAME=news20   one benchmark (NAME=all for all)"
 
 $(BIN)/python:
@@ -47,6 +49,10 @@ test: lint
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# The script of the report, for those who change it: Node and npm build it, the package carries what they made.
+report-js:
+	cd report-js && npm ci --silent && npm run --silent build
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SHOWN_GROUPS = 12
 _SHOWN_MEMBERS = 6
 # What is said of each feature in tables.
-COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round", "confidence", "share"]
+COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "effect", "round", "confidence", "share"]
 
 
 class Purity(NamedTuple):
@@ -55,6 +55,10 @@ class FeatureGroup:
         called, NaN for a fixed feature.
     shares : ndarray of shape (n_affiliated + 1,) or None
         The same for each member by itself, the support feature first.
+    effect : float or None
+        What the group does to the model's output when its support feature rises by one standard deviation: comparable between
+        groups. Weight times standard deviation; with ``predict_with="groups"``, members that follow by their correlations add
+        theirs. Over several classes, the norm.
 
     Examples
     --------
@@ -77,6 +81,7 @@ class FeatureGroup:
     purity: Purity | None = None
     confidence: float | None = None
     shares: np.ndarray | None = None
+    effect: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -191,7 +196,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share."""
+        """One dictionary a feature, with the keys of ``to_frame``'s columns."""
         result = []
         for number, group in enumerate(self, start=1):
             scores = group.affiliated_scores if group.affiliated_scores is not None else np.full(len(group) - 1, np.nan)
@@ -206,6 +211,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
                         "correlation": correlation,
                         "score": score,
                         "weight": group.weight if position == 0 else None,
+                        "effect": group.effect if position == 0 else None,
                         "round": group.round,
                         "confidence": group.confidence,
                         "share": None if group.shares is None else float(group.shares[position]),
@@ -216,14 +222,16 @@ class FeatureGroups(Sequence[FeatureGroup]):
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
 
-        Its columns are group, feature, name, role, correlation, score, weight, round, confidence (of the group) and share (of
-        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`).
+        Its columns are group, feature, name, role, correlation, score, weight, effect, round, confidence (of the group) and
+        share (of half-samples that choose this feature; both empty before :func:`coterie.group_confidence`).
         """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows(), columns=COLUMNS).astype({"weight": float, "confidence": float, "share": float})
+        return pd.DataFrame(self.rows(), columns=COLUMNS).astype(
+            {"weight": float, "effect": float, "confidence": float, "share": float}
+        )
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
@@ -235,6 +243,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "names": list(group.names) if group.names is not None else None,
                 "score": _or_none(group.score),
                 "weight": _or_none(group.weight),
+                "effect": _or_none(group.effect),
                 "round": group.round,
                 "purity": group.purity._asdict() if group.purity is not None else None,
                 "confidence": _or_none(group.confidence),

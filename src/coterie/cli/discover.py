@@ -12,8 +12,8 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.fitting import Care, check_parameters, fit
-from coterie.cli.output import Output
-from coterie.cli.parameters import parameter_options
+from coterie.cli.output import Output, command_line
+from coterie.cli.parameters import parameter_options, parse_value
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
@@ -45,6 +45,16 @@ def discover(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
     ] = False,
+    image_shape: Annotated[
+        str | None,
+        typer.Option(
+            "--image-shape",
+            metavar="ROWS,COLUMNS",
+            help="The features are the pixels of images of this size: report.html has a map of them.",
+            rich_help_panel="Output",
+            show_default=False,
+        ),
+    ] = None,
     care: Care,
     voice: Output,
     parameters: Parameters,
@@ -64,6 +74,7 @@ def discover(
         coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         coterie discover cohort.bed --phenotype pheno.txt --label HEIGHT --threshold 0.5
         coterie discover cells.h5ad --label bulk_labels --task classification
+        coterie discover digits.npz --image-shape 28,28
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.files import claimed, claimed_files
@@ -74,7 +85,11 @@ def discover(
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
         dataset = options.open(data, voice)
-        result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, care, voice, label=options.label)
+        image = _image(image_shape, dataset.source.shape[1])
+        result, code = fit(
+            dataset, settle_task(task, dataset.y, data), parameters, care, voice,
+            label=options.label, image=image, command=command_line(),
+        )  # fmt: skip
         with voice.collecting_warnings():
             files = write_result(
                 folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)
@@ -83,11 +98,21 @@ def discover(
             save(result.model, model)
     show_groups(result, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
-    if "report.html" not in files:
-        voice.note("report.html was left out; it needs: pip install 'coterie[report]'")
     voice.result({"output": str(folder), "files": files, **result.to_dict()})
     if code:
         raise typer.Exit(code)
+
+
+def _image(shape: str | None, n_features: int) -> dict[str, Any] | None:
+    """The size of the images whose pixels the features are; refused before the work where it cannot be."""
+    if shape is None:
+        return None
+    from coterie.report.details import check_image
+
+    sizes = parse_value(shape)
+    if not isinstance(sizes, list):
+        raise ValueError(f"--image-shape {shape!r} must be rows and columns with a comma between, such as 28,28.")
+    return {"image_shape": check_image(sizes, "C", n_features)}
 
 
 def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:

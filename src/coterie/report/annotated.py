@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 
 from coterie.report.result import DiscoveryResult
+from coterie.report.validation import task_of
 
 ANNOTATED = "annotated.h5ad"
 
@@ -43,7 +43,7 @@ def annotate(adata: Any, found: Any) -> Any:
     >>> annotate(adata, model).var["support"].tolist()[3]
     True
     """
-    result = found if isinstance(found, DiscoveryResult) else DiscoveryResult(found, {}, _task(found))
+    result = found if isinstance(found, DiscoveryResult) else DiscoveryResult(found, {}, task_of(found))
     n_features = result.model.n_features_in_
     if adata.n_vars != n_features:
         raise ValueError(f"The AnnData object has {adata.n_vars} variables, but the model has seen {n_features} features.")
@@ -72,8 +72,3 @@ def write_annotated(path: Path, source: Path, result: DiscoveryResult) -> None:
     except ImportError as error:
         raise ImportError("AnnData files need anndata: pip install 'coterie[bio]'.") from error
     annotate(anndata.read_h5ad(source), result).write_h5ad(path)
-
-
-def _task(model: Any) -> str:
-    """What a fitted model is for."""
-    return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"

@@ -58,7 +58,7 @@ class HeldOut:
     @property
     def predicts(self) -> bool:
         """Whether the mean is better than a constant prediction by more than its standard error."""
-        return _predicts(self.mean, self.error, self.constant)
+        return predicts(self.mean, self.error, self.constant)
 
     def to_dict(self) -> dict[str, Any]:
         """For ``result.json``."""
@@ -72,7 +72,7 @@ class HeldOut:
         }
 
 
-def _predicts(mean: float, error: float | None, constant: float) -> bool:
+def predicts(mean: float, error: float | None, constant: float) -> bool:
     """Whether a mean score is better than a constant prediction's by more than its error, where that is known."""
     return mean - (0.0 if error is None or np.isnan(error) else error) > constant
 
@@ -86,7 +86,7 @@ def judgement(held_out: Mapping[str, Any] | None, confidence: Mapping[str, Any] 
     >>> judgement(HeldOut("accuracy", [0.52, 0.48], 0.5, 0.99).to_dict(), None)
     'On held-out samples the groups predict no better than a constant: accuracy 0.5 ± 0.02, constant 0.5 (training 0.99).'
     """
-    return " ".join(filter(None, [_of_scores(held_out), _of_groups(confidence)]))
+    return " ".join(filter(None, [_of_scores(held_out), of_groups(confidence)]))
 
 
 def _of_scores(held_out: Mapping[str, Any] | None) -> str:
@@ -94,12 +94,12 @@ def _of_scores(held_out: Mapping[str, Any] | None) -> str:
         return ""
     error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
     figures = f"{held_out['mean']:.3g}{error}, constant {held_out['constant']:.3g} (training {held_out['training']:.3g})"
-    if _predicts(held_out["mean"], held_out["error"], held_out["constant"]):
+    if predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         return f"Held-out {held_out['score']} {figures}."
     return f"On held-out samples the groups predict no better than a constant: {held_out['score']} {figures}."
 
 
-def _of_groups(confidence: Mapping[str, Any] | None) -> str:
+def of_groups(confidence: Mapping[str, Any] | None) -> str:
     """How many groups are sure, and what the others are."""
     if confidence is None:
         return ""
