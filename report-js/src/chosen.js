@@ -14,16 +14,18 @@ export function chosenPanel(page) {
   const values = h("div", { class: "canvas" });
   const live = h("p", { class: "visually-hidden", "aria-live": "polite" });
   const step = (by) => () => page.select((page.selected + by + groups.n) % groups.n, true);
+  let pair = null;
   const node = h("section", { class: "figure wide chosen", "aria-labelledby": "chosen-title" },
     h("div", { class: "chosen-head" }, h("div", {}, title, facts),
       h("div", { class: "steps" }, h("button", { type: "button", "aria-label": "previous group", onclick: step(-1) }, "‹"), h("button", { type: "button", "aria-label": "next group", onclick: step(1) }, "›"))),
-    h("div", { class: "pair" },
+    pair = h("div", { class: "pair" },
       h("div", {}, h("h4", {}, "Correlations between its members"), heat),
       h("div", {}, h("h4", {}, data.classes ? "Its support feature, by class" : data.task === "regression" ? `Its support feature against ${data.label ? short(data.label, 40) : "the target"}` : "Its support feature"), values)),
     live);
   let drawn = null;
   const draw = () => {
     const g = page.selected;
+    pair.classList.toggle("single", groups.size[g] === 1);
     title.replaceChildren(`Group ${g + 1}: `, h("bdi", {}, clipped(groups.name[g], 120)));
     const words = [
       groups.direction[g], `effect ${signedNum(groups.effect[g])}`,

@@ -35,7 +35,7 @@ class Page {
   }
 
   memberName(m) {
-    return this.members.name ? this.members.name[m] : String(this.members.feature[m]);
+    return this.members.name ? this.members.name[m] : `feature ${this.members.feature[m]}`;
   }
 
   annotationsOf(...names) {
@@ -75,7 +75,7 @@ function groupTable(page) {
     { key: "name", title: "Support feature", className: "name", value: (g) => visible(groups.name[g]), show: (g) => h("bdi", { title: clipped(groups.name[g]) }, clipped(groups.name[g])) },
   ];
   if (members.annotations?.chromosome) columns.push({ key: "place", title: "Place", className: "place", value: (g) => `${members.annotations.chromosome[members.start[g]]}:${String(members.annotations.position?.[members.start[g]] ?? "").padStart(12, "0")}`, show: (g) => placeOf(page, members.start[g]) });
-  if (groups.direction.some(Boolean)) columns.push({ key: "direction", title: "Direction", className: "direction", value: (g) => groups.direction[g], show: (g) => h("bdi", { title: clipped(groups.direction[g] ?? "") }, clipped(groups.direction[g] ?? "", 80)) });
+  if (groups.direction.some(Boolean)) columns.push({ key: "direction", title: "Direction", className: "direction", width: `${Math.min(17, 1.2 + 0.5 * max(groups.direction, (words) => (words ?? "").length))}rem`, value: (g) => groups.direction[g], show: (g) => h("bdi", { title: clipped(groups.direction[g] ?? "") }, clipped(groups.direction[g] ?? "", 80)) });
   columns.push({ key: "effect", title: "Effect", hint: "weight on the standardised feature; sorted by its size", numeric: true, className: "effect", value: (g) => (groups.effect[g] === null ? null : Math.abs(groups.effect[g])), show: (g) => [effectBar(groups.effect[g], largest, signs), h("span", { class: "figure-text" }, effectText(g))] });
   if (known) columns.push({ key: "confidence", title: "Confidence", hint: "share of half-samples in which any member of the group is chosen", numeric: true, className: "confidence", value: (g) => groups.confidence[g], show: (g) => (groups.confidence[g] === null ? "fixed" : [h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${100 * groups.confidence[g]}%` } })), h("span", { class: "figure-text" }, fixed(groups.confidence[g]))]) });
   if (shuffled) columns.push({ key: "chance", title: "By chance", hint: "how many groups reach this confidence when the labels are shuffled, on average", numeric: true, className: "by-chance", value: (g) => groups.expected_false[g], show: (g) => num(groups.expected_false[g], 2) });

@@ -7,8 +7,8 @@ export function num(value, digits = 3) {
   if (value === 0) return "0";
   const size = Math.abs(value);
   let text;
-  if (size >= 1e6 || size < 1e-3) text = value.toExponential(1).replace("e+", "e").replace("e-", `e${MINUS}`);
-  else if (Number.isInteger(value)) text = value.toLocaleString("en-US");
+  if (Number.isInteger(value) && size < 1e15) text = value.toLocaleString("en-US");
+  else if (size >= 1e6 || size < 1e-3) text = value.toExponential(1).replace("e+", "e").replace("e-", `e${MINUS}`);
   else if (size >= 1000) text = value.toLocaleString("en-US", { maximumFractionDigits: 0 });
   else text = String(Number(value.toPrecision(digits)));
   return text.replace(/^-/, MINUS);

@@ -8,7 +8,7 @@ const SPARE = 12;
 const PRINTED = 200;
 
 export class Table {
-  // columns: [{ key, title, value(row), show(row), numeric, className, sortable }]; open(row): what an opened row shows.
+  // columns: [{ key, title, value(row), show(row), numeric, className, width }]; open(row): what an opened row shows.
   constructor({ columns, n, open, onChoose, rowClass, caption }) {
     Object.assign(this, { columns, open, onChoose, rowClass });
     this.order = Array.from({ length: n }, (_, i) => i);
@@ -42,7 +42,7 @@ export class Table {
   headCell(column) {
     if (!column.value) return h("th", { scope: "col", class: column.className }, h("span", { class: column.hideTitle ? "visually-hidden" : "" }, column.title));
     const button = h("button", { type: "button", class: "sort", title: column.hint, onclick: () => this.sortBy(column.key) }, column.title, h("span", { class: "arrow", "aria-hidden": "true" }));
-    return h("th", { scope: "col", class: `${column.className ?? ""} ${column.numeric ? "n" : ""}`, "data-key": column.key }, button);
+    return h("th", { scope: "col", class: `${column.className ?? ""} ${column.numeric ? "n" : ""}`, "data-key": column.key, style: column.width ? { width: column.width } : undefined }, button);
   }
 
   setRows(rows) {

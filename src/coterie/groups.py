@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from coterie.markup import notebook_table, shortened, tag, text
+
 if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN_GROUPS = 12
 _SHOWN_MEMBERS = 6
+_SHOWN_ROWS = 25  # in a notebook
 # What is said of each feature in tables.
 COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "effect", "round", "confidence", "share"]
 
@@ -121,6 +124,21 @@ class FeatureGroup:
         shown = [f"{name} ({value:+.2f})" for name, value in zip(others, self.correlation, strict=True)][:_SHOWN_MEMBERS]
         more = f", … {len(others) - len(shown)} more" if len(others) > len(shown) else ""
         return f"{support} ~ {', '.join(shown)}{more}"
+
+    def _repr_html_(self) -> str:
+        names = self.labels[:_SHOWN_ROWS]
+        values = [1.0, *self.correlation.tolist()]
+        shares = [None] * len(names) if self.shares is None else self.shares.tolist()
+        rows = [
+            [name, "support" if place == 0 else "affiliated", _figure(values[place], "+.2f"), _figure(shares[place], ".2f")]
+            for place, name in enumerate(names)
+        ]
+        known = [("effect", self.effect, "+.3g"), ("confidence", self.confidence, ".2f")]
+        facts = "".join(f", {word} {_figure(value, form)}" for word, value, form in known if value is not None)
+        title = f"Group of {shortened(names[0])}: {len(self):,} feature{'s' * (len(self) != 1)}{facts}"
+        heads = ["feature", "role", "correlation", "share"]
+        kept = len(heads) - (self.shares is None)
+        return notebook_table(title, heads[:kept], [row[:kept] for row in rows], n_rows=len(self), most=_SHOWN_ROWS)
 
 
 class FeatureGroups(Sequence[FeatureGroup]):
@@ -260,6 +278,26 @@ class FeatureGroups(Sequence[FeatureGroup]):
         if len(self) > _SHOWN_GROUPS:
             lines.append(f"  … and {len(self) - _SHOWN_GROUPS} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        n_features = sum(len(group) for group in self)
+        heads = ["#", "support feature", "effect", "confidence", "features", "affiliated (correlation)"]
+        rows = []
+        for number, group in enumerate(self._groups[:_SHOWN_ROWS], start=1):
+            shown = zip(group.labels[1 : _SHOWN_MEMBERS + 1], group.correlation.tolist(), strict=False)
+            others = [f"{shortened(name, 40)} ({value:+.2f})" for name, value in shown]
+            others += [f"… {len(group) - 1 - len(others):,} more"] if len(group) - 1 > len(others) else []
+            figures = _figure(group.effect, "+.3g"), _figure(group.confidence, ".2f", "fixed")
+            rows.append([number, tag("b", shortened(group.labels[0])), *figures, len(group), text(", ".join(others))])
+        kept = [place for place, head in enumerate(heads) if getattr(self[0], head, 0) is not None] if rows else []
+        title = f"{len(self):,} group{'s' * (len(self) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
+        shown_rows = [[row[place] for place in kept] for row in rows]
+        return notebook_table(title, [heads[place] for place in kept], shown_rows, n_rows=len(self), most=_SHOWN_ROWS)
+
+
+def _figure(value: float | None, form: str, nan: str = "–") -> str:
+    """A number for a table."""
+    return "–" if value is None else nan if np.isnan(value) else format(value, form)
 
 
 def _or_none(value: float | None) -> float | None:

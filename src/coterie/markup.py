@@ -13,8 +13,7 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _EMPTY = ("meta", "br", "link", "input")
-# Rows of a table in a notebook, and letters of a name in it.
-_SHOWN_ROWS = 12
+# Letters of a name in a table.
 _SHOWN_LETTERS = 120
 
 
@@ -67,10 +66,18 @@ def shortened(name: Any, most: int = _SHOWN_LETTERS) -> str:
     return f"{words[:most]}… ({len(words):,} characters)" if len(words) > most else words
 
 
-def notebook_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, note: str = "") -> str:
+def notebook_table(
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    note: str = "",
+    n_rows: int | None = None,
+    most: int = 12,
+) -> str:
     """What a notebook shows of a result: a title, the first rows of a table, and what was left out.
 
-    Cells that are numbers, or text that looks like them, stand to the right.
+    Numbers stand to the right. ``n_rows`` is how many rows there are, where not all are given; ``most`` how many are shown.
 
     Examples
     --------
@@ -78,15 +85,14 @@ def notebook_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any
     >>> notebook_table("1 group", ["name"], [["<b>"]])
     '<div class="coterie"><p><strong>1 group</strong></p><table><thead><tr><th>name</th>...&lt;b&gt;...</table></div>'
     """
-    body = [tag("tr", *(_cell(value) for value in row)) for row in rows[:_SHOWN_ROWS]]
-    left_out = len(rows) - len(body)
-    more = f"… and {left_out:,} more. " if left_out > 0 else ""
+    body = [tag("tr", *(_cell(value) for value in row)) for row in rows[:most]]
+    left_out = (len(rows) if n_rows is None else n_rows) - len(body)
     return str(
         tag(
             "div",
             tag("p", tag("strong", title)),
             tag("table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *body)),
-            tag("p", tag("small", more + note)) if more or note else None,
+            tag("p", tag("small", f"… and {left_out:,} more")) if left_out > 0 else None,
             class_="coterie",
         )
     )

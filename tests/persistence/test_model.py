@@ -121,7 +121,7 @@ def test_version_1_can_be_read_for_ever():
     model = load(VERSION_1)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "ü"]
-    nothing = {"confidence": None, "shares": None}  # which groups did not have then
+    nothing = {"confidence": None, "shares": None, "effect": None}  # which groups did not have then
     expected = [{**group, **nothing} for group in json.loads(VERSION_1.with_suffix(".json").read_text())]
     assert json.loads(model.groups_.to_json()) == expected
     assert model.predict(pd.DataFrame([[0, 0, 3.0, 0], [0, 0, -3.0, 0]], columns=["a", "b", "c", "ü"])).tolist() == [

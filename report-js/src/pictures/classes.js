@@ -14,7 +14,7 @@ export function classesPicture(page) {
   let marker = null;
   let size = 20;
   const picture = figure({
-    title: "Which group speaks for which class?", wide: true, className: "classes", draw,
+    title: "Which group speaks for which class?", wide: !(data.image && classes.length <= 12), className: "classes", draw,
     caption: `Blue: more of the feature speaks for the class; orange: against it. Colour by the weight on standardised features${shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : ""}.`,
   });
   page.onSelect(mark);
@@ -23,8 +23,9 @@ export function classesPicture(page) {
   function draw(width) {
     const gutter = Math.min(190, Math.max(96, width * 0.3));
     const longest = Math.max(...classes.map((name) => short(name, 22).length));
-    const top = Math.min(120, 14 + longest * 4.4);
-    const cell = Math.min(64, (width - gutter - 60) / classes.length);
+    const upright = longest <= 3;
+    const top = upright ? 22 : Math.min(120, 14 + longest * 4.4);
+    const cell = Math.min(64, (width - gutter - (upright ? 4 : 60)) / classes.length);
     size = Math.max(16, Math.min(24, cell));
     const height = top + shown * size + 4;
     const large = max(effects.slice(0, shown), (row) => max(row, Math.abs)) || 1;
@@ -33,7 +34,7 @@ export function classesPicture(page) {
     svg.append(marker);
     classes.forEach((name, c) => {
       const x = gutter + cell * (c + 0.5);
-      svg.append(s("text", { class: "tick", x: 0, y: 0, transform: `translate(${x.toFixed(1)},${top - 8}) rotate(-40)` }, short(name, 22), s("title", {}, clipped(name))));
+      svg.append(s("text", { class: upright ? "tick middle" : "tick", x: 0, y: 0, transform: `translate(${x.toFixed(1)},${top - 8})${upright ? "" : " rotate(-40)"}` }, short(name, 22), s("title", {}, clipped(name))));
     });
     for (let g = 0; g < shown; g++) {
       const y = top + g * size;

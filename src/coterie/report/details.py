@@ -213,12 +213,10 @@ def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> dict[str
         return None
     known = np.unique(column)
     if len(known) > _LEVELS:
-        if (column == 0).mean() < 0.5 or known[0] < 0:
+        if (column == 0).mean() < 0.5 or known[0] < 0 or (column > 3).mean() > 0.1:
             return None
-        known = np.arange(3.0)
+        known, names = np.arange(4.0), ["0", "1", "2", "3 or more"]
         column = np.minimum(column, 3.0)
-        names = ["0", "1", "2", "3 or more"]
-        known = np.append(known, 3.0)
     else:
         names = [f"{value:g}" for value in known]
     counts = [[int(np.sum(column[classes == label] == value)) for value in known] for label in range(n_classes)]

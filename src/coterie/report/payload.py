@@ -58,7 +58,7 @@ def chance_level(confidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
 def group_name(group: Mapping[str, Any]) -> str:
     """What a group is called: by its support feature."""
     name = group["members"][0]["name"]
-    return str(group["support"] if name is None else name)
+    return f"feature {group['support']}" if name is None else str(name)
 
 
 def stem(path: str) -> str:

@@ -82,8 +82,8 @@ def _prediction(content: Mapping[str, Any]) -> Markup:
         training = _training(content)
         return join([start, f"; {training}." if training else "."])
     mean = tag("strong", with_error(held_out["mean"], held_out["error"]))
-    constant = f"; a constant prediction has {held_out['constant']:.3g}" if held_out["constant"] is not None else ""
-    trained = f" (training: {held_out['training']:.3g})" if held_out["training"] is not None else ""
+    constant = f"; a constant prediction has {_score(held_out['constant'])}" if held_out["constant"] is not None else ""
+    trained = f" (training: {_score(held_out['training'])})" if held_out["training"] is not None else ""
     return join([start, f" with a held-out {held_out['score']} of ", mean, constant, trained, "."])
 
 
@@ -97,9 +97,13 @@ def with_error(mean: float, error: float | None) -> str:
     ('0.967 ± 0.005', '0.900', '0.51 ± 0.13')
     """
     if error is None or np.isnan(error):
-        return f"{mean:.3f}"
+        return f"{mean:.3f}".replace("-", "−")
     decimals = 2 if error >= 0.095 else 3
-    return f"{mean:.{decimals}f} ± {error:.{decimals}f}"
+    return f"{mean:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
+
+
+def _score(value: float) -> str:
+    return f"{value:.3g}".replace("-", "−")
 
 
 def _counts(target: Mapping[str, Any], content: Mapping[str, Any]) -> Markup:
@@ -112,7 +116,7 @@ def _counts(target: Mapping[str, Any], content: Mapping[str, Any]) -> Markup:
         return join([" (", join([*parts, *more], ", "), ")"])
     trait = (content.get("pictures") or {}).get("trait")
     if trait:
-        return text(f" (mean {number(trait['mean'])} ± {number(trait['sd'])})")
+        return text(f" (mean {_score(trait['mean'])}, standard deviation {_score(trait['sd'])})")
     return Markup("")
 
 
