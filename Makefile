@@ -45,10 +45,16 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# Chromium comes from the system; where we may, it is installed. Without it the tests are skipped, and say so.
+test-browser: $(STAMP)
+	@command -v chromedriver >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }
+	$(BIN)/python -m pytest -m browser tests/browser
 
 # The script of the report, for those who change it: Node and npm build it, the package carries what they made.
 report-js:

@@ -9,14 +9,14 @@ import { profilePage } from "./profile.js";
 const PAGES = { discovery: discoveryPage, comparison: comparisonPage, profile: profilePage };
 
 async function start() {
-  const began = performance.now();
   try {
     const data = await readData(byId("data"));
     document.documentElement.classList.add("live");
     PAGES[data.kind](data);
     byId("plain")?.remove();
     requestAnimationFrame(() => requestAnimationFrame(() => {
-      document.documentElement.dataset.ready = String(Math.round(performance.now() - began));
+      document.documentElement.dataset.opened = String(Math.round(performance.now())); // since the navigation began
+      document.documentElement.dataset.ready = "true";
     }));
   } catch (error) {
     // The plain table stays where it is; an old browser can read that.

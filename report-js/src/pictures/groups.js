@@ -7,6 +7,8 @@ import { figure, s } from "../dom.js";
 import { fixed, num, short, signedNum } from "../format.js";
 
 const NAMED = 6;
+// Discs of one path do not add up where they overlap; those of several do, and show where many lie.
+const LAYERS = 24;
 
 export function groupsPicture(page) {
   const { data, groups } = page;
@@ -25,7 +27,7 @@ export function groupsPicture(page) {
   function draw(width) {
     const height = Math.max(230, Math.min(320, width * 0.6));
     const box = boxOf(width, height, { left: 46, right: 18, top: 30, bottom: 44 });
-    const r = linear().domain([0, Math.sqrt(Math.max(4, max(groups.size)))]).range([2, groups.n > 2000 ? 8 : Math.min(16, width / 26)]);
+    const r = linear().domain([0, Math.sqrt(Math.max(4, max(groups.size)))]).range(groups.n > 2000 ? [1, 2.6] : groups.n > 400 ? [1.5, 6] : [2, Math.min(16, width / 26)]);
     const lowest = Math.min(0, ...extent(groups.effect));
     const highest = Math.max(0, ...extent(groups.effect));
     const room = 0.07 * (highest - lowest || 1);
@@ -63,7 +65,7 @@ export function groupsPicture(page) {
       const own = points.filter((p) => (groups.effect[p[3]] < 0) === negative);
       const name = `disc ${negative ? "less" : "more"} ${few ? "" : "many"}`;
       if (few) for (const p of own) svg.append(s("path", { class: name, d: discs([p]) }));
-      else if (own.length) svg.append(s("path", { class: name, d: discs(own) }));
+      else for (let layer = 0; layer < LAYERS; layer++) svg.append(s("path", { class: name, d: discs(own.filter((_, i) => i % LAYERS === layer)) }));
     }
     if (known) nameStrongest(svg, points, box);
     ring = s("circle", { class: "ring", r: 0, cx: 0, cy: 0 });

@@ -10,7 +10,8 @@ export function heatMap(page, g, width) {
   const heat = data.heat;
   const at = heat ? heat.group.indexOf(g) : -1;
   if (groups.size[g] === 1) return h("p", { class: "quiet" }, "None: no other feature is as strongly correlated with the support feature as the threshold asks.");
-  if (at < 0) return h("p", { class: "quiet" }, `The correlations between members are kept for the first ${num(heat?.group.length ?? 0)} groups only; those with the support feature stand in the table below.`);
+  if (!heat) return h("p", { class: "quiet" }, "They were not kept; those with the support feature stand in the table below.");
+  if (at < 0) return h("p", { class: "quiet" }, `The correlations between members are kept for the first ${num(heat.group.length)} groups only; those with the support feature stand in the table below.`);
   const names = heat.members[at].map((member) => page.memberName(member));
   const matrix = int8(heat.hundredths[at]);
   const n = names.length;

@@ -10,7 +10,7 @@ export function valuesPicture(page, g, width) {
   const levels = data.levels?.[g];
   if (levels && data.classes) return levelBars(page, g, levels, width);
   const at = data.values ? data.values.group.indexOf(g) : -1;
-  if (at < 0) return data.statistics && data.classes ? boxes(page, g, null, width) : h("p", { class: "quiet" }, "The values are kept for the first groups only.");
+  if (at < 0) return data.statistics && data.classes ? boxes(page, g, null, width) : h("p", { class: "quiet" }, data.values ? `The values are kept for the first ${num(data.values.group.length)} groups only.` : "The values were not kept.");
   const values = data.values.rows[at];
   return data.classes ? boxes(page, g, values, width) : against(page, g, values, width);
 }

@@ -131,7 +131,9 @@ def annotations_of(result: DiscoveryResult, feature: int) -> dict[str, Any]:
     """What is known of a feature besides its name: chromosome, position, alleles, columns of genes."""
     if result.feature_info:
         return {str(name): values[feature] for name, values in result.feature_info.items()}
-    known = getattr(result.model.groups_, "annotations", None) or {}
+    known = getattr(result.model.groups_, "annotations", None)
+    if not known:
+        return {}
     members = result.model.groups_.members
     place = int(np.searchsorted(members, feature))
     return {str(name): values[place] for name, values in known.items() if len(values) == len(members)}

@@ -121,9 +121,9 @@ def of_groups(confidence: Mapping[str, Any] | None) -> str:
         if n_groups == 1:
             return "The group is not sure to come back on other samples."
         words = "they appear about as often with shuffled labels" if by_chance else "look at them one by one"
-        return f"None of the {n_groups} groups is sure to come back on other samples; {words}."
+        return f"None of the {n_groups:,} groups is sure to come back on other samples; {words}."
     level = float(values[sure].min())
-    which = "The group" if n_groups == 1 else f"{n_sure} of {n_groups} groups"
+    which = "The group" if n_groups == 1 else f"{n_sure:,} of {n_groups:,} groups"
     come = f"{which} {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
     come += "" if level >= 1.0 else " or more"
     return f"{come}." if not others.any() else f"{come}; the others {rest}."

@@ -142,10 +142,11 @@ def _about_groups(content: Mapping[str, Any]) -> Markup:
         )
         level = chance_level(confidence)
         if level:
-            sure += (
-                "By chance: how many groups reach that confidence when labels are shuffled, on average over "
-                f"{level['n_permutations']} times."
+            n_times = level["n_permutations"]
+            often = (
+                "when labels are shuffled once" if n_times == 1 else f"when labels are shuffled, on average of {n_times} times"
             )
+            sure += f"By chance: how many groups reach that confidence {often}."
     return tag("p", around + effect + sure, class_="quiet")
 
 
