@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from coterie.markup import notebook_table, shortened, tag, text
+
 if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN_GROUPS = 12
 _SHOWN_MEMBERS = 6
+_SHOWN_ROWS = 25  # in a notebook
 # What is said of each feature in tables.
-COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round", "confidence", "share"]
+COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "effect", "round", "confidence", "share"]
 
 
 # p-values that PLINK's tables of clumps count by, and the columns of these.
@@ -67,6 +70,10 @@ class FeatureGroup:
         larger values speak for the class. (Of two classes, one has the weight, the other its negative.)
     annotations : dict of str to tuple, or None
         What else is known of each member, the support feature first: chromosome and position of a SNP, a p-value.
+    effect : float or None
+        What the group does to the model's output when its support feature rises by one standard deviation: comparable between
+        groups. Weight times standard deviation; with ``predict_with="groups"``, members that follow by their correlations add
+        theirs. Over several classes, the norm.
 
     Examples
     --------
@@ -91,6 +98,7 @@ class FeatureGroup:
     shares: np.ndarray | None = None
     class_weights: dict[Any, float] | None = None
     annotations: dict[str, tuple[Any, ...]] | None = None
+    effect: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -142,6 +150,21 @@ class FeatureGroup:
         shown = [f"{name} ({value:+.2f})" for name, value in zip(others, self.correlation, strict=True)][:_SHOWN_MEMBERS]
         more = f", … {len(others) - len(shown)} more" if len(others) > len(shown) else ""
         return f"{support} ~ {', '.join(shown)}{more}"
+
+    def _repr_html_(self) -> str:
+        names = self.labels[:_SHOWN_ROWS]
+        values = [1.0, *self.correlation.tolist()]
+        shares = [None] * len(names) if self.shares is None else self.shares.tolist()
+        rows = [
+            [name, "support" if place == 0 else "affiliated", _figure(values[place], "+.2f"), _figure(shares[place], ".2f")]
+            for place, name in enumerate(names)
+        ]
+        known = [("effect", self.effect, "+.3g"), ("confidence", self.confidence, ".2f")]
+        facts = "".join(f", {word} {_figure(value, form)}" for word, value, form in known if value is not None)
+        title = f"Group of {shortened(names[0])}: {len(self):,} feature{'s' * (len(self) != 1)}{facts}"
+        heads = ["feature", "role", "correlation", "share"]
+        kept = len(heads) - (self.shares is None)
+        return notebook_table(title, heads[:kept], [row[:kept] for row in rows], n_rows=len(self), most=_SHOWN_ROWS)
 
 
 class FeatureGroups(Sequence[FeatureGroup]):
@@ -305,7 +328,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share.
+        """One dictionary a feature: group, feature, name, role, correlation, score, weight, effect, round, confidence, share.
 
         Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
         classes, ``weight[LABEL]`` (its signed weight for each class). Then come the :attr:`annotations`, if there are any.
@@ -325,6 +348,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
                         "correlation": correlation,
                         "score": score,
                         "weight": group.weight if position == 0 else None,
+                        "effect": group.effect if position == 0 else None,
                         "round": group.round,
                         "confidence": group.confidence,
                         "share": None if group.shares is None else float(group.shares[position]),
@@ -349,9 +373,9 @@ class FeatureGroups(Sequence[FeatureGroup]):
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
 
-        Its columns are group, feature, name, role, correlation, score, weight, round, confidence (of the group) and share (of
-        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the selector's
-        ``scores_`` in every row, whatever the role.
+        Its columns are group, feature, name, role, correlation, score, weight, effect, round, confidence (of the group) and
+        share (of half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the
+        selector's ``scores_`` in every row, whatever the role.
         Groups of a classifier also have marks (the class that larger values of a support feature speak for) and, for more than
         two classes, ``weight[LABEL]``, the signed weight for each of them; weight is then their norm. Of two classes the
         weight is signed, and positive for the second. The last columns are the :attr:`annotations`.
@@ -361,7 +385,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         return pd.DataFrame(self.rows(), columns=self.columns).astype(
-            {name: float for name in self.columns if name.startswith("weight") or name in ("confidence", "share")}
+            {name: float for name in self.columns if name.startswith("weight") or name in ("effect", "confidence", "share")}
         )
 
     def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[dict[str, Any]]:
@@ -413,6 +437,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "names": list(group.names) if group.names is not None else None,
                 "score": _or_none(group.score),
                 "weight": _or_none(group.weight),
+                "effect": _or_none(group.effect),
                 "round": group.round,
                 "purity": group.purity._asdict() if group.purity is not None else None,
                 "confidence": _or_none(group.confidence),
@@ -432,6 +457,26 @@ class FeatureGroups(Sequence[FeatureGroup]):
         if len(self) > _SHOWN_GROUPS:
             lines.append(f"  … and {len(self) - _SHOWN_GROUPS} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        n_features = sum(len(group) for group in self)
+        heads = ["#", "support feature", "effect", "confidence", "features", "affiliated (correlation)"]
+        rows = []
+        for number, group in enumerate(self._groups[:_SHOWN_ROWS], start=1):
+            shown = zip(group.labels[1 : _SHOWN_MEMBERS + 1], group.correlation.tolist(), strict=False)
+            others = [f"{shortened(name, 40)} ({value:+.2f})" for name, value in shown]
+            others += [f"… {len(group) - 1 - len(others):,} more"] if len(group) - 1 > len(others) else []
+            figures = _figure(group.effect, "+.3g"), _figure(group.confidence, ".2f", "fixed")
+            rows.append([number, tag("b", shortened(group.labels[0])), *figures, len(group), text(", ".join(others))])
+        kept = [place for place, head in enumerate(heads) if getattr(self[0], head, 0) is not None] if rows else []
+        title = f"{len(self):,} group{'s' * (len(self) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
+        shown_rows = [[row[place] for place in kept] for row in rows]
+        return notebook_table(title, [heads[place] for place in kept], shown_rows, n_rows=len(self), most=_SHOWN_ROWS)
+
+
+def _figure(value: float | None, form: str, nan: str = "–") -> str:
+    """A number for a table."""
+    return "–" if value is None else nan if np.isnan(value) else format(value, form)
 
 
 def weights_by_text(group: FeatureGroup) -> dict[str, float | None] | None:

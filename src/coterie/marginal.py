@@ -95,12 +95,16 @@ class Association:
         return pd.DataFrame(self.rows(), columns=["feature", "name", *self.annotations, *FIGURES])
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
-        """The groups with effect, standard error, statistic and p-value of their features as annotations."""
+        """The groups with marginal_effect, standard_error, statistic and p_value of their features as annotations.
+
+        The effect is called marginal there: groups have one of their own, that of the model of all of them.
+        """
         place = {int(feature): k for k, feature in enumerate(self.feature)}
         missing = [j for j in groups.members.tolist() if j not in place]
         if missing:
             raise ValueError(f"The association lacks feature {missing[0]} of the groups; compute it with features=groups.")
-        return groups.annotated({name: _Picked(getattr(self, name), place) for name in FIGURES})
+        columns = {f"marginal_{name}" if name == "effect" else name: getattr(self, name) for name in FIGURES}
+        return groups.annotated({name: _Picked(values, place) for name, values in columns.items()})
 
     def __repr__(self) -> str:
         beside = f", beside {', '.join(self.covariates)}" if self.covariates else ""

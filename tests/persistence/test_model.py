@@ -130,6 +130,7 @@ def test_version_1_can_be_read_for_ever():
             **group,
             "confidence": None,
             "shares": None,
+            "effect": None,
             "marks": label,
             "class_weights": own,
             "score": model.scores_[group["support"]],  # files had that of the round

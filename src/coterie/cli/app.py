@@ -26,7 +26,7 @@ from coterie.cli.demo import demo
 from coterie.cli.discover import discover
 from coterie.cli.info import info
 from coterie.cli.options import with_single_options
-from coterie.cli.output import one_line, say
+from coterie.cli.output import one_line, remember_command, say
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
@@ -52,6 +52,7 @@ class CommandGroup(TyperGroup):
     ) -> Any:
         """Run a command and end the process with its exit code."""
         words = list(sys.argv[1:] if args is None else args)
+        remember_command(words)
         if not standalone_mode:
             return super().main(words, standalone_mode=False, **extra)
         try:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, Task, scales_apart, settle_task, stem
-from coterie.cli.output import Output
+from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
     check_setting,
     criteria_text,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coterie.comparison import Comparison
     from coterie.data import Dataset
 
-TABLE, SUMMARY, FIGURE = "comparison.csv", "summary.csv", "comparison.png"
+TABLE, SUMMARY, FIGURE, PAGE = "comparison.csv", "summary.csv", "comparison.png", "comparison.html"
 _METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
 
 
@@ -132,8 +132,8 @@ def compare(
     """Compare methods by accuracy, redundancy, time and stability, against the number of features.
 
     Every method selects features on the training part of each fold, in a process of its own; one that fails or goes over a
-    limit is a row that says so. The folder gets comparison.csv (one row a fit), summary.csv (means over folds) and
-    comparison.png. Run again, the command goes on where it was ended.
+    limit is a row that says so. The folder gets comparison.csv (one row a fit), summary.csv (means over folds),
+    comparison.html (a page to read) and comparison.png. Run again, the command goes on where it was ended.
 
     Examples:
         coterie compare genes.csv --label diagnosis --standardize
@@ -180,7 +180,7 @@ def compare(
                 random_state=random_state,
                 verbose=voice.verbose,
             )
-        files = write_tables(folder, found, voice)
+        files = write_tables(folder, found, voice, data.name)
     show_summary(found, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
     content = {"output": str(folder), "files": files, "task": found.task, "interrupted": found.interrupted}
@@ -248,14 +248,16 @@ def _note_scales(dataset: Dataset, voice: Output) -> None:
         voice.note("The features have very different scales, on which some methods depend; --standardize gives all the same.")
 
 
-def write_tables(folder: Path, found: Comparison, voice: Output) -> list[str]:
-    """Write the tables and the figure; returns the names of the files."""
+def write_tables(folder: Path, found: Comparison, voice: Output, name: str = "") -> list[str]:
+    """Write the tables, the page and the figure; returns the names of the files."""
     from coterie.files import new_file
+    from coterie.report import report
     from coterie.report.table import write_csv
 
     write_csv(folder / TABLE, found.row_dicts(), nan="")
     write_csv(folder / SUMMARY, found.summary_dicts(), nan="")
-    files = [TABLE, SUMMARY]
+    report(found, name=name, command=command_line(), path=folder / PAGE)
+    files = [TABLE, SUMMARY, PAGE]
     try:
         figure = found.plot()
     except ImportError:  # the extra is not installed

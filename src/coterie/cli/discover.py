@@ -13,8 +13,8 @@ from rich.text import Text
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.fitting import Care, check_parameters, fit
 from coterie.cli.genetics import Genetics
-from coterie.cli.output import Output
-from coterie.cli.parameters import parameter_options
+from coterie.cli.output import Output, command_line
+from coterie.cli.parameters import parameter_options, parse_value
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
@@ -46,6 +46,16 @@ def discover(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
     ] = False,
+    image_shape: Annotated[
+        str | None,
+        typer.Option(
+            "--image-shape",
+            metavar="ROWS,COLUMNS",
+            help="The features are the pixels of images of this size: report.html has a map of them.",
+            rich_help_panel="Output",
+            show_default=False,
+        ),
+    ] = None,
     genetics: Genetics,
     care: Care,
     voice: Output,
@@ -67,6 +77,7 @@ def discover(
         coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         coterie discover cells.h5ad --label bulk_labels --task classification
+        coterie discover digits.npz --image-shape 28,28
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.files import claimed, claimed_files
@@ -78,8 +89,9 @@ def discover(
         check_parameters(task, parameters, care)  # before the data, which may take long to read
         genetics.check()
         dataset = options.open(data, voice, adjusts=True)
+        image = _image(image_shape, dataset.source.shape[1])
         settled = settle_task(task, dataset.y, data)
-        result, code = fit(dataset, settled, parameters, care, voice, label=options.label)
+        result, code = fit(dataset, settled, parameters, care, voice, label=options.label, image=image, command=command_line())
         genetics.add_association(result.model, dataset, settled)
         with voice.collecting_warnings():
             files = write_result(
@@ -92,11 +104,21 @@ def discover(
             save(result.model, model)
     show_groups(result, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
-    if "report.html" not in files:
-        voice.note("report.html was left out; it needs: pip install 'coterie[report]'")
     voice.result({"output": str(folder), "files": files, **result.to_dict()})
     if code:
         raise typer.Exit(code)
+
+
+def _image(shape: str | None, n_features: int) -> dict[str, Any] | None:
+    """The size of the images whose pixels the features are; refused before the work where it cannot be."""
+    if shape is None:
+        return None
+    from coterie.report.details import check_image
+
+    sizes = parse_value(shape)
+    if not isinstance(sizes, list):
+        raise ValueError(f"--image-shape {shape!r} must be rows and columns with a comma between, such as 28,28.")
+    return {"image_shape": check_image(sizes, "C", n_features)}
 
 
 def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, genetics: Genetics) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from coterie.markup import notebook_table
 from coterie.metrics.stability import hamming_stability, tanimoto_stability, weighted_consistency
 
 if TYPE_CHECKING:
@@ -173,6 +174,20 @@ class Comparison:
         lines = [head, f"{'method':<{width}}{'n':>3}  {self.scoring[:16]:<16}  redundancy  seconds  stability"]
         lines += [f"{row['method']:<{width}}{row['n_features']:>3}  {summary_text(row)}" for row in summary]
         return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        heads = ["method", "features", self.scoring, "redundancy", "seconds", "stability", "notes"]
+        rows = []
+        for row in self.summary_rows():
+            failed = row["n_folds"] - row["n_ok"]
+            spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
+            note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
+            figures = [f"{row['accuracy']:.3f}{spread}", f"{row['redundancy_rate']:.3f}", f"{row['fit_seconds']:.2f}"]
+            stability = row["weighted_consistency"]
+            figures.append("–" if math.isnan(stability) else f"{stability:.3f}")
+            rows.append([row["method"], row["n_features"], *(figures if row["n_ok"] else ["–"] * 4), note])
+        title = f"Comparison of {len({row['method'] for row in self.summary_rows()})} methods, {self.n_features_in:,} features"
+        return notebook_table(title + (" (interrupted)" if self.interrupted else ""), heads, rows, most=200)
 
 
 def summary_text(row: dict[str, Any]) -> str:

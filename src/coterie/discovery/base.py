@@ -40,10 +40,11 @@ from coterie.data.zeros import mostly_zero
 from coterie.discovery.assembly import assemble_groups, with_class_weights
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
-from coterie.discovery.prediction import group_model, support_model
+from coterie.discovery.prediction import group_model, support_model, with_effects
 from coterie.discovery.voting import VotingOracle, fold_parts
 from coterie.groups import FeatureGroups
 from coterie.interruption import stop_requested
+from coterie.methods import load
 from coterie.naming import columns_read
 from coterie.progress import RoundProgress
 from coterie.selection import FeatureSets, Selector, fixed_positions
@@ -261,7 +262,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         model = discovered if self.predict_with == "support" else group_model(loop)
         n_pairs = oracle.view.n_features * (oracle.view.n_features - 1) // 2
         return {
-            "groups_": groups,
+            "groups_": with_effects(groups, model, oracle.view.moments),
             "scores_": scores,
             "support_features_": discovered.features,
             "support_coef_": coef,
@@ -339,6 +340,25 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
                 ConvergenceWarning,
                 stacklevel=6,
             )
+
+    def report(self, X: Any, y: Any = None, path: Any = None, **options: Any) -> Any:
+        """Make a page about the model in its data; see :func:`coterie.report` for the options.
+
+        Parameters
+        ----------
+        X, y
+            The data of the fit.
+        path : path, default=None
+            Where to save the page.
+        **options
+            As for :func:`coterie.report`.
+
+        Returns
+        -------
+        report : coterie.report.Report
+            It shows itself in a notebook.
+        """
+        return load("coterie.report.making:report")(self, X, y, path, **options)
 
     def _kept(self) -> np.ndarray:
         check_is_fitted(self)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from coterie.data.source import FeatureSource
+from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
+from coterie.groups import FeatureGroups
 from coterie.solver.block_problem import Solution
 from coterie.solver.design import design_of
 from coterie.solver.losses import MERGING, LossState, require
@@ -104,6 +105,42 @@ def unscaled(
     """Weights of centred and scaled columns as those of the features themselves."""
     original = (coef / view.scales(features)[:, None]).T
     return LinearModel(features, original, intercept - original @ view.centre(features), margin.copy(), gap)
+
+
+def group_effects(groups: FeatureGroups, features: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """What each group does to the outputs of a linear model, of shape (n_groups, n_outputs).
+
+    The change of an output when the support feature rises by one standard deviation and the other members that the model
+    reads follow by their correlations. Of a model on support features alone, the weight times the standard deviation.
+
+    Parameters
+    ----------
+    groups : FeatureGroups
+        The groups.
+    features, coef
+        The features that the model reads, and their weights of shape (n_outputs, n_used).
+    scale : ndarray of shape (n_used,)
+        Their standard deviations.
+    """
+    order = np.argsort(features, kind="stable")
+    known = np.asarray(features)[order]
+    standardised = (coef * scale)[:, order]
+    effects = np.zeros((len(groups), len(coef)))
+    for number, group in enumerate(groups):
+        members = group.members
+        place = np.minimum(np.searchsorted(known, members), len(known) - 1)
+        read = known[place] == members
+        follows = np.append(1.0, np.nan_to_num(group.correlation))
+        effects[number] = standardised[:, place[read]] @ follows[read]
+    return effects
+
+
+def with_effects(groups: FeatureGroups, model: LinearModel, moments: Moments) -> FeatureGroups:
+    """The groups with their effects; over several outputs, the norm."""
+    scale = moments.norm[model.features] / np.sqrt(moments.total_weight)
+    effects = group_effects(groups, model.features, model.coef, scale)
+    sizes = effects[:, 0] if effects.shape[1] == 1 else np.linalg.norm(effects, axis=1)
+    return FeatureGroups([replace(group, effect=float(value)) for group, value in zip(groups, sizes, strict=True)])
 
 
 def classes_of(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:

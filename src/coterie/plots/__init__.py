@@ -1,7 +1,8 @@
 """Pictures of groups, selections and comparisons (they need ``pip install coterie[plot]``).
 
 Every function draws on the axes it is given, or else on a figure of its own, and returns the figure. None of them goes
-through pyplot: no figure is left open, no backend is chosen, nothing is shown. ``figure.savefig("groups.png")`` writes a file.
+through pyplot: no figure is left open, no backend is chosen. A notebook shows the figure where it is the last line of a cell;
+``figure.savefig("groups.png")`` writes a file.
 """
 
 from coterie.plots.affiliated import affiliated_counts

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
-from sklearn.base import is_classifier, is_regressor
 
 from coterie._parameters import OneOf, check
 from coterie.data.opening import open_features
 from coterie.groups import FeatureGroups
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
 from coterie.report.result import DiscoveryResult
+from coterie.report.validation import task_of
 
 ANNOTATED = "annotated.h5ad"
 
@@ -91,7 +91,7 @@ def annotate(
     '3'
     """
     check("keep", keep, OneOf("groups", "support"))
-    result = found if isinstance(found, DiscoveryResult) else DiscoveryResult(found, {}, _task(found))
+    result = found if isinstance(found, DiscoveryResult) else DiscoveryResult(found, {}, task_of(found))
     groups = _named(result.model.groups_, adata, layer, result.model.n_features_in_)
     columns = _var_columns(adata, groups)
     content = result.to_dict()
@@ -143,11 +143,6 @@ def write_annotated(path: Path, adata: Any, result: DiscoveryResult, *, layer: s
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         adata.write_h5ad(path)
-
-
-def _task(model: Any) -> str:
-    """What a fitted model is for."""
-    return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
 
 
 def _takes_raw(adata: Any, layer: str | None, use_raw: bool | None) -> bool:
