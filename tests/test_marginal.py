@@ -62,7 +62,7 @@ def test_features_by_groups_names_and_attach(cohort):
     assert association(source, y, ["rs3"]).feature.tolist() == [3]
     groups = part.attach(model.groups_)
     frame = groups.to_frame()
-    assert list(frame.columns[-5:]) == ["position", "effect", "standard_error", "statistic", "p_value"]
+    assert list(frame.columns[-5:]) == ["position", "marginal_effect", "standard_error", "statistic", "p_value"]
     np.testing.assert_allclose(frame["p_value"], whole.p_value[frame["feature"]])
     assert (frame["position"] == 10 * frame["feature"]).all()
     with pytest.raises(ValueError, match=r"lacks feature \d+ of the groups"):

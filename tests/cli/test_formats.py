@@ -259,7 +259,7 @@ def test_layers_of_anndata_with_other_genes(shell, table):
         assert classes["log_fold_change"].notna().all()  # those of raw, in both cases
         assert classes["detected"].between(0, 1).all()
         columns = pd.read_csv(shell.folder / name / "groups.csv").columns
-        assert columns.tolist()[-4:] == ["marks", "weight[B]", "weight[NK]", "weight[T]"]
+        assert {"marks", "weight[B]", "weight[NK]", "weight[T]"} <= set(columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             back = anndata.read_h5ad(shell.folder / name / "annotated.h5ad")

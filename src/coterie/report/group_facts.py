@@ -127,11 +127,11 @@ def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any
         "name": group.names[position] if group.names is not None else None,
         "correlation": 1.0 if position == 0 else float(group.correlation[position - 1]),
         "share": None if group.shares is None else float(group.shares[position]),
-        "annotations": _annotations(result, group, position),
+        "annotations": annotations_of(result, group, position),
     }
 
 
-def _annotations(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any]:
+def annotations_of(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any]:
     """What is known of a feature besides its name: chromosome, position, alleles; of models from before only by the data."""
     if group.annotations is not None:
         return {name: values[position] for name, values in group.annotations.items()}

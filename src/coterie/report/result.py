@@ -13,7 +13,7 @@ import numpy as np
 from coterie import __version__
 from coterie.report.details import GroupDetails, genome_of
 from coterie.report.environment import versions
-from coterie.report.group_facts import group_columns, group_content
+from coterie.report.group_facts import annotations_of, group_columns, group_content
 from coterie.report.judgement import HeldOut, judgement
 from coterie.report.validation import score_curve
 
@@ -161,13 +161,15 @@ class DiscoveryResult:
     def table(self) -> tuple[list[str], list[dict[str, Any]]]:
         """The names of the columns and the rows of ``groups.csv``: one a feature, with all that is known of it.
 
-        On top of ``groups_.rows()``: the direction in words, the effect and the mean of the support feature in each class.
+        On top of ``groups_.rows()``: the direction in words, the effect and the mean of the support feature in each class, and
+        what the data know of the features where the groups do not say it.
         """
         groups = self.model.groups_
         rows, columns = groups.rows(), list(groups.columns)
-        facts = [group_columns(self, number) for number in range(len(groups))]
-        for row in rows:
-            own = facts[row["group"] - 1] if row["role"] == "support" else {}
+        places = [(number, position) for number, group in enumerate(groups) for position in range(len(group))]
+        for row, (number, position) in zip(rows, places, strict=True):
+            own = {} if position else group_columns(self, number)
+            own |= annotations_of(self, groups[number], position)
             row |= {name: value for name, value in own.items() if name not in row}
         more = dict.fromkeys(name for row in rows for name in row)
         columns += [name for name in more if name not in columns]
