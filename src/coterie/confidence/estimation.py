@@ -186,7 +186,7 @@ class _Task:
         self.verbose = verbose
         self.seed = seed
         self.stratified = is_classifier(model)
-        self.n_features = int(np.count_nonzero(data.source.moments(data.weight, n_threads=n_threads).norm))
+        self.n_features = data.source.moments(data.weight, n_threads=n_threads).n_varying
         self._seconds = 0.0
         self._n_paths = 0
         self._refuse()

@@ -10,7 +10,16 @@ from scipy import sparse
 
 from coterie._numba import read_only, run_chunks, run_evenly
 from coterie.data.bad_values import BadValues
-from coterie.data.source import SMALLEST_NORM, Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
+from coterie.data.source import (
+    SMALLEST_NORM,
+    Columns,
+    Exemplar,
+    FeatureSource,
+    Moments,
+    OnePlace,
+    StrongPairs,
+    StrongQuery,
+)
 from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
@@ -27,7 +36,7 @@ _NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
 
-class DenseSource:
+class DenseSource(OnePlace):
     """Features of a NumPy array (C or F order, any real type, memory-mapped or not), never copied.
 
     Parameters
@@ -51,7 +60,6 @@ class DenseSource:
     """
 
     is_sparse = False
-    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
 
     def __init__(self, array: np.ndarray, feature_names: Sequence[str] | None = None) -> None:
         if array.ndim != 2:
@@ -240,7 +248,7 @@ class DenseSource:
             yield start, self.block(start, min(start + n_features, self.shape[1]))
 
 
-class SparseSource:
+class SparseSource(OnePlace):
     """Features of a CSC matrix or array with int32 or int64 indices, never copied.
 
     The matrix must be in canonical form (sorted, no repeated entries), as
@@ -264,7 +272,6 @@ class SparseSource:
     """
 
     is_sparse = True
-    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
 
     def __init__(self, matrix: sparse.csc_array | sparse.csc_matrix, feature_names: Sequence[str] | None = None) -> None:
         self._n_samples, self._n_features = matrix.shape

@@ -11,6 +11,9 @@ from coterie.discovery.loop import Round
 from coterie.discovery.oracle import Oracle
 from coterie.groups import FeatureGroup, FeatureGroups
 
+# Groups whose columns are fetched together, where they are far away.
+_TOGETHER = 16
+
 
 def assemble_groups(
     oracle: Oracle,
@@ -37,12 +40,16 @@ def assemble_groups(
     rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])[first]
     scores = np.concatenate([entry.scores for entry in history] or [np.empty(0)])[first]
     books = oracle.collect()
+    member_scores = final_scores[books.feature]
     # By group, the most correlated first, then by feature (the books are in order of feature).
     order = np.lexsort((-np.abs(books.correlation), books.support))
     bounds = np.searchsorted(books.support[order], np.arange(len(oracle.supports) + 1))
     names = oracle.view.feature_names
     groups = []
     for position, support in enumerate(oracle.supports):
+        if position % _TOGETHER == 0:
+            soon = order[bounds[position] : bounds[min(position + _TOGETHER, len(oracle.supports))]]
+            oracle.view.source.prefetch(books.feature[soon])
         own = order[bounds[position] : bounds[position + 1]]
         members = np.append(support, books.feature[own])
         groups.append(
@@ -52,7 +59,7 @@ def assemble_groups(
                 correlation=books.correlation[own],
                 names=None if names is None else tuple(str(names[j]) for j in members),
                 score=float(scores[position]),
-                affiliated_scores=final_scores[books.feature[own]],
+                affiliated_scores=member_scores[own],
                 weight=float(weights[position]),
                 round=int(rounds[position]),
                 purity=group_purity(oracle.correlation, members),

@@ -259,7 +259,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             "n_correlations_evaluated_": oracle.n_evaluated,
             "n_correlations_possible_": n_features * (n_features - 1) // 2,
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
-            **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
+            **({"votes_": oracle.votes} if isinstance(oracle, VotingOracle) else {}),
         }
 
     @staticmethod
