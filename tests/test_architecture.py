@@ -15,6 +15,7 @@ LAYERS = [
     ["persistence"],
     ["kernels"],
     ["data"],
+    ["cluster"],
     ["_sklearn", "order"],
     ["_inputs"],
     ["selection"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
+from coterie.cluster.source import DistributedSource
 from coterie.data.dataset import Dataset
 from coterie.data.memory import as_source
 from coterie.data.names import PackedStrings, refuse_repeated
@@ -28,6 +30,8 @@ from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
 from coterie.data.store import Store
 from coterie.data.structure import check_structure
 
+# Features up to which a fit on a cluster has the names of all of them as an attribute.
+_MANY_NAMES = 1 << 20
 # Training and test samples.
 Fold = tuple[np.ndarray, np.ndarray]
 # Value types that kernels work on as they are; anything else becomes float64.
@@ -53,7 +57,7 @@ class Reading(NamedTuple):
 
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Reading, np.ndarray]:
     """The training data, and the targets as a checked 1D array; see :func:`read_source`."""
-    X, y = opened(X, y)
+    X, y = opened(X, y, cluster=lives_on_cluster(estimator))
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
@@ -71,10 +75,10 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     ``feature_names_in_``) is part of the result. Whether the values are finite is found out by the pass that computes the
     moments, not here.
     """
-    X, _ = opened(X)
+    X, _ = opened(X, cluster=lives_on_cluster(estimator))
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        if X.feature_names is not None:
+        if X.feature_names is not None and not (isinstance(X, DistributedSource) and X.shape[1] > _MANY_NAMES):
             attributes["feature_names_in_"] = np.asarray(X.feature_names, dtype=object)
         return Reading(X, attributes)
     _refuse_kinds(X)
@@ -114,11 +118,38 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
     return classes, codes
 
 
-def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
+def lives_on_cluster(estimator: Any) -> bool:
+    """Whether an estimator can work on features that are with the workers of a cluster."""
+    return bool(getattr(estimator, "_on_cluster", False))
+
+
+def placed(X: Any, y: Any, client: Any, *, reader: str) -> tuple[Any, Any]:
+    """Features on the cluster of a client, and labels; without a client as they are (an active one is looked for later)."""
+    if client is None or isinstance(X, DistributedSource):
+        return X, y
+    from coterie.cluster.opening import on_cluster
+
+    found = on_cluster(X, client)
+    if found is None:
+        raise ValueError(
+            f"{reader} got a client, but X is a {type(X).__name__}: what workers can read is a store (its name, its address, "
+            "or opened) or a Dask array chunked by features. Write X to a store first (coterie.data.write_store or convert)."
+        )
+    return found[0], found[1] if y is None else y
+
+
+def opened(X: Any, y: Any = None, *, cluster: bool = False) -> tuple[Any, Any]:
     """Open a path; take features (and labels, where y is None) out of a data set or a store; bring in guests.
 
-    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone.
+    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone. With ``cluster``
+    and an active client of Dask, stores and Dask arrays stay with its workers.
     """
+    if cluster and "distributed" in sys.modules:
+        from coterie.cluster.opening import on_cluster
+
+        found = on_cluster(X)
+        if found is not None:
+            return found[0], found[1] if y is None else y
     if isinstance(X, (str, os.PathLike)):
         X = open_features(X)
     if isinstance(X, (Dataset, Store)):

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, feature_positions, take_columns
+from coterie._inputs import check_features, feature_positions, placed, take_columns
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
 from coterie.data.view import FeatureView
@@ -51,9 +51,10 @@ class Selector(SelectorMixin, BaseEstimator):
     def _compute(self, data: Any) -> dict[str, Any]:
         """The fitted attributes by name; must not change the estimator."""
 
-    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, client: Any = None) -> Self:
         """Check, read, compute, and then change, in one step."""
         check_parameters(self)
+        X, y = placed(X, y, client, reader=type(self).__name__)
         data: FitData = self._read(X, y, sample_weight)
         fitted = {**data.attributes, **self._compute(data)}
         kept = {name: value for name, value in vars(self).items() if not _is_fitted(name)}

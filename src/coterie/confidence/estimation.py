@@ -19,6 +19,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._inputs import placed
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
 from coterie.confidence.halves import complementary, shuffled
@@ -48,6 +49,7 @@ def group_confidence(
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    client: Any = None,
 ) -> GroupConfidence:
     """How sure one can be of each group of a fitted model.
 
@@ -92,6 +94,9 @@ def group_confidence(
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
 
+    client : distributed.Client, default=None
+        Client of a Dask cluster whose workers hold the features of X, as in ``fit``.
+
     Returns
     -------
     confidence : GroupConfidence
@@ -122,6 +127,7 @@ def group_confidence(
     3
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
+    X, y = placed(X, y, client, reader="group_confidence")
     data = model._read(X, y, sample_weight)
     if not (is_classifier(model) or is_regressor(model)):
         n_permutations = 0

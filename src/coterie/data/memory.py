@@ -97,7 +97,7 @@ class DenseSource(OnePlace):
         else:
             matrix, task = self._array, kernels.sample_major_moments
         with np.errstate(all="ignore"):
-            run_evenly(
+            self._each(
                 lambda start, stop: task(matrix, weight, first, mean, norm, finite, start, stop),
                 n_features,
                 n_threads,
@@ -125,11 +125,8 @@ class DenseSource(OnePlace):
             matrix, task = self._array.T, kernels.feature_major_products
         else:
             matrix, task = self._array, kernels.sample_major_products
-        run_evenly(
-            lambda start, stop: task(matrix, rows, middle, chosen, everything, out, start, stop),
-            n_features,
-            n_threads,
-        )
+        run = self._each if everything else run_evenly
+        run(lambda start, stop: task(matrix, rows, middle, chosen, everything, out, start, stop), n_features, n_threads)
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
@@ -158,6 +155,7 @@ class DenseSource(OnePlace):
             ),
             self.shape[1],
             n_threads,
+            self._each,
         )
         feature, position, product = found
         strong = np.abs(product) >= moments.norm[feature] * query.limits[batch][position]
@@ -318,7 +316,7 @@ class SparseSource(OnePlace):
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
         with np.errstate(all="ignore"):
-            run_evenly(
+            self._each(
                 lambda start, stop: kernels.csc_moments(
                     self._indptr, self._indices, self._values, weight, mean, norm, finite, start, stop
                 ),
@@ -345,7 +343,8 @@ class SparseSource(OnePlace):
         n_features = self._n_features if everything else len(chosen)
         middle, totals = self._centring(rows, centre)
         out = np.empty((n_features, rows.shape[1])) if out is None else out
-        run_evenly(
+        run = self._each if everything else run_evenly
+        run(
             lambda start, stop: kernels.csc_products(
                 self._indptr, self._indices, self._values, rows, totals, middle, chosen, everything, out, start, stop
             ),
@@ -375,7 +374,7 @@ class SparseSource(OnePlace):
                 counts.append(evaluated)
             return int(count)
 
-        feature, position, product = _collect(task, self._indptr, n_threads)
+        feature, position, product = _collect(task, self._indptr, n_threads, self._each)
         position = order[position]
         sort = np.lexsort((position, feature))
         n_read = int(np.count_nonzero(np.diff(self._indptr) >= query.fewest.min()))
@@ -447,7 +446,7 @@ def _joined(parts: list[StrongPairs]) -> StrongPairs:
 
 
 def _collect(
-    task: Callable[[np.ndarray, int, int], int], cost: np.ndarray | int, n_threads: int
+    task: Callable[[np.ndarray, int, int], int], cost: np.ndarray | int, n_threads: int, each: Callable[..., None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows found by the chunks, in order of the chunks: (feature, position, product)."""
     parts: dict[int, np.ndarray] = {}
@@ -460,7 +459,7 @@ def _collect(
             task(found, start, stop)
         parts[start] = found[:count]
 
-    run_evenly(run, cost, n_threads)
+    each(run, cost, n_threads)
     found = np.concatenate([np.empty((0, 3)), *(parts[start] for start in sorted(parts))])
     return found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy()
 

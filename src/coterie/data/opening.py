@@ -17,6 +17,7 @@ from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
+from coterie.data.store.place import is_address
 from coterie.data.store.reading import PathLike, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
@@ -31,7 +32,7 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
     ----------
     path : path-like
         A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), or the
-        folder of a store.
+        folder of a store, or the address of one that fsspec knows (``s3://bucket/x.store``), whose bytes are fetched.
     label : str, int or False, optional
         Where the labels are: in a format with a place for them the name or position of a column, or a key; in any other, and
         for a store, a text file with one label a line. False: no labels.
@@ -67,6 +68,8 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
     >>> X.shape, y
     ((2, 3), array([ 1, -1]))
     """
+    if is_address(path):
+        return _open_store(path, label, options)
     path, format = _settled(path, format)
     if format == "store":
         return _open_store(path, label, options)
@@ -154,16 +157,16 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
     return settled, "store"
 
 
-def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
+def _open_store(path: PathLike, label: Any, options: dict[str, Any]) -> Dataset:
     if options:
         raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
     store = open_store(path)
     y = None if label is False else store.y
     if label is not None and label is not False:
-        y = labels_in_file(label, path)
+        y = labels_in_file(label, Path(path))
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
-    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info)
+    return Dataset(store.source, y, store.sample_names, "store", store.path, store.notes, store.feature_info)
 
 
 def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:

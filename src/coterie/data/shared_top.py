@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -51,12 +52,19 @@ class SharedTop:
             self._reach = np.maximum(self._reach, view.reach.values)
         # The largest norm about zero, over the scale: what rounding errors of products without a centre are measured by.
         self._highest = max(_longest(view) for view in {id(view): view for view in views}.values())
-        self._n_multiplied = 0
+        self.n_multiplied = 0
+
+    @classmethod
+    def like(cls, other: SharedTop) -> Self:
+        """Another one for the same views, which has not counted anything yet."""
+        fresh = cls.__new__(cls)
+        fresh.__dict__.update(vars(other), n_multiplied=0)
+        return fresh
 
     @property
     def n_passes(self) -> float:
         """How often the features were read."""
-        return self._n_multiplied / self.n_features
+        return self.n_multiplied / self.n_features
 
     def best(self, queries: Sequence[TopQuery]) -> list[KnownTop]:
         """The best features of each query, in one pass."""
@@ -83,7 +91,7 @@ class SharedTop:
                     with lock:
                         best.add(*found)
             with lock:
-                self._n_multiplied += len(features)
+                self.n_multiplied += len(features)
 
         run_chunks(task, bounds, self.n_threads)
         return [best.answer() for best in lists]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import run_chunks
+from coterie._numba import run_chunks, run_evenly
 
 if TYPE_CHECKING:
     from coterie.data.top import Top, TopQuery
@@ -291,6 +291,10 @@ class OnePlace:
         """Call ``function(view, *arguments)``, which returns an array with an entry a feature."""
         return function(view, *arguments)
 
+    def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
+        """Call ``task(start, stop)`` for chunks of all features of about equal cost; a store may give pages back after one."""
+        run_evenly(task, cost, n_threads)
+
     def spread(self, features: np.ndarray, values: np.ndarray) -> np.ndarray:
         """An array with an entry a feature: the values of some features, and 0 for all others."""
         result: np.ndarray = np.zeros(self.shape[1], dtype=values.dtype)
@@ -309,6 +313,11 @@ def shifted(columns: Columns, shift: np.ndarray) -> Columns:
     return sparse.csc_array((values, columns.indices, columns.indptr), shape=columns.shape)
 
 
+def block_size(n_samples: int) -> int:
+    """Dense columns of a block."""
+    return max(1, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // max(n_samples, 1)))
+
+
 def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_threads: int) -> None:
     """Call ``task(first feature, columns)`` for all blocks of columns, on ``n_threads`` threads.
 
@@ -316,7 +325,7 @@ def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_
     the size of the blocks can change a result.
     """
     n_samples, n_features = source.shape
-    size = max(1, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // max(n_samples, 1)))
+    size = block_size(n_samples)
     if source.is_sparse:
         size = max(size, n_features // (16 * n_threads) + 1)  # views cost nothing
     bounds = [*range(0, n_features, size), n_features]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._inputs import check_features, features_of_share, take_columns
@@ -112,6 +113,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     }
     groups_: FeatureGroups
     standardize_: bool
+    _on_cluster: ClassVar[bool] = True
+    # A client is no property of samples, which scikit-learn would route through pipelines.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
 
     @abstractmethod
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:

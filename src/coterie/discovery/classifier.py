@@ -299,7 +299,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
         Parameters
@@ -311,12 +311,16 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
+
         Returns
         -------
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, client)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:

@@ -236,7 +236,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifierCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> GroupDiscoveryClassifierCV:
         """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
@@ -248,12 +248,16 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
+
         Returns
         -------
         self : GroupDiscoveryClassifierCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, client)
         return self
 
     def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:

@@ -226,7 +226,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryOneClass:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> GroupDiscoveryOneClass:
         """Find groups of features that are typical of the samples.
 
         Parameters
@@ -238,12 +238,16 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
+
         Returns
         -------
         self : GroupDiscoveryOneClass
             The fitted estimator.
         """
-        self._fit(X, None, sample_weight)
+        self._fit(X, None, sample_weight, client)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:

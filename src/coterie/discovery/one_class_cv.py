@@ -280,7 +280,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryOneClassCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> GroupDiscoveryOneClassCV:
         """Choose on held-out samples of both kinds, then find the groups in all normal samples.
 
         Parameters
@@ -293,12 +293,16 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
+
         Returns
         -------
         self : GroupDiscoveryOneClassCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, client)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:

@@ -239,7 +239,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> GroupDiscoveryRegressor:
         """Find groups of features that predict a number.
 
         Parameters
@@ -251,12 +251,16 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
 
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
+
         Returns
         -------
         self : GroupDiscoveryRegressor
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, client)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
