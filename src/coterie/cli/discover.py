@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from coterie.cli.cluster import Cluster
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.fitting import Care, check_parameters, fit
 from coterie.cli.output import Output
@@ -39,6 +40,7 @@ def discover(
     ] = None,
     task: Task = "auto",
     options: DataOptions,
+    cluster: Cluster,
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Save the model to this file, too.", rich_help_panel="Output")
     ] = None,
@@ -64,6 +66,7 @@ def discover(
         coterie discover data.svm --n-features-to-select 50 --C 1 --fast
         coterie discover cohort.bed --phenotype pheno.txt --label HEIGHT --threshold 0.5
         coterie discover cells.h5ad --label bulk_labels --task classification
+        coterie discover shared/x.store --dask tcp://scheduler:8786
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.files import claimed, claimed_files
@@ -74,13 +77,15 @@ def discover(
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
         dataset = options.open(data, voice)
-        result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, care, voice, label=options.label)
-        with voice.collecting_warnings():
-            files = write_result(
-                folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)
-            )
-        if model is not None:
-            save(result.model, model)
+        task = settle_task(task, dataset.y, data)
+        with cluster.placed(dataset, voice) as placed:
+            result, code = fit(placed, task, parameters, care, voice, label=options.label)
+            with voice.collecting_warnings():
+                files = write_result(
+                    folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)
+                )
+            if model is not None:
+                save(result.model, model)
     show_groups(result, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
     if "report.html" not in files:

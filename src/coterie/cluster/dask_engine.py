@@ -73,11 +73,12 @@ class DaskEngine:
         """Threads of all workers."""
         return sum(self._ask(self.client.nthreads, "the number of threads").values())
 
-    def share(self, value: Any) -> Any:
+    def share(self, value: Any, home: str | None = None) -> Any:
         """A future of the value: the result of a task that returns it, so that it is made anew when it is lost."""
         self.bytes_up += size_of(value)
         with self._quiet():
-            task = partial(self.client.submit, _itself, value, pure=False, key=self._key("share"))
+            options = {} if home is None else {"workers": [home], "allow_other_workers": True}
+            task = partial(self.client.submit, _itself, value, pure=False, key=self._key("share"), **options)
             return self._ask(task, "a value to be shared")
 
     def map(
@@ -151,7 +152,7 @@ class DaskEngine:
             pending = [one for k in missing for one in futures[k]]
             when = "ALL_COMPLETED" if len(pending) == len(missing) else "FIRST_COMPLETED"
             with suppress(TimeoutError):
-                self.client.sync(_wait, pending, timeout=min(_TICK, self.limit / 4), return_when=when)
+                self.client.sync(_wait, pending, timeout=min(_TICK, self.limit / 4, self.patience), return_when=when)
 
     def _gathered(self, futures: list[Any], what: str) -> list[Any]:
         import distributed

@@ -34,8 +34,8 @@ class Engine(Protocol):
         """The workers that are there."""
         ...
 
-    def share(self, value: Any) -> Any:
-        """A handle to a value that tasks can be given; the engine must be able to make the value anew on any worker."""
+    def share(self, value: Any, home: str | None = None) -> Any:
+        """A handle to a value that tasks can be given, best kept by a worker; it must be possible to make it anew on any."""
         ...
 
     def map(

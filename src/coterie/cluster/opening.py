@@ -14,9 +14,9 @@ from coterie.cluster.dask_engine import DaskEngine
 from coterie.cluster.fingerprint import fingerprint, this_version
 from coterie.cluster.parts import ArrayPart, StorePart
 from coterie.cluster.source import DistributedSource
+from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
 from coterie.data.source import block_size
-from coterie.data.store.place import is_address
 from coterie.data.store.reading import Store, is_store
 
 # Bytes of a part at most, so that the work of a lost worker is shared by the others.

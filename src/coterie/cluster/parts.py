@@ -30,10 +30,11 @@ _OPEN = 256
 
 @dataclass(frozen=True)
 class Ref:
-    """A shared value: on the client with its handle, in a task by its name alone."""
+    """A shared value: on the client with its handle and the value itself, in a task by its name alone."""
 
     token: str
     handle: Any = field(default=None, compare=False, repr=False)
+    value: Any = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> Any:
         return Ref, (self.token,)

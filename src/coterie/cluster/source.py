@@ -7,7 +7,7 @@ import itertools
 import threading
 import uuid
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -31,6 +31,8 @@ from coterie.data.view import FeatureView
 # Bytes of columns that the client keeps; and columns up to which a product is computed here, from columns that are fetched.
 _CACHE = 1 << 28
 _FETCHED = 4096
+# Values that are shared for a while although nobody may ask for them again: a round's residual.
+_RECENT = 4
 # Arguments that go with every task; larger ones are shared.
 _SMALL = 1 << 10
 
@@ -98,7 +100,8 @@ class DistributedSource:
         ]
         self._columns: OrderedDict[int, Any] = OrderedDict()
         self._columns_bytes = 0
-        self._shared: dict[int, tuple[Any, Ref]] = {}
+        self._shared: dict[int, tuple[Any, Any]] = {}
+        self._recent: deque[Ref] = deque(maxlen=_RECENT)
         self._lock = threading.RLock()
         self.round_trips = 0
 
@@ -127,6 +130,11 @@ class DistributedSource:
         """Number of parts."""
         return len(self.parts)
 
+    @property
+    def n_workers(self) -> int:
+        """Number of workers that have parts open."""
+        return len({home for home in self._homes if home is not None})
+
     # ------------------------------------------------------------------------------------------------ asking the workers
 
     def ask(self, function: Callable[..., Any], *arguments: Any, what: str, only: Sequence[int] | None = None) -> list[Any]:
@@ -143,12 +151,16 @@ class DistributedSource:
             if id(one) not in known:
                 known[id(one)] = self.sent(one)
         calls = [Call(function, tuple(known[id(one)] for one in own), this_version()) for own in arguments]
-        shared = {ref.token: ref.handle for call in calls for ref in references(call)}
+        refs = {ref.token: ref for call in calls for ref in references(call)}
+        shared = {token: ref.handle for token, ref in refs.items()}
         tasks = [(self.parts[k], self._arrays[k], call) for k, call in zip(only, calls, strict=True)]
         homes = [self._homes[k] for k in only]
 
         def again(position: int) -> Any:
-            return self.engine.map(answer, [tasks[position]], shared, [self._other(homes[position])])[0]
+            # What is shared may lie with the very worker that does not answer.
+            other = self._other(homes[position])
+            anew = {token: self.engine.share(ref.value, other) for token, ref in refs.items()}
+            return self.engine.map(answer, [tasks[position]], anew, [other])[0]
 
         handles = self.engine.map(answer, tasks, shared, homes)
         answers: list[Answer] = self.engine.gather(handles, what, again)
@@ -157,6 +169,11 @@ class DistributedSource:
             if found.worker is not None and self._arrays[k] is None:
                 self._homes[k] = found.worker  # where the part is open now
         return [found.value for found in answers]
+
+    def _some_home(self) -> str | None:
+        """A worker that has answered lately, where what is shared is in good hands."""
+        homes = [home for home in self._homes if home is not None]
+        return homes[self.round_trips % len(homes)] if homes else None
 
     def _other(self, home: str | None) -> str | None:
         """Another worker than one that is late."""
@@ -183,12 +200,15 @@ class DistributedSource:
         """A reference to a value that is shared once; an array as long as it is in use here, others for a while."""
         with self._lock:
             known = self._shared.get(id(value))
-            if known is not None and known[0]() is value:
-                return known[1]
-        ref = Ref(uuid.uuid4().hex, self.engine.share(value))
-        if isinstance(value, np.ndarray):
-            with self._lock:
-                self._shared[id(value)] = weakref.ref(value, partial(self._forget, id(value))), ref
+            ref = None if known is None or known[0]() is not value else known[1]()
+            if ref is not None:
+                return ref
+        ref = Ref(uuid.uuid4().hex, self.engine.share(value, self._some_home()), value)
+        with self._lock:
+            self._recent.append(ref)
+            if isinstance(value, np.ndarray):
+                # The reference that is kept here must not keep the array itself.
+                self._shared[id(value)] = weakref.ref(value, partial(self._forget, id(value))), weakref.ref(ref)
         return ref
 
     def _forget(self, key: int, _: Any) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Features whose numbers the client remembers.
 _REMEMBERED = 1 << 20
+# Features up to which a saved model has all their scores.
+_SAVED = 1 << 24
 
 
 class Table:
@@ -114,6 +116,10 @@ class FeatureValues:
         """All of them, part by part."""
         return iter(self._table.source.ask(_whole, self.recipe, what="numbers of all features"))
 
+    def for_saving(self) -> np.ndarray | None:
+        """All of them, as part of a model's file; None where they are too many for one."""
+        return np.asarray(self) if len(self) <= _SAVED else None
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.concatenate([np.empty(0), *self.blocks()]).astype(dtype or np.float64, copy=False)
 
@@ -176,6 +182,10 @@ class FewValues:
         place = np.searchsorted(self.features, chosen)
         inside = np.isin(chosen, self.features)
         return np.where(inside, self.values[np.minimum(place, max(len(self.values) - 1, 0))] if len(self.values) else 0, 0)
+
+    def for_saving(self) -> np.ndarray | None:
+        """All of them, as part of a model's file; None where they are too many for one."""
+        return np.asarray(self) if len(self) <= _SAVED else None
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         result = np.zeros(self.shape, dtype=dtype or self.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
+from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
@@ -17,7 +18,6 @@ from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
-from coterie.data.store.place import is_address
 from coterie.data.store.reading import PathLike, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 

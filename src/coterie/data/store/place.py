@@ -9,10 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from coterie.bounds import DataFileError, open_regular, read_regular
+from coterie.data.addresses import is_address
 from coterie.data.errors import in_one_line, missing_extra
-
-# What stands before the path of an address: s3://bucket/x.store.
-_SCHEME = "://"
 
 
 class Place(Protocol):
@@ -111,11 +109,6 @@ class Address:
             raise
         except Exception as error:  # of any library behind fsspec
             raise DataFileError(f"it could not be fetched ({in_one_line(error)}).", self.file(name)) from error
-
-
-def is_address(path: Any) -> bool:
-    """Whether a path is one that fsspec has to follow."""
-    return isinstance(path, str) and _SCHEME in path
 
 
 def place_of(path: Any) -> Place:
