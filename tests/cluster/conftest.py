@@ -9,7 +9,7 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 
 def start(n_workers=2, **options):
     """A cluster of real processes, one thread each."""
-    defaults = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": "1GB", "silence_logs": logging.CRITICAL}
+    defaults = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "1GB", "silence_logs": logging.CRITICAL}
     return distributed.LocalCluster(n_workers=n_workers, **{**defaults, **options})
 
 

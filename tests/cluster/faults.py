@@ -51,7 +51,11 @@ def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1,
 
 def worker_pids(cluster: Any) -> list[int]:
     """Processes of the workers of a ``LocalCluster``."""
-    return [worker.process.process.pid for worker in cluster.workers.values() if worker.process is not None]
+    return [
+        worker.process.process.pid
+        for worker in cluster.workers.values()
+        if worker.process is not None and worker.process.process
+    ]
 
 
 def kill_one(cluster: Any, which: int = 0) -> None:

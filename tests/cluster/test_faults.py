@@ -126,9 +126,16 @@ def test_ctrl_c_cancels_the_tasks(store, victims):
     assert not any(client.processing().values())
 
 
-def test_a_full_worker(store, expected):
+@pytest.mark.slow
+def test_a_full_worker(store):
     """A worker that is killed for its memory again and again is one clear error, not a hang."""
-    with start(1, memory_limit="700MB") as cluster, distributed.Client(cluster, set_as_default=False) as client:
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        start(1, memory_limit="700MB") as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
         source = DistributedSource.of_store(store, client, limit=300.0)
         with pytest.raises(ClusterError, match=r"died again and again .*memory"):
             source.ask(hungry, what="too much")

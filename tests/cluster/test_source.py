@@ -79,8 +79,10 @@ ESTIMATORS = [
     ("words", GroupDiscoveryClassifier(5, correlation="su", threshold=0.3)),
     ("dense", GroupDiscoveryClassifier(5, correlation="spearman")),
     ("words", GroupDiscoveryClassifier(5, standardize=True, affiliates="ranked", representative="medoid")),
-    ("words", GroupDiscoveryClassifierCV(6, Cs=2, cv=3, random_state=0, predict_with="groups")),
-    ("dense", GroupDiscoveryClassifierCV(6, Cs=2, cv=3, random_state=0)),
+    pytest.param(
+        "words", GroupDiscoveryClassifierCV(6, Cs=2, cv=3, random_state=0, predict_with="groups"), marks=pytest.mark.slow
+    ),
+    ("dense", GroupDiscoveryClassifierCV(5, Cs=2, cv=3, random_state=0)),
     ("words", GroupDiscoveryOneClass(5)),
 ]
 
@@ -127,7 +129,7 @@ def test_nobody_fetches_a_number_of_each_feature(stores, client, monkeypatch):
     for estimator in (
         GroupDiscoveryClassifier(4),
         GroupDiscoveryClassifier(3, correlation="su", threshold=0.3, predict_with="groups"),
-        GroupDiscoveryClassifierCV(4, Cs=2, cv=3, random_state=0),
+        GroupDiscoveryClassifierCV(3, Cs=1, cv=3, random_state=0),
     ):
         model = estimator.fit(stores["words"], client=client)
     group_confidence(model, stores["words"], n_pairs=1, n_permutations=0, random_state=0, client=client)
@@ -137,7 +139,6 @@ def test_parts_change_no_bit(stores, client):
     y = open_store(stores["words"]).y
     sources = [DistributedSource.of_store(stores["words"], client, n_parts=n) for n in (1, 2, 7)]
     models = [GroupDiscoveryClassifier(5).fit(source, y) for source in sources]
-    assert differences(models[0], models[1]) in ([], ["scores_"])
     assert models[0].groups_ == models[1].groups_ == models[2].groups_
     np.testing.assert_array_equal(np.asarray(models[0].scores_), np.asarray(models[2].scores_))
 

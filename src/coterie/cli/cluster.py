@@ -73,7 +73,7 @@ class Cluster:
             where: Any = self.dask
             if self.dask == "local":
                 where = stack.enter_context(
-                    distributed.LocalCluster(threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
+                    distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
                 )
             try:
                 client = stack.enter_context(distributed.Client(where, set_as_default=False, timeout=_PATIENCE))

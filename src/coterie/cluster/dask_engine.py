@@ -20,6 +20,8 @@ LIMIT = 900.0
 _TICK = 5.0
 # Seconds after which a part that is late is asked for once more, of another worker; and how much later than others it must be.
 _PATIENCE, _TIMES = 30.0, 10.0
+# How much longer to wait where none has answered; and seconds since a worker was last heard of, over the last to be heard of.
+_SILENCE, _UNHEARD = 4.0, 3.0
 
 
 class DaskEngine:
@@ -144,15 +146,34 @@ class DaskEngine:
                     "large enough?"
                 )
             known = [t for t in taken if t > 0.0]
-            late = now - began > max(self.patience, _TIMES * (float(np.median(known)) if known else 0.0))
-            if again is not None and late and (known or len(futures) == 1):
+            waited = now - began
+            # Where nobody has answered, all may be at long work; or what they need lies with one that does not answer.
+            late = waited > (max(self.patience, _TIMES * float(np.median(known))) if known else _SILENCE * self.patience)
+            if again is not None and late:
                 for k in missing:
                     if len(futures[k]) == 1:
                         futures[k].append(again(k))
             pending = [one for k in missing for one in futures[k]]
             when = "ALL_COMPLETED" if len(pending) == len(missing) else "FIRST_COMPLETED"
-            with suppress(TimeoutError):
+            with suppress(TimeoutError), self._translated(what):
                 self.client.sync(_wait, pending, timeout=min(_TICK, self.limit / 4, self.patience), return_when=when)
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        """Dask's errors of a lost scheduler as ours."""
+        try:
+            yield
+        except TimeoutError:
+            raise
+        except _lost_errors() as error:
+            raise self._gone(what, error) from error
+
+    def lively(self) -> list[str]:
+        """The workers that the scheduler has heard of lately: a stopped one is not among them, although it is not lost yet."""
+        known = self._ask(self.client.scheduler_info, "the list of workers")["workers"]
+        seen = {address: float(about.get("last_seen", 0.0)) for address, about in known.items()}
+        newest = max(seen.values(), default=0.0)
+        return sorted(address for address, when in seen.items() if newest - when <= _UNHEARD)
 
     def _gathered(self, futures: list[Any], what: str) -> list[Any]:
         import distributed

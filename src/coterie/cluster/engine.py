@@ -34,6 +34,10 @@ class Engine(Protocol):
         """The workers that are there."""
         ...
 
+    def lively(self) -> list[str]:
+        """Those of them that were heard of lately."""
+        ...
+
     def share(self, value: Any, home: str | None = None) -> Any:
         """A handle to a value that tasks can be given, best kept by a worker; it must be possible to make it anew on any."""
         ...

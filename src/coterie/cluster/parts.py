@@ -62,12 +62,13 @@ class Call(NamedTuple):
 
 
 class StorePart(NamedTuple):
-    """Some features of a store that all workers can open."""
+    """Some features of a store that all workers can open; ``offset`` is what the store's first feature is in the whole."""
 
     address: str
     check: str
     first: int
     last: int
+    offset: int = 0
 
 
 class ArrayPart(NamedTuple):
@@ -175,7 +176,9 @@ def _store_source(part: StorePart) -> FeatureSource:
             f"{part.address}: the worker sees another store under this name than this process. Put the store where all "
             "workers see the same one (a shared folder, or an s3:// address)."
         )
-    return store.part(part.first, part.last, release=_has_limit())
+    source: Any = store.part(part.first - part.offset, part.last - part.offset, release=_has_limit())
+    source.first_feature = part.first
+    return source
 
 
 def _array_source(part: ArrayPart, array: Any) -> FeatureSource:

@@ -157,8 +157,9 @@ class DistributedSource:
         homes = [self._homes[k] for k in only]
 
         def again(position: int) -> Any:
-            # What is shared may lie with the very worker that does not answer.
-            other = self._other(homes[position])
+            # What is shared may lie with the very worker that does not answer, so it is shared anew.
+            lively = self.engine.lively()
+            other = lively[position % len(lively)] if lively else None
             anew = {token: self.engine.share(ref.value, other) for token, ref in refs.items()}
             return self.engine.map(answer, [tasks[position]], anew, [other])[0]
 
@@ -174,11 +175,6 @@ class DistributedSource:
         """A worker that has answered lately, where what is shared is in good hands."""
         homes = [home for home in self._homes if home is not None]
         return homes[self.round_trips % len(homes)] if homes else None
-
-    def _other(self, home: str | None) -> str | None:
-        """Another worker than one that is late."""
-        others = [worker for worker in self.engine.workers if worker != home]
-        return others[uuid.uuid4().int % len(others)] if others else None
 
     def sent(self, value: Any) -> Any:
         """A value as it goes to the workers: what they have by its recipe, what is large by reference."""
