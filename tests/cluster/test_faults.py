@@ -40,12 +40,10 @@ def victims():
         yield cluster, client
 
 
-@pytest.mark.parametrize("phase", ["moments", "scores", "correlations"])
-def test_a_worker_killed_changes_no_bit(phase, store, expected, victims):
+def test_a_worker_killed_changes_no_bit(store, expected, victims):
     cluster, client = victims
     client.wait_for_workers(2, timeout=60)
-    nth = 2 if phase == "scores" else 1
-    with sabotage(DistributedSource, phase, lambda: kill_one(cluster), nth=nth, delay=0.005) as done:
+    with sabotage(DistributedSource, "scores", lambda: kill_one(cluster), nth=2, delay=0.005) as done:
         model = GroupDiscoveryClassifier(4).fit(DistributedSource.of_store(store, client, n_parts=4), open_store(store).y)
     assert len(done) == 1
     assert result_of(model) == expected
@@ -104,8 +102,8 @@ def test_no_wait_without_a_limit(store, victims):
     source = DistributedSource.of_store(store, client, n_parts=2, limit=1.0, patience=1000.0)
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"No news from the cluster for 1 s while waiting for sleepers: 2 of 2 parts"):
-        source.ask(sleeping, 8.0, what="sleepers")
-    assert time.monotonic() - began < 8.0
+        source.ask(sleeping, 4.0, what="sleepers")
+    assert time.monotonic() - began < 4.0
 
 
 def sleeping(source, seconds):
@@ -119,7 +117,7 @@ def test_ctrl_c_cancels_the_tasks(store, victims):
     client.wait_for_workers(2, timeout=60)
     source = DistributedSource.of_store(store, client, n_parts=2)
     with sabotage(DistributedSource, "sleepers", _thread.interrupt_main, delay=0.3), pytest.raises(KeyboardInterrupt):
-        source.ask(sleeping, 5.0, what="sleepers")
+        source.ask(sleeping, 1.5, what="sleepers")
     deadline = time.monotonic() + 30
     while any(client.processing().values()) and time.monotonic() < deadline:
         time.sleep(0.1)

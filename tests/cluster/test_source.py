@@ -72,6 +72,7 @@ def differences(here, there):
     return [name for name in names if digest(getattr(here, name)) != digest(plain[name])]
 
 
+SLOW = pytest.mark.slow
 ESTIMATORS = [
     ("words", GroupDiscoveryClassifier(6)),
     ("dense", GroupDiscoveryClassifier(6)),
@@ -79,9 +80,7 @@ ESTIMATORS = [
     ("words", GroupDiscoveryClassifier(5, correlation="su", threshold=0.3)),
     ("dense", GroupDiscoveryClassifier(5, correlation="spearman")),
     ("words", GroupDiscoveryClassifier(5, standardize=True, affiliates="ranked", representative="medoid")),
-    pytest.param(
-        "words", GroupDiscoveryClassifierCV(6, Cs=2, cv=3, random_state=0, predict_with="groups"), marks=pytest.mark.slow
-    ),
+    pytest.param("words", GroupDiscoveryClassifierCV(6, Cs=2, cv=3, random_state=0, predict_with="groups"), marks=SLOW),
     ("dense", GroupDiscoveryClassifierCV(5, Cs=2, cv=3, random_state=0)),
     ("words", GroupDiscoveryOneClass(5)),
 ]
@@ -160,7 +159,7 @@ def test_dask_arrays(client):
     there = GroupDiscoveryClassifier(4).fit(da.from_array(X, chunks=(-1, 100)), y, client=client)
     assert here.groups_ == there.groups_
     np.testing.assert_array_equal(here.scores_, np.asarray(there.scores_))
-    with pytest.raises(ValueError, match=r"chunked by samples .* coterie convert"):
+    with pytest.raises(ValueError, match=r"chunked by samples .*coterie convert"):
         GroupDiscoveryClassifier(4).fit(da.from_array(X, chunks=(40, 300)), y, client=client)
     bad = X.copy()
     bad[7, 250] = np.nan
