@@ -2,7 +2,7 @@
 
     python benchmarks/cluster_faults.py --times 20 --seconds 1500
 
-Four worker processes of this machine; in each run one of them is killed some milliseconds after the tasks of a phase were sent.
+Four worker processes of this machine; in each run one is killed some milliseconds after the tasks of a phase were sent.
 Prints a line a run and a table at the end; ends early after so many seconds, with what is done.
 """
 

@@ -51,11 +51,9 @@ def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1,
 
 def worker_pids(cluster: Any) -> list[int]:
     """Processes of the workers of a ``LocalCluster``."""
-    return [
-        worker.process.process.pid
-        for worker in cluster.workers.values()
-        if worker.process is not None and worker.process.process
-    ]
+    # One that is killed while it starts is given up by its nanny.
+    nannies = [nanny for nanny in cluster.workers.values() if nanny.status.name == "running" and nanny.process is not None]
+    return [nanny.process.process.pid for nanny in nannies if nanny.process.process is not None]
 
 
 def kill_one(cluster: Any, which: int = 0) -> None:
