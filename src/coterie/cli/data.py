@@ -10,6 +10,7 @@ import typer
 
 from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
+from coterie.data.addresses import with_scheme
 from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class DataOptions:
             raise ValueError("--covar has no meaning for this command, which does not account for covariates; leave it out.")
         arguments = self.arguments()
         with voice.collecting_warnings():
-            dataset = open_features(path, **arguments, **more)
+            dataset = open_features(with_scheme(path), **arguments, **more)
         if not gaps:
             _refuse_gaps(dataset)
         n_samples, n_features = dataset.source.shape
@@ -252,9 +253,18 @@ def scales_apart(dataset: Dataset) -> bool:
     """Whether dense features have so different scales that what depends on them must be said."""
     if dataset.source.is_sparse:
         return False
-    scale = dataset.source.moments().scale
-    scale = scale[scale > 0]
-    return bool(len(scale) and scale.max() > _SCALES_APART * scale.min())
+    from coterie.data import FeatureView
+
+    lowest, highest = zip(*FeatureView.of(dataset.source).map_blocks(_scales), strict=True)
+    return max(highest) > _SCALES_APART * min(lowest)
+
+
+def _scales(view: Any) -> tuple[float, float]:
+    """The smallest and the largest standard deviation above 0; infinite and 0 where there is none."""
+    import numpy as np
+
+    scale = view.moments.scale
+    return float(scale.min(initial=np.inf, where=scale > 0)), float(scale.max(initial=0.0))
 
 
 def names_of(source: Any, features: Any) -> list[str | None]:
