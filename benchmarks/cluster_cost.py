@@ -29,7 +29,7 @@ from coterie.cluster.parts import StorePart
 from coterie.data import open_store, write_store
 from coterie.datasets import make_big_dimensional
 
-SCALES = {"news20": 0.2, "webspam": 0.01, "kdd2010": 0.01, "psoriasis": 0.2}
+SCALES = {"news20": 0.1, "webspam": 0.005, "kdd2010": 0.005, "psoriasis": 0.1}
 N_SUPPORT = 10
 
 
@@ -54,7 +54,8 @@ def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
     fit(store.source, store.y)  # compiles
     alone, seconds = fit(store.source, store.y)
     n, m = store.shape
-    rows = [{"shape": shape, "samples": n, "features": m, "workers": 0, "seconds": seconds}]
+    rows: list[dict[str, Any]] = [{"shape": shape, "samples": n, "features": m, "workers": 0, "seconds": seconds}]
+    print(json.dumps(rows[0]), flush=True)
     for n_workers in (1, 2, 4):
         cluster, client = start(n_workers)
         try:
@@ -78,6 +79,7 @@ def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
                     "exchanges_a_round": trips / N_SUPPORT, "ms_an_exchange": 1e3 * statistics.median(idle),
                 }
             )  # fmt: skip
+            print(json.dumps(rows[-1]), flush=True)
         finally:
             client.close()
             cluster.close()
@@ -136,11 +138,13 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
         fit(small, y)
         with Peak() as peak:
             _, seconds = fit(source, y)
-        return {
+        found = {
             "features": n_parts * base, "parts": n_parts, "seconds": seconds,
             "client_before_mb": peak.start / 1e6, "client_peak_mb": peak.most / 1e6,
             "one_array_mb": 8 * n_parts * base / 1e6,
         }  # fmt: skip
+        print(json.dumps(found), flush=True)
+        return found
     finally:
         client.close()
         cluster.close()
@@ -157,8 +161,6 @@ def main() -> None:
             found: Any = [client_memory(int(n), Path(folder)) for n in arguments.memory]
         else:
             found = [row for shape in arguments.shapes for row in of_shape(shape, Path(folder))]
-    for row in found:
-        print(json.dumps(row))
     if arguments.output is not None:
         arguments.output.write_text(json.dumps(found, indent=1))
 

@@ -52,10 +52,11 @@ def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1,
 def worker_pids(cluster: Any) -> list[int]:
     """Processes of the workers of a ``LocalCluster``."""
     # One that is killed while it starts is given up by its nanny.
-    nannies = [nanny for nanny in cluster.workers.values() if nanny.status.name == "running" and nanny.process is not None]
-    return [nanny.process.process.pid for nanny in nannies if nanny.process.process is not None]
+    processes = [nanny.process for nanny in cluster.workers.values() if nanny.status.name == "running"]
+    return [own.process.pid for own in processes if own is not None and own.status.name == "running"]
 
 
 def kill_one(cluster: Any, which: int = 0) -> None:
     """Kill a worker, as the kernel does when memory runs out."""
-    os.kill(worker_pids(cluster)[which], signal.SIGKILL)
+    running = worker_pids(cluster)
+    os.kill(running[which % len(running)], signal.SIGKILL)
