@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,17 +104,19 @@ class DataOptions:
             raise ValueError(f"--read {name}: there is an option --{name} for that.")
         return own | settings | ({} if self.phenotype is None else {"phenotype": self.phenotype})
 
-    def open(self, path: Path, voice: Output) -> Dataset:
-        """Open the data, and say what is worth knowing about them."""
+    def open(self, path: Path, voice: Output, way: Callable[..., Dataset] | None = None) -> Dataset:
+        """Open the data (in another ``way`` than :func:`coterie.open_features`), and say what is worth knowing about them."""
         from coterie.data import open_features
 
         arguments = self.arguments()
         with voice.collecting_warnings():
-            dataset = open_features(with_scheme(path), **arguments)
+            dataset = (open_features if way is None else way)(with_scheme(path), **arguments)
         n_samples, n_features = dataset.source.shape
         kind = "sparse" if dataset.source.is_sparse else "dense"
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
-        voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
+        n_workers = getattr(dataset.source, "n_workers", None)
+        where = "" if n_workers is None else f", on {n_workers} worker(s)"
+        voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){where}{notes}")
         return dataset
 
 

@@ -76,10 +76,9 @@ def discover(
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
-        dataset = options.open(data, voice)
-        task = settle_task(task, dataset.y, data)
-        with cluster.placed(dataset, voice) as placed:
-            result, code = fit(placed, task, parameters, care, voice, label=options.label)
+        with cluster.opened(data, options, voice) as dataset:
+            task = settle_task(task, dataset.y, data)
+            result, code = fit(dataset, task, parameters, care, voice, label=options.label)
             with voice.collecting_warnings():
                 files = write_result(
                     folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
-from coterie.data.store.reading import PathLike, is_store, open_store
+from coterie.data.source import FeatureSource
+from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 
@@ -157,7 +159,18 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
     return settled, "store"
 
 
-def _open_store(path: PathLike, label: Any, options: dict[str, Any]) -> Dataset:
+def open_store_with(
+    path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
+) -> Dataset:
+    """A store as :func:`open_features` opens it, with features by ``place(store)``: nothing but the header is read for them."""
+    if format not in (None, "store") or not (is_address(path) or is_store(path)):
+        raise DataFileError(f"it is no store, which workers can read in parts: coterie convert {path} x.store", path)
+    return _open_store(path, label, options, place)
+
+
+def _open_store(
+    path: PathLike, label: Any, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
+) -> Dataset:
     if options:
         raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
     store = open_store(path)
@@ -166,7 +179,8 @@ def _open_store(path: PathLike, label: Any, options: dict[str, Any]) -> Dataset:
         y = labels_in_file(label, Path(path))
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
-    return Dataset(store.source, y, store.sample_names, "store", store.path, store.notes, store.feature_info)
+    source = store.source if place is None else place(store)
+    return Dataset(source, y, store.sample_names, "store", store.path, store.notes, store.feature_info)
 
 
 def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:
