@@ -162,7 +162,7 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
 def open_store_with(
     path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
 ) -> Dataset:
-    """A store as :func:`open_features` opens it, with features by ``place(store)``: nothing but the header is read for them."""
+    """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
     if format not in (None, "store") or not (is_address(path) or is_store(path)):
         raise DataFileError(f"it is no store, which workers can read in parts: coterie convert {path} x.store", path)
     return _open_store(path, label, options, place)
