@@ -162,9 +162,9 @@ def page(files: list[Path], target: Path) -> None:
     text = [
         "# What a cluster costs, measured",
         "",
-        "Made by `benchmarks/cluster_cost.py` (`--page`). Ten rounds of one support feature each, from stores with the shapes of",
-        "the papers' sets, scaled down; workers are processes of one machine with two cores, on which much other work was going",
-        "on: seconds say little, counts do not depend on it. *Shared* is what each worker fetches, *answered* what the client",
+        "Made by `benchmarks/cluster_cost.py` (`--page`). Ten rounds of one support feature each, from stores with the shapes",
+        "of the papers' sets, scaled down; workers are processes of one machine with two cores, on which much other work was",
+        "going on: seconds say little, counts do not depend on it. *Shared* is what each worker fetches, *answered* what the client",
         "gets, both over the whole fit (start and end included) for each round.",
         "",
         head,

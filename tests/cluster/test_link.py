@@ -67,4 +67,5 @@ def test_a_cut_link(network, tmp_path):
             assert digest(there.support_coef_) == digest(here.support_coef_)
         finally:
             far.kill()
+            far.wait()
             near.close()
