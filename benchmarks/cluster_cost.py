@@ -29,7 +29,7 @@ from coterie.cluster.parts import StorePart
 from coterie.data import open_store, write_store
 from coterie.datasets import make_big_dimensional
 
-SCALES = {"news20": 0.2, "webspam": 0.01, "kdd2010": 0.01, "psoriasis": 0.2}
+SCALES = {"news20": 0.1, "webspam": 0.005, "kdd2010": 0.005, "psoriasis": 0.1}
 N_SUPPORT = 10
 
 
@@ -42,9 +42,9 @@ def start(n_workers: int) -> tuple[Any, Any]:
     return cluster, Client(cluster, set_as_default=False)
 
 
-def fit(source: Any, y: np.ndarray) -> tuple[Any, float]:
+def fit(source: Any, y: np.ndarray, n_support: int = N_SUPPORT) -> tuple[Any, float]:
     began = time.perf_counter()
-    model = GroupDiscoveryClassifier(N_SUPPORT, n_features_per_round=1, n_jobs=1).fit(source, y)
+    model = GroupDiscoveryClassifier(n_support, n_features_per_round=1, n_jobs=1).fit(source, y)
     return model, time.perf_counter() - began
 
 
@@ -54,7 +54,8 @@ def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
     fit(store.source, store.y)  # compiles
     alone, seconds = fit(store.source, store.y)
     n, m = store.shape
-    rows = [{"shape": shape, "samples": n, "features": m, "workers": 0, "seconds": seconds}]
+    rows: list[dict[str, Any]] = [{"shape": shape, "samples": n, "features": m, "workers": 0, "seconds": seconds}]
+    print(json.dumps(rows[0]), flush=True)
     for n_workers in (1, 2, 4):
         cluster, client = start(n_workers)
         try:
@@ -78,6 +79,7 @@ def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
                     "exchanges_a_round": trips / N_SUPPORT, "ms_an_exchange": 1e3 * statistics.median(idle),
                 }
             )  # fmt: skip
+            print(json.dumps(rows[-1]), flush=True)
         finally:
             client.close()
             cluster.close()
@@ -119,9 +121,10 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
     base, n_samples = 1_000_000, 200
     from scipy import sparse
 
-    indptr = np.arange(0, 2 * base + 1, 2)
-    rows = np.sort(rng.integers(0, n_samples // 2, (base, 2)) * 2 + [0, 1], axis=1).ravel().astype(np.int32)
-    X = sparse.csc_array((np.ones(2 * base, dtype=np.float32), rows, indptr), shape=(n_samples, base))
+    # Four values in different quarters of the samples, so that no two columns of a part are the same.
+    rows = (rng.integers(0, n_samples // 4, (base, 4)) + np.arange(4) * (n_samples // 4)).ravel().astype(np.int32)
+    values = rng.standard_normal(4 * base).astype(np.float32)
+    X = sparse.csc_array((values, rows, np.arange(0, 4 * base + 1, 4)), shape=(n_samples, base))
     y = rng.integers(0, 2, n_samples)
     path = write_store(folder / "repeated.store", X, y=y)
     store = open_store(path)
@@ -133,17 +136,61 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
         parts = [StorePart(str(path), check, k * base, (k + 1) * base, k * base) for k in range(n_parts)]
         source = DistributedSource(template.engine, parts, [None] * n_parts, (n_samples, n_parts * base), True)
         small = DistributedSource(template.engine, parts[:1], [None], (n_samples, base), True)
-        fit(small, y)
+        fit(small, y, 4)
         with Peak() as peak:
-            _, seconds = fit(source, y)
-        return {
+            _, seconds = fit(source, y, 4)
+        found = {
             "features": n_parts * base, "parts": n_parts, "seconds": seconds,
             "client_before_mb": peak.start / 1e6, "client_peak_mb": peak.most / 1e6,
             "one_array_mb": 8 * n_parts * base / 1e6,
         }  # fmt: skip
+        print(json.dumps(found), flush=True)
+        return found
     finally:
         client.close()
         cluster.close()
+
+
+def page(files: list[Path], target: Path) -> None:
+    """The tables of docs/cluster-cost.md, from lines that earlier runs have printed or written."""
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines() if line.startswith("{")]
+    fits, memory = [row for row in rows if "shape" in row], [row for row in rows if "client_peak_mb" in row]
+    head = (
+        "| shape | samples × features | workers | seconds | same bits | shared a round, kB | answered a round, kB "
+        "| exchanges a round | ms an idle exchange |"
+    )
+    text = [
+        "# What a cluster costs, measured",
+        "",
+        "Made by `benchmarks/cluster_cost.py` (`--page`). Ten rounds of one support feature each, from stores with the shapes",
+        "of the papers' sets, scaled down; workers are processes of one machine with two cores, on which much other work was",
+        "going on: seconds say little, counts do not depend on it. *Shared* is what each worker fetches, *answered* what the",
+        "client gets, both over the whole fit (start and end included) for each round.",
+        "",
+        head,
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in fits:
+        size = f"{row['samples']:,} × {row['features']:,}"
+        if not row["workers"]:
+            text.append(f"| {row['shape']} | {size} | one process | {row['seconds']:.1f} | | | | | |")
+            continue
+        cells = [
+            f"{row['workers']}",
+            f"{row['seconds']:.1f}",
+            "yes" if row["same"] else "NO",
+            f"{row['shared_bytes_a_round'] / 1e3:.1f}",
+            f"{row['answered_bytes_a_round'] / 1e3:.1f}",
+            f"{row['exchanges_a_round']:.1f}",
+            f"{row['ms_an_exchange']:.0f}",
+        ]
+        text.append(f"| | | {' | '.join(cells)} |")
+    text += ["", "Memory of the client (with the scheduler in it) in a fit over a million features that are repeated:", ""]
+    text += ["| features | client before, MB | client's peak, MB | one array of scores would have, MB |", "|---|---|---|---|"]
+    for row in memory:
+        before, peak, array = row["client_before_mb"], row["client_peak_mb"], row["one_array_mb"]
+        text.append(f"| {row['features']:,} | {before:.0f} | {peak:.0f} | {array:.0f} |")
+    target.write_text("\n".join(text) + "\n")
 
 
 def main() -> None:
@@ -151,14 +198,16 @@ def main() -> None:
     parser.add_argument("--memory", type=float, nargs="*", default=None)
     parser.add_argument("--shapes", nargs="*", default=list(SCALES))
     parser.add_argument("--output", type=Path, default=None)
+    parser.add_argument("--page", type=Path, nargs="+", default=None, help="the page to write, then files of earlier runs")
     arguments = parser.parse_args()
+    if arguments.page is not None:
+        page(arguments.page[1:], arguments.page[0])
+        return
     with tempfile.TemporaryDirectory() as folder:
         if arguments.memory is not None:
             found: Any = [client_memory(int(n), Path(folder)) for n in arguments.memory]
         else:
             found = [row for shape in arguments.shapes for row in of_shape(shape, Path(folder))]
-    for row in found:
-        print(json.dumps(row))
     if arguments.output is not None:
         arguments.output.write_text(json.dumps(found, indent=1))
 

@@ -14,6 +14,7 @@ import logging
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, group_confidence
 from coterie.cluster import DistributedSource
 from coterie.data import open_store, write_store
-from tests.cluster.faults import PHASES, kill_one, sabotage
+from tests.cluster.faults import PHASES, Workers, sabotage
 from tests.golden.record import digest, words
 
 
@@ -61,21 +62,24 @@ def main() -> None:
         X, y = words(m=1200)
         store = open_store(write_store(Path(folder) / "words.store", X, y=y))
         expected = {function: function(store.source, store.y) for _, function in RUNS.values()}
-        options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "2GB", "silence_logs": logging.CRITICAL}
-        with LocalCluster(n_workers=4, **options) as cluster, Client(cluster, set_as_default=False) as client:
+        options = {"n_workers": 0, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+        with LocalCluster(**options) as cluster, Client(cluster, set_as_default=False) as client:
+            workers = Workers(cluster.scheduler_address, 4)
             for turn in range(arguments.times):
                 for name, (phase, function) in RUNS.items():
                     if time.monotonic() - began > arguments.seconds:
                         break
+                    workers.fill(4)
                     client.wait_for_workers(3, timeout=300)
                     source = DistributedSource.of_store(store, client, n_parts=4)
-                    victim = lambda turn=turn: kill_one(cluster, turn % 3)  # noqa: E731
+                    victim = partial(workers.signal, 0)
                     start = time.monotonic()
                     with sabotage(DistributedSource, phase, victim, delay=0.001 * (turn % 10) ** 2) as killed:
                         found = function(source, store.y)
                     done[name] += len(killed)
                     same[name] += found == expected[function]
                     print(f"{turn} {name}: {found == expected[function]}, {time.monotonic() - start:.1f} s", flush=True)
+            workers.close()
     print(json.dumps({name: {"killed": done[name], "same bits": same[name]} for name in RUNS}))
 
 

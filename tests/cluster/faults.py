@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -49,13 +50,30 @@ def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1,
         source.ask_each = original
 
 
-def worker_pids(cluster: Any) -> list[int]:
-    """Processes of the workers of a ``LocalCluster``."""
-    # One that is killed while it starts is given up by its nanny.
-    nannies = [nanny for nanny in cluster.workers.values() if nanny.status.name == "running" and nanny.process is not None]
-    return [nanny.process.process.pid for nanny in nannies if nanny.process.process is not None]
+class Workers:
+    """Worker processes without nannies, so that one that is killed stays dead until it is replaced here."""
 
+    def __init__(self, address: str, n_workers: int) -> None:
+        self.address = address
+        self.processes: list[Any] = []
+        self.fill(n_workers)
 
-def kill_one(cluster: Any, which: int = 0) -> None:
-    """Kill a worker, as the kernel does when memory runs out."""
-    os.kill(worker_pids(cluster)[which], signal.SIGKILL)
+    def fill(self, n_workers: int) -> None:
+        """Start workers until there are so many."""
+        self.processes = [one for one in self.processes if one.poll() is None]
+        command = [sys.executable, "-m", "dask", "worker", self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
+        while len(self.processes) < n_workers:
+            self.processes.append(
+                subprocess.Popen([*command, "--memory-limit", "2GB"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
+
+    def signal(self, which: int, number: int = signal.SIGKILL) -> None:
+        """Send a signal to a worker: kill it, as the kernel does when memory runs out, or stop it."""
+        self.processes[which % len(self.processes)].send_signal(number)
+
+    def close(self) -> None:
+        """End all of them."""
+        for one in self.processes:
+            one.kill()
+        for one in self.processes:
+            one.wait()

@@ -1,6 +1,5 @@
 """What a fit survives, and what it says when it does not."""
 
-import os
 import signal
 import time
 
@@ -11,7 +10,7 @@ from coterie import GroupDiscoveryClassifier
 from coterie.cluster import ClusterError, DistributedSource
 from coterie.data import open_store, write_store
 from tests.cluster.conftest import start
-from tests.cluster.faults import PHASES, kill_one, sabotage, worker_pids
+from tests.cluster.faults import PHASES, Workers, sabotage
 from tests.golden.record import digest, words
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
@@ -34,16 +33,26 @@ def result_of(model):
 
 
 @pytest.fixture(scope="module")
-def victims():
-    """A cluster whose workers come back when they are killed."""
-    with start(2) as cluster, distributed.Client(cluster, set_as_default=False) as client:
-        yield cluster, client
+def running():
+    """A scheduler, a client and two workers that can be killed."""
+    with start(0) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        workers = Workers(cluster.scheduler_address, 2)
+        yield workers, client
+        workers.close()
+
+
+@pytest.fixture
+def victims(running):
+    """All of them alive."""
+    workers, client = running
+    workers.fill(2)
+    client.wait_for_workers(2, timeout=120)
+    return running
 
 
 def test_a_worker_killed_changes_no_bit(store, expected, victims):
-    cluster, client = victims
-    client.wait_for_workers(2, timeout=60)
-    with sabotage(DistributedSource, "scores", lambda: kill_one(cluster), nth=2, delay=0.005) as done:
+    workers, client = victims
+    with sabotage(DistributedSource, "scores", lambda: workers.signal(0), nth=2, delay=0.005) as done:
         model = GroupDiscoveryClassifier(4).fit(DistributedSource.of_store(store, client, n_parts=4), open_store(store).y)
     assert len(done) == 1
     assert result_of(model) == expected
@@ -53,10 +62,9 @@ def test_a_worker_killed_changes_no_bit(store, expected, victims):
 @pytest.mark.parametrize("phase", list(PHASES))
 @pytest.mark.parametrize("turn", range(20))
 def test_a_worker_killed_in_every_phase(phase, turn, store, expected, victims):
-    cluster, client = victims
-    client.wait_for_workers(2, timeout=60)
+    workers, client = victims
     delay = 0.001 * (turn % 10) ** 2
-    with sabotage(DistributedSource, phase, lambda: kill_one(cluster, turn % 2), delay=delay) as done:
+    with sabotage(DistributedSource, phase, lambda: workers.signal(turn), delay=delay) as done:
         model = GroupDiscoveryClassifier(4).fit(DistributedSource.of_store(store, client, n_parts=4), open_store(store).y)
     assert len(done) == 1
     assert result_of(model) == expected
@@ -64,17 +72,15 @@ def test_a_worker_killed_in_every_phase(phase, turn, store, expected, victims):
 
 def test_a_stopped_worker_is_not_waited_for(store, expected, victims):
     """Its part is asked for once more, of another worker, long before Dask gives it up (worker-ttl, five minutes)."""
-    cluster, client = victims
-    client.wait_for_workers(2, timeout=60)
+    workers, client = victims
     y = open_store(store).y
     source = DistributedSource.of_store(store, client, n_parts=2, patience=1.0, limit=120.0)
-    (stopped, *_) = worker_pids(cluster)
     try:
-        with sabotage(DistributedSource, "scores", lambda: os.kill(stopped, signal.SIGSTOP), nth=2) as done:
+        with sabotage(DistributedSource, "scores", lambda: workers.signal(0, signal.SIGSTOP), nth=2) as done:
             model = GroupDiscoveryClassifier(4).fit(source, y)
             found = [digest(model.groups_), digest(model.support_coef_)]
     finally:
-        os.kill(stopped, signal.SIGCONT)
+        workers.signal(0, signal.SIGCONT)
     assert len(done) == 1
     assert found == expected[:2]
 
@@ -98,7 +104,6 @@ def test_a_scheduler_that_dies(store, tmp_path):
 def test_no_wait_without_a_limit(store, victims):
     """A part that never answers ends the wait with an error that says what was waited for."""
     _, client = victims
-    client.wait_for_workers(2, timeout=60)
     source = DistributedSource.of_store(store, client, n_parts=2, limit=1.0, patience=1000.0)
     began = time.monotonic()
     with pytest.raises(ClusterError, match=r"No news from the cluster for 1 s while waiting for sleepers: 2 of 2 parts"):
@@ -114,7 +119,6 @@ def test_ctrl_c_cancels_the_tasks(store, victims):
     import _thread
 
     _, client = victims
-    client.wait_for_workers(2, timeout=60)
     source = DistributedSource.of_store(store, client, n_parts=2)
     with sabotage(DistributedSource, "sleepers", _thread.interrupt_main, delay=0.3), pytest.raises(KeyboardInterrupt):
         source.ask(sleeping, 1.5, what="sleepers")

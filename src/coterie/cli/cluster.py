@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli.data import DataOptions
 from coterie.cli.output import Output
 
 if TYPE_CHECKING:
@@ -42,21 +45,19 @@ class Cluster:
     ] = None
 
     @contextmanager
-    def placed(self, dataset: Dataset, voice: Output) -> Iterator[Dataset]:
-        """The data with their features on the cluster, as long as this lasts; as they are where no cluster is asked for."""
+    def opened(self, path: Path, options: DataOptions, voice: Output, **more: Any) -> Iterator[Dataset]:
+        """The data, with their features on the cluster as long as this lasts, where one is asked for."""
         if self.dask is None:
-            yield dataset
+            yield options.open(path, voice, **more)
             return
-        if dataset.format != "store":
-            raise ValueError(f"--dask needs a store, which workers can read in parts: coterie convert {dataset.path} x.store")
-        with ExitStack() as stack:
-            client = stack.enter_context(self._client())
+        with self._client() as client:
             from coterie.cluster import DistributedSource
+            from coterie.data.opening import open_store_with
 
-            source = DistributedSource.of_store(dataset.path, client)
-            n_workers = len(source.engine.workers)
-            voice.note(f"{source.n_parts} parts on {n_workers} worker(s) of {client.scheduler.address}")
-            yield replace(dataset, source=source)
+            def place(store: Any) -> Any:
+                return DistributedSource.of_store(store, client)
+
+            yield options.open(path, voice, partial(open_store_with, place=place), **more)
 
     @contextmanager
     def _client(self) -> Iterator[Any]:

@@ -91,12 +91,11 @@ def discover(
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
         genetics.check()
-        dataset = options.open(data, voice, adjusts=True)
-        image = _image(image_shape, dataset.source.shape[1])
-        settled = settle_task(task, dataset.y, data)
-        with cluster.placed(dataset, voice) as there:
+        with cluster.opened(data, options, voice, adjusts=True) as dataset:
+            image = _image(image_shape, dataset.source.shape[1])
+            settled = settle_task(task, dataset.y, data)
             result, code = fit(
-                there, settled, parameters, care, voice, label=options.label, image=image, command=command_line()
+                dataset, settled, parameters, care, voice, label=options.label, image=image, command=command_line()
             )
             genetics.add_association(result.model, dataset, settled)
             with voice.collecting_warnings():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coterie.cluster.source import DistributedSource
 
 # Features whose numbers the client remembers.
-_REMEMBERED = 1 << 20
+_REMEMBERED = 1 << 17
 # Features up to which a saved model has all their scores.
 _SAVED = 1 << 24
 

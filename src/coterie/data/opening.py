@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,18 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
     return settled, "store"
 
 
-def _open_store(path: PathLike, label: Any, options: dict[str, Any]) -> Dataset:
+def open_store_with(
+    path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
+) -> Dataset:
+    """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
+    if format not in (None, "store") or not (is_address(path) or is_store(path)):
+        raise DataFileError(f"it is no store, which workers can read in parts: coterie convert {path} x.store", path)
+    return _open_store(path, label, options, place)
+
+
+def _open_store(
+    path: PathLike, label: Any, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
+) -> Dataset:
     file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
         raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
@@ -255,7 +267,8 @@ def _open_store(path: PathLike, label: Any, options: dict[str, Any]) -> Dataset:
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
     covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
-    return Dataset(store.source, y, store.sample_names, "store", store.path, store.notes, store.feature_info, covariates)
+    source = store.source if place is None else place(store)
+    return Dataset(source, y, store.sample_names, "store", store.path, store.notes, store.feature_info, covariates)
 
 
 def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> Covariates:
