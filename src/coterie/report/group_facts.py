@@ -123,17 +123,14 @@ def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any
         "name": group.names[position] if group.names is not None else None,
         "correlation": 1.0 if position == 0 else float(group.correlation[position - 1]),
         "share": None if group.shares is None else float(group.shares[position]),
-        **({"annotations": about} if (about := annotations_of(result, feature)) else {}),
+        **({"annotations": about} if (about := annotations_of(result, group, position)) else {}),
     }
 
 
-def annotations_of(result: DiscoveryResult, feature: int) -> dict[str, Any]:
-    """What is known of a feature besides its name: chromosome, position, alleles, columns of genes."""
+def annotations_of(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any]:
+    """What is known of a member besides its name: chromosome, position, alleles, columns of genes."""
     if result.feature_info:
+        feature = int(group.members[position])
         return {str(name): values[feature] for name, values in result.feature_info.items()}
-    known = getattr(result.model.groups_, "annotations", None)
-    if not known:
-        return {}
-    members = result.model.groups_.members
-    place = int(np.searchsorted(members, feature))
-    return {str(name): values[place] for name, values in known.items() if len(values) == len(members)}
+    known = getattr(group, "annotations", None) or {}
+    return {str(name): values[position] for name, values in known.items()}

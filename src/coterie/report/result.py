@@ -167,10 +167,13 @@ class DiscoveryResult:
         groups = self.model.groups_
         rows = groups.rows()
         columns = list(rows[0]) if rows else list(COLUMNS)
-        facts = [group_columns(self, number) for number in range(len(groups))]
-        for row in rows:
-            own = facts[row["group"] - 1] if row["role"] == "support" else {}
-            row |= {name: value for name, value in {**own, **annotations_of(self, row["feature"])}.items() if name not in row}
+        own = [
+            {**(group_columns(self, number) if place == 0 else {}), **annotations_of(self, group, place)}
+            for number, group in enumerate(groups)
+            for place in range(len(group))
+        ]
+        for row, known in zip(rows, own, strict=True):
+            row |= {name: value for name, value in known.items() if name not in row}
         more = dict.fromkeys(name for row in rows for name in row)
         columns += [name for name in more if name not in columns]
         return columns, [{name: row.get(name) for name in columns} for row in rows]
