@@ -8,7 +8,19 @@ through pyplot: no figure is left open, no backend is chosen. A notebook shows t
 from coterie.plots.affiliated import affiliated_counts
 from coterie.plots.comparison import comparison_curves
 from coterie.plots.graph import group_graph
+from coterie.plots.matrices import class_effects, member_correlations
+from coterie.plots.overview import effect_confidence, score_curve
 from coterie.plots.pixels import pixel_map
 from coterie.plots.scatter import feature_scatter
 
-__all__ = ["affiliated_counts", "comparison_curves", "feature_scatter", "group_graph", "pixel_map"]
+__all__ = [
+    "affiliated_counts",
+    "class_effects",
+    "comparison_curves",
+    "effect_confidence",
+    "feature_scatter",
+    "group_graph",
+    "member_correlations",
+    "pixel_map",
+    "score_curve",
+]

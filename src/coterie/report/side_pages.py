@@ -137,7 +137,7 @@ def _smaller_page(
             tag("section", id="pictures", aria_label="Pictures"),
             tag("section", tag("h2", name), tag("div", id="groups")),
             tag("div", plain, id="plain"),
-            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", content["command"])))
+            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", content["command"])), class_="made")
             if content.get("command")
             else None,
             tag("footer", f"{content['written_by']}."),
