@@ -1,4 +1,4 @@
-"""The page of the GRM tables in docs/: everything that is measured; what it means stands in docs/do/redundancy.md."""
+"""The page of the GRM tables in docs/: everything that is measured; what it means stands in redundancy-evidence.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ next to the paper's LGD. G: with GRM and the default `n_candidates="auto"`. RF 2
 labels. mRMR: the paper does not say which scheme. SRBCT: the 63 training samples (`khan`) of the paper's 83. Of the paper's
 other sets, LUNG, AMLALL, ProCancer, LEU, PalmData and CALTECH are not at hand. Redundancy: mean squared correlation of the
 selected features. What it means:
-[redundancy.md](../do/redundancy.md)."""
+[redundancy-evidence.md](redundancy-evidence.md)."""
 _TABLE_8 = """## Table 8: correct-move rate
 
 Fifty random pairs among the best 200 features, five draws, for three strengths γ. The paper does not state its

@@ -171,7 +171,7 @@ the training part. GRM: the best of Fisher's score, information gain, ReliefF (n
 correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`; mRMR: the better of
 MID and MIQ; both by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest
 neighbours on the held-out samples, in per cent. auto: Fisher's score with the default `n_candidates="auto"`. Standard error:
-of the difference over the folds. What it means: [redundancy.md](../do/redundancy.md)."""
+of the difference over the folds. What it means: [redundancy-evidence.md](redundancy-evidence.md)."""
 
 
 def _row(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.docs.test_pages import name, pages
@@ -45,6 +45,7 @@ def test_code_in_backticks_stays_in_one_piece():
     assert pages.wrapped("see `a b c d` and", 6) == "see\n`a b c d`\nand"
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(["word", "a", "-", "1.", "2.", "#", "> ", "`x y`", "|", "*b*", "[l](u)"]), min_size=1))
 def test_any_paragraph(words):
     """Words that would begin a list or a heading at the beginning of a line never get there."""
