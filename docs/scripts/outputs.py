@@ -66,7 +66,7 @@ def stamped(text: str) -> str:
     def line(match: re.Match[str]) -> str:
         tools = [name for name in ("feature-engine", "scanpy", "scikit-learn") if name in match[0]]
         told = [f"{name} {metadata.version(name)}" for name in tools]
-        if "plink" in match[0]:
+        if "plink" in match[0].lower():
             words = subprocess.run(["plink1.9", "--version"], capture_output=True, text=True, check=True).stdout.split()
             told.append(f"PLINK {words[1].removeprefix('v')}")
         today = datetime.datetime.now(datetime.UTC).date().isoformat()

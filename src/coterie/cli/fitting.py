@@ -79,6 +79,8 @@ def fit(
         _warn_of_data(dataset, task, parameters)
         model = (_plain if plain else _validated)(dataset, task, parameters)
         model.set_params(verbose=voice.verbose)
+        if getattr(model, "random_state", 0) is None:  # the same command gives the same result
+            model.set_params(random_state=0)
         model.fit(dataset.source, dataset.y)
         score = None if task == "one-class" else float(model.score(dataset.source, dataset.y))
         held_out = _held_out(model, dataset, score, task)
@@ -222,7 +224,7 @@ def _add_confidence(model: Any, dataset: Dataset, care: Care, request: StopReque
             dataset.y,
             n_pairs=care.n_pairs,
             n_permutations=care.n_permutations,
-            random_state=0 if model.random_state is None else model.random_state,
+            random_state=model.random_state,
             n_jobs=model.n_jobs,
             verbose=voice.verbose,
         )
