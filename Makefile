@@ -7,7 +7,7 @@ NAME ?= all
 # Tests run on all cores; each worker keeps to one thread.
 WORKERS ?= auto
 
-.PHONY: help venv demo test test-slow test-browser lint format bench report-js clean
+.PHONY: help venv demo test test-slow test-browser lint format bench report-js docs evidence wrap clean
 
 help:
 	@echo "make demo       set up and discover groups in synthetic data"
@@ -17,6 +17,9 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make report-js  build the report's script anew (needs Node)"
 	@echo "make bench NAME=news20   one benchmark (NAME=all for all)"
+	@echo "make docs       the documentation site, in docs/_build/html"
+	@echo "make evidence NAME=family   measure one page of docs/evidence again"
+	@echo "make wrap       break the lines of the pages at 100 characters"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -65,5 +68,20 @@ bench: $(STAMP)
 	@if [ "$(NAME)" = all ]; then for f in benchmarks/[a-z]*.py; do $(BIN)/python $$f || exit 1; done; \
 	else $(BIN)/python benchmarks/$(NAME).py; fi
 
+# Links between pages and to headings are checked by the build and by pages.py; those to the web are not followed.
+docs: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python docs/scripts/pages.py links
+	$(BIN)/python -m sphinx -b html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo "Written: docs/_build/html/index.html"
+
+evidence: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python benchmarks/evidence.py $(NAME)
+
+wrap:
+	$(PYTHON) docs/scripts/pages.py wrap
+
 clean:
-	rm -rf $(VENV) coterie-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) coterie-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/learn/gallery \
+		docs/reference/generated

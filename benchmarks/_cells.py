@@ -13,7 +13,7 @@ from scipy import sparse
 
 # What reviews and tutorials of blood cells name for each of the kinds in the data, and the marker lists of the Azimuth
 # reference of human blood (Hao et al., Cell 2021). Genes that the data do not have are left out. Chosen before this script was
-# run, though not before groups of these data had been seen (docs/examples.md).
+# run, though not before groups of these data had been seen (docs/evidence/examples.md).
 CLASSIC = {
     "CD14+ Monocyte": "CD14 LYZ S100A8 S100A9 FCN1 FCGR3A MS4A7",
     "CD19+ B": "CD19 CD79A CD79B MS4A1",

@@ -1,4 +1,4 @@
-"""The page of the GRM tables in docs/: everything that is measured; what it means stands in docs/redundancy.md."""
+"""The page of the GRM tables in docs/: everything that is measured; what it means stands in redundancy-evidence.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ next to the paper's LGD. G: with GRM and the default `n_candidates="auto"`. RF 2
 labels. mRMR: the paper does not say which scheme. SRBCT: the 63 training samples (`khan`) of the paper's 83. Of the paper's
 other sets, LUNG, AMLALL, ProCancer, LEU, PalmData and CALTECH are not at hand. Redundancy: mean squared correlation of the
 selected features. What it means:
-[redundancy.md](redundancy.md)."""
+[redundancy-evidence.md](redundancy-evidence.md)."""
 _TABLE_8 = """## Table 8: correct-move rate
 
 Fifty random pairs among the best 200 features, five draws, for three strengths γ. The paper does not state its
@@ -44,7 +44,7 @@ def write_page(
     factors: Sequence[int | str | None],
     repeats: Mapping[str, int],
 ) -> None:
-    """Write docs/grm-tables.md and docs/grm-candidates.png."""
+    """Write docs/evidence/grm-tables.md and docs/evidence/grm-candidates.png."""
     factor = "auto"
     parts = [_HEAD.format(repeats=", ".join(f"{n} times on {name}" for name, n in repeats.items()))]
     unsupervised = ("laplacian", "lgd", "lgd among samples", "mcfs", "relieff 20 %")
@@ -64,7 +64,7 @@ def write_page(
     parts.append("![Accuracy and redundancy against the number of candidates](grm-candidates.png)")
     (DOCS / "grm-tables.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     _draw(results, factors, DOCS / "grm-candidates.png")
-    print("Written: docs/grm-tables.md, docs/grm-candidates.png")
+    print("Written: docs/evidence/grm-tables.md, docs/evidence/grm-candidates.png")
 
 
 def _cell(found: Sequence[float], measure: int) -> str:

@@ -1,4 +1,4 @@
-"""Tables on the screen and on the pages of docs/."""
+"""Tables on the screen and on the pages of docs/evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "evidence"  # where the pages of measured tables are
 FIGURES = DOCS / "figures"
 
 

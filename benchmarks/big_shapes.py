@@ -5,7 +5,7 @@ training samples of TPAMI Table 3 (19,264,097 x 29,890,095 and 280,000 x 16,609,
 paper takes (10,000 and 80,000); tested on as many samples as there. One fit of 100 features, ten a round, has all numbers of
 features on it. A method that cannot run is a row that says why. Stores are made in ``--folder`` where they are not there yet
 (kdd2010: 2 x 4 GB, webspam: 2 x 10 GB) and stay there. ``--scale`` makes everything smaller. Writes sections of
-docs/paper-comparisons.md and docs/figures unless scaled.
+docs/evidence/paper-comparisons.md and docs/evidence/figures unless scaled.
 """
 
 from __future__ import annotations

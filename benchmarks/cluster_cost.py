@@ -1,6 +1,6 @@
 """What a cluster costs: bytes up and down a round, milliseconds a round, fits on workers against one process, client's memory.
 
-    python benchmarks/cluster_cost.py                    # shapes at a scale that fits anywhere; writes docs/cluster-cost.md
+    python benchmarks/cluster_cost.py                    # shapes at a scale that fits anywhere; writes docs/evidence/cluster-cost.md
     python benchmarks/cluster_cost.py --memory 30e6      # memory of the client for so many features of repeated parts
 
 Bytes are counted where they are handed to Dask and come from it: shared values (each worker fetches one once) and answers. The
@@ -152,7 +152,7 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
 
 
 def page(files: list[Path], target: Path) -> None:
-    """The tables of docs/cluster-cost.md, from lines that earlier runs have printed or written."""
+    """The tables of docs/evidence/cluster-cost.md, from lines that earlier runs have printed or written."""
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines() if line.startswith("{")]
     fits, memory = [row for row in rows if "shape" in row], [row for row in rows if "client_peak_mb" in row]
     head = (

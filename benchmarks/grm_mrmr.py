@@ -3,7 +3,7 @@
 For each set, number of features and outer fold: GRM with the best of three scores and two redundancies, each with
 `n_candidates="cv"` and `power="cv"`; mRMR with the better of MID and MIQ; all of them validated on the same inner folds by the
 same models. Judged on the held-out samples by a linear SVM and five nearest neighbours. Every fold is written down when it is
-done, and a run goes on where the last one ended. Writes docs/grm-mrmr.md.
+done, and a run goes on where the last one ended. Writes docs/evidence/grm-mrmr.md.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def write_page(done: list[dict[str, Any]]) -> None:
                 behind = len(rows) - wins - level
                 parts.append(f"GRM ahead by more than a point on {wins}, within a point on {level}, behind on {behind}.")
     (DOCS / "grm-mrmr.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    print("Written: docs/grm-mrmr.md")
+    print("Written: docs/evidence/grm-mrmr.md")
 
 
 _HEAD = """# GRM and mRMR
@@ -171,7 +171,7 @@ the training part. GRM: the best of Fisher's score, information gain, ReliefF (n
 correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`; mRMR: the better of
 MID and MIQ; both by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest
 neighbours on the held-out samples, in per cent. auto: Fisher's score with the default `n_candidates="auto"`. Standard error:
-of the difference over the folds. What it means: [redundancy.md](redundancy.md)."""
+of the difference over the folds. What it means: [redundancy-evidence.md](redundancy-evidence.md)."""
 
 
 def _row(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:

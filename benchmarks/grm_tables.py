@@ -2,7 +2,7 @@
 
 Tables 2 to 7 (top 20 features, five folds, linear SVM and kNN) with all columns of the paper (mRMR, ReliefF on a fifth of the
 labels), table 8 (correct-move rate), and what the number of candidates does. Features are selected inside the folds. Writes
-docs/grm-tables.md and docs/grm-candidates.png.
+docs/evidence/grm-tables.md and docs/evidence/grm-candidates.png.
 
 One score of a fold serves all numbers of candidates, and one selection both classifiers. `coterie.compare` would compute each
 score eight times, in a process for each number of candidates.

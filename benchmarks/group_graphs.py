@@ -4,7 +4,7 @@
 support features (C = 10, one a round), the others for as many features as there are true ones, with their defaults. A true
 feature is named by its group: S3 is the support feature of the third, 3a and 3b are affiliated with it; others have their
 numbers. Beside each the success hits as right support / right affiliated / wrong features. Writes a section of
-docs/paper-comparisons.md and docs/figures/group-graphs.png.
+docs/evidence/paper-comparisons.md and docs/evidence/figures/group-graphs.png.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ As in the paper, pixels are taken as they are, with a threshold of 0.75; it does
 The data have no sexes: persons 8, 10, 32 and 35 were taken for the four women by looking at the pictures. Accuracy on the
 faces themselves (the paper's "perfect prediction"), and on people that the fit has not seen: four folds, each with one
 woman and nine men. Whether the affiliated pixels lie together is counted by how many of them touch another one, next to
-as many pixels drawn at random. Writes a section of docs/paper-comparisons.md and docs/figures/icml-figure-1.png.
+as many pixels drawn at random. Writes a section of docs/evidence/paper-comparisons.md and a figure beside it.
 """
 
 from __future__ import annotations

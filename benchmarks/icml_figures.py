@@ -2,8 +2,8 @@
 
 The synthetic data (2,048 samples to learn from and as many to test, 10,000 features, 200 groups of which 30 have correlated
 features), MNIST 3 against 8, and USPS 0 against 1. "MethodA" is FGM on the synthetic data without the true redundant
-features, which were removed by hand. Selections are judged by a linear SVM. Writes sections of docs/paper-comparisons.md
-and docs/figures.
+features, which were removed by hand. Selections are judged by a linear SVM. Writes sections of
+docs/evidence/paper-comparisons.md and docs/evidence/figures.
 """
 
 from __future__ import annotations

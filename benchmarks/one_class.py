@@ -89,7 +89,7 @@ def make_task(X: Any, y: np.ndarray, label: Any, options: Any) -> Task:
 
 
 def typical_c(rows: Any) -> float:
-    """A C that rejects about one half (see docs/family.md)."""
+    """A C that rejects about one half (see docs/evidence/family.md)."""
     products = rows @ np.asarray(rows.mean(axis=0)).ravel()
     return 2.0 / (rows.shape[0] * float(np.std(products)))
 

@@ -3,7 +3,7 @@
 Real genotypes (1000 Genomes, Europeans, 54,051 SNPs) with two simulated traits and covariates, and genotypes made here, whose
 causal SNPs are known: a number with fifteen causal SNPs, cases and controls with as many, and two populations that differ in
 allele frequencies and in the mean of the trait. PLINK clumps at r² 0.5 within 250 kb, its defaults. Coterie chooses number
-and C by validation (rule "one_se"). Both get the same covariates. Writes docs/plink-clump-evidence.md.
+and C by validation (rule "one_se"). Both get the same covariates. Writes docs/evidence/plink-clump-evidence.md.
 """
 
 from __future__ import annotations

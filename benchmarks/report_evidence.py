@@ -1,4 +1,4 @@
-"""Six reports in a real browser: their sizes, how long they take to open, and what they ask for (docs/report-evidence.md).
+"""Six reports in a real browser: their sizes, how long they take to open, and what they ask for (docs/evidence/report-evidence.md).
 
     python benchmarks/report_evidence.py [FOLDER]
 

@@ -6,7 +6,7 @@ anew; of the latter also a tenth of the SNPs, on more splits. A curve has ten po
 10 features, each a fit of its own. Beside them our defaults, where one path has all sizes on it. Embedded cross-validation
 (Fig. 8) has five folds that see their training parts (ours) or their own parts only (the paper's partitions). "Shaking" is
 the mean absolute second difference of a curve. Selections are judged by a linear SVM on the chosen SNPs. A run that was ended
-goes on after the last whole split. Writes sections of docs/paper-comparisons.md and docs/figures.
+goes on after the last whole split. Writes sections of docs/evidence/paper-comparisons.md and docs/evidence/figures.
 """
 
 from __future__ import annotations

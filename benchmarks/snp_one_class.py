@@ -4,7 +4,7 @@ Data of the psoriasis shape (2,721 x 529,651, a fifth to test on); trained on th
 both classes. As in the paper: 10 features a round (``--slow``: 2 and 5, too) until the objective changes by less than 1e-4,
 nu from 0.2 to 0.8, the best of each grid by test accuracy (optimistic for both); our C as far as it rejects a share like
 nu's. LIBSVM gets a Gram matrix: products of genotypes are small whole numbers, so that single precision is exact. Paper:
-52.84 % (OCSVM), 48.26 % (GDM-OC, 100 features). Writes a section of docs/paper-comparisons.md.
+52.84 % (OCSVM), 48.26 % (GDM-OC, 100 features). Writes a section of docs/evidence/paper-comparisons.md.
 """
 
 from __future__ import annotations

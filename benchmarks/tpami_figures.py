@@ -2,7 +2,7 @@
 
 20 Newsgroups (19,997 x 1,619,506 word 1-2-gram counts, half to learn from, a stand-in for news20.binary) and Dorothea
 (1,150 x 100,000, three folds; 10 % positive, so that balanced accuracy is reported). Methods that scale to them, each with a
-limit of time. Writes sections of docs/paper-comparisons.md and docs/figures.
+limit of time. Writes sections of docs/evidence/paper-comparisons.md and docs/evidence/figures.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The data are ``make_support_affiliated`` in the size of the paper (2,048 x 10,000; 12 support features, 38 true ones). Each
 method has a small grid whose first entry is its defaults; the entry that finds most on one seed is used on the others.
 Group discovery is also run in the paper's own mode: groups as met on the walk, no intercept, ten features a round, C = 1.
-Writes a section of docs/paper-comparisons.md.
+Writes a section of docs/evidence/paper-comparisons.md.
 """
 
 from __future__ import annotations

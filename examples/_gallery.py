@@ -13,11 +13,9 @@ _HERE = Path(__file__).resolve().parent
 
 
 def data_file(name: str) -> Path | None:
-    """A data set in ``$COTERIE_DATA`` or, beside the project, in ``../shared/data``; None where it is not there."""
-    for folder in (os.environ.get("COTERIE_DATA"), _HERE.parents[1] / "shared" / "data"):
-        if folder and (Path(folder) / name).exists():
-            return Path(folder) / name
-    return None
+    """A data set in ``$COTERIE_DATA`` or, if that is not set, in ``../shared/data``; None where it is not there."""
+    path = Path(os.environ.get("COTERIE_DATA") or _HERE.parents[1] / "shared" / "data") / name
+    return path if path.exists() else None
 
 
 def need(name: str) -> Path:
@@ -25,7 +23,8 @@ def need(name: str) -> Path:
     path = data_file(name)
     if path is None:
         sys.exit(
-            f"This example needs {name}: put it into a folder and set COTERIE_DATA to that folder (see docs/examples.md)."
+            f"This example needs {name}: put it into a folder and set COTERIE_DATA to that folder "
+            "(see docs/evidence/examples.md)."
         )
     return path
 

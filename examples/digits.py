@@ -1,4 +1,8 @@
-"""Digits: which pixels tell a 3 from an 8, and a 0 from a 1 (ICML section 5, Fig. 6).
+"""
+Digits
+======
+
+Which pixels tell a 3 from an 8, and a 0 from a 1 (ICML section 5, Fig. 6).
 
 Support pixels are few and far between; with their affiliated pixels one sees what the classifier looks at. Without the data
 folder, scikit-learn's own small digits take the place of MNIST and USPS.

@@ -1,9 +1,15 @@
-"""Faces: the pixels that tell a face from other pictures, and people told apart by them (TPAMI section 6.1).
+"""
+Faces
+=====
+
+The pixels that tell a face from other pictures, and people told apart by them (TPAMI section 6.1).
 
 Group discovery on "face or not?" finds support pixels and the pixels affiliated with them. Then the faces, without their
 labels, are clustered by person: on all pixels, on those of the groups, and on as many pixels drawn at random. The paper has
 the faces of Yale B and photographs of flowers; here are those of ORL, and patches of two photographs of scikit-learn's.
 """
+
+# sphinx_gallery_thumbnail_path = "evidence/figures/example-faces.png"
 
 import time
 from collections import defaultdict

@@ -1,8 +1,14 @@
-"""Single cells: marker genes of ten kinds of blood cells, each with the genes that go along with it.
+"""
+Single cells
+============
+
+Marker genes of ten kinds of blood cells, each with the genes that go along with it.
 
 The classifier takes log counts as they are: a gene's spread counts as part of its strength. (700 peripheral blood cells, 765
 genes: the file pbmc68k_reduced.h5ad of the data folder.)
 """
+
+# sphinx_gallery_thumbnail_path = "evidence/figures/example-single-cells.png"
 
 import warnings
 

@@ -1,9 +1,15 @@
-"""SNPs: blocks of linked variants that go along with a trait, in 54,051 SNPs of 369 Europeans.
+"""
+SNPs
+====
+
+Blocks of linked variants that go along with a trait, in 54,051 SNPs of 369 Europeans.
 
 A geneticist wants the whole linkage block, not one SNP of it. The threshold 0.5 is r² = 0.25. The picture shows the groups
 over the p-values of one SNP at a time, as every genome-wide study has them. (1000 Genomes with a simulated trait: the folder
 plink_eur of the data folder.)
 """
+
+# sphinx_gallery_thumbnail_path = "evidence/figures/example-snps.png"
 
 import numpy as np
 from _gallery import need, write

@@ -1,8 +1,14 @@
-"""Text: words and pairs of words that tell twenty newsgroups apart, with those that come along with them.
+"""
+Text
+====
+
+Words and pairs of words that tell twenty newsgroups apart, with those that come along with them.
 
 All 1.6 million words and pairs of words compete; nothing was cut off beforehand. A threshold of 0.6 puts a word, its pairs and
 the signature that it stands in into one group. (20 Newsgroups: the files 20news_bigrams.* of the data folder.)
 """
+
+# sphinx_gallery_thumbnail_path = "evidence/figures/example-text.png"
 
 import gzip
 import time

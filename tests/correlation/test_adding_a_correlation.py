@@ -13,7 +13,7 @@ from coterie.data import FeatureView, as_source
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-correlation.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "development" / "adding-a-correlation.md"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from coterie.data import FORMATS
 from coterie.data.readers import formats
 from coterie.data.readers.reader import Reader
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "store.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "store.md"
 every_format = pytest.mark.parametrize("entry", FORMATS.values(), ids=list(FORMATS))
 
 
@@ -40,9 +40,9 @@ def test_an_entry_can_be_recognised(entry):
 @every_format
 def test_the_page_about_files_has_the_format_and_its_options(entry):
     rows = [line for line in PAGE.read_text().splitlines() if f"`{entry.name}`" in line.partition("|")[2].partition("|")[0]]
-    assert len(rows) == 1, f"docs/store.md has no row, or several, for {entry.name}"
+    assert len(rows) == 1, f"docs/reference/store.md has no row, or several, for {entry.name}"
     for option in set(entry.options()) - {"label"}:
-        assert f"`{option}=`" in rows[0], f"docs/store.md does not tell of {option}= for {entry.name}"
+        assert f"`{option}=`" in rows[0], f"docs/reference/store.md does not tell of {option}= for {entry.name}"
 
 
 @every_format

@@ -1,4 +1,4 @@
-"""What a standardised feature can gain that is constant but for a few samples (docs/group-discovery.md)."""
+"""What a standardised feature can gain that is constant but for a few samples (docs/reference/group-discovery.md)."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The code of docs/single-cells.md runs, and prints what the page says."""
+"""The code of docs/do/single-cells.md runs, and prints what the page says."""
 
 import contextlib
 import importlib.util
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "single-cells.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "do" / "single-cells.md"
 
 
 def test_the_page_prints_what_it_says(real_data, monkeypatch):

@@ -7,7 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-loss.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "development" / "adding-a-loss.md"
 
 
 @pytest.fixture(scope="module")

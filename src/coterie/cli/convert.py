@@ -18,7 +18,10 @@ def convert(
     *,
     options: DataOptions,
     memory: Annotated[
-        str | None, typer.Option(help="Memory to use at most, such as 500M or 4G.", rich_help_panel="Output")
+        str | None,
+        typer.Option(
+            "--memory-limit", "--memory", help="Memory to use at most, such as 500M or 4G.", rich_help_panel="Output"
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a store that is there already.", rich_help_panel="Output")
@@ -29,7 +32,7 @@ def convert(
 
     Examples:
         coterie convert news20.svm.bz2 news20.store
-        coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory 4G
+        coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory-limit 4G
     """
     from coterie._parameters import read_size
     from coterie.data import convert as convert_file

@@ -88,6 +88,8 @@ def fit(
         _warn_of_data(dataset, task, parameters)
         model = (_plain if plain else _validated)(dataset, task, parameters)
         model.set_params(verbose=voice.verbose)
+        if getattr(model, "random_state", 0) is None:  # the same command gives the same result
+            model.set_params(random_state=0)
         if task == "one-class" and dataset.covariates is not None:
             raise ValueError("Covariates have no meaning for --task one-class; leave --covar out.")
         model.fit(dataset)
@@ -227,7 +229,7 @@ def _add_confidence(model: Any, dataset: Dataset, care: Care, request: StopReque
             dataset,
             n_pairs=care.n_pairs,
             n_permutations=care.n_permutations,
-            random_state=0 if model.random_state is None else model.random_state,
+            random_state=model.random_state,
             n_jobs=model.n_jobs,
             verbose=voice.verbose,
         )

@@ -1,4 +1,4 @@
-"""Features on many machines: a store or an array in parts, each of which a worker of a cluster holds (docs/cluster.md)."""
+"""Features on many machines: a store or an array in parts, each of which a worker of a cluster holds (docs/do/cluster.md)."""
 
 from __future__ import annotations
 

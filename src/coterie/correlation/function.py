@@ -1,4 +1,4 @@
-"""A function of two blocks of columns as a measure of correlation (``docs/adding-a-correlation.md``)."""
+"""A function of two blocks of columns as a measure of correlation (``docs/development/adding-a-correlation.md``)."""
 
 from __future__ import annotations
 

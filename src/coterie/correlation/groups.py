@@ -69,7 +69,7 @@ class CorrelationGroups(FeatureSets, Selector):
     correlation : {"pearson", "spearman", "su"} or callable, default="pearson"
         Measure of correlation: Pearson's coefficient, Spearman's (of the ranks, ties averaged), or symmetrical uncertainty
         (mutual information over the mean entropy, on bins). A function of two blocks of columns, or a class, is a measure
-        of one's own: ``docs/adding-a-correlation.md``.
+        of one's own: ``docs/development/adding-a-correlation.md``.
 
     n_bins : int, default=10
         Bins of equal width over a feature's range, for symmetrical uncertainty.
@@ -142,8 +142,8 @@ class CorrelationGroups(FeatureSets, Selector):
     Notes
     -----
     Features are walked by score; one that is correlated with a representative is taken, any other is a representative. Batches
-    of features share a pass over the data (``docs/correlation-groups.md``). Of features with equal scores the one that comes
-    first is decided by the content of the columns, then by name.
+    of features share a pass over the data (``docs/do/correlation-groups.md``). Of features with equal scores the one that
+    comes first is decided by the content of the columns, then by name.
 
     Examples
     --------

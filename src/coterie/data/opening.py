@@ -81,8 +81,8 @@ def open_features(
     Notes
     -----
     The options of a format are the parameters of its reader: ``help(FORMATS["csv"].load())`` describes them, and what
-    ``label`` stands for. docs/store.md has all of them in one table. Every format but a store also takes ``feature_names``,
-    a sequence or a text file with one name a line.
+    ``label`` stands for. docs/reference/store.md has all of them in one table. Every format but a store also takes
+    ``feature_names``, a sequence or a text file with one name a line.
 
     Examples
     --------
@@ -158,8 +158,8 @@ def convert(
         Whether a store of that name may be replaced; it stays whole until the new one is.
     memory_limit : int, optional
         Bytes to use at most, besides 40 for each feature and some 100 MB; a file that needs more is refused. By default 1 GiB
-        for what is read in blocks, and the memory that is free for a file whose format must be read whole (docs/store.md
-        says which) and for a single line or feature.
+        for what is read in blocks, and the memory that is free for a file whose format must be read whole
+        (docs/reference/store.md says which) and for a single line or feature.
     progress : callable, optional
         Called with (done, total, what): bytes, samples or features done, all of them (or None), and what is going on.
 

@@ -65,7 +65,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Measure of correlation: Pearson's coefficient, Spearman's (of the ranks, ties averaged), or symmetrical uncertainty
         (mutual information over the mean entropy, on bins), which sees nonlinear relations too. None lifts the constraint,
         which is the feature generating machine (FGM): no groups, the features with the best scores. A function of two blocks
-        of columns, or a class, is a measure of one's own: ``docs/adding-a-correlation.md``.
+        of columns, or a class, is a measure of one's own: ``docs/development/adding-a-correlation.md``.
 
     threshold : float, default=0.7
         Absolute correlation in (0, 1] from which on two features belong to the same group. The paper

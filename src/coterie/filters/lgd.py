@@ -66,7 +66,7 @@ def lgd_score(
 
     Among values the score knows nothing of other features. On gene expressions it is hardly related to the classes, and genes
     that are tend to be correlated with each other, so that less redundancy means less relevance. There ``"samples"`` is the
-    better choice where redundancy is minimised afterwards (measured in ``docs/redundancy.md``).
+    better choice where redundancy is minimised afterwards (measured in ``docs/evidence/redundancy-evidence.md``).
 
     References
     ----------

@@ -45,7 +45,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, content: str = "
     Notes
     -----
     The file is a ZIP archive that ``numpy.load`` opens, too: plain arrays, and the text ``model.json`` with a format version
-    and checksums. The page ``docs/models.md`` says what is in it, and why it is not a pickle.
+    and checksums. The page ``docs/reference/models.md`` says what is in it, and why it is not a pickle.
 
     Examples
     --------

@@ -46,12 +46,12 @@ class DependencyAwareSelector(CriterionSelector):
 
     Parameters
     ----------
-    criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
-            default="knn"
+    criterion : str, criterion, estimator or callable, default="knn"
         What evaluates a subset: a criterion with code of its own (:class:`~coterie.KNNCriterion`,
         :class:`~coterie.LinearSVMCriterion`, :class:`~coterie.probing.SVMCriterion`, :class:`~coterie.probing.RidgeCriterion`,
         and without labels :class:`~coterie.probing.ClusteringCriterion`, :class:`~coterie.probing.ReconstructionCriterion`)
-        or its name, any estimator (its mean score over the folds; :class:`~coterie.EstimatorCriterion` for another
+        or its name (``"knn"``, ``"linear_svm"``, ``"svm"``, ``"ridge"``, ``"clustering"``,
+        ``"reconstruction"``), any estimator (its mean score over the folds; :class:`~coterie.EstimatorCriterion` for another
         ``scoring``), or any function ``J(X_S, y) -> float`` (``J(X_S)`` if ``fit`` is given no y), the higher the better.
 
     variant : {"daf0", "daf1", "daf2"}, default="daf0"

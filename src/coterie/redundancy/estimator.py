@@ -223,7 +223,7 @@ class GlobalRedundancySelector(Selector):
     -----
     ``n_candidates`` matters: with all features the optimum spreads over many weak features that are correlated with
     nothing, with few it can only choose among the best, and where they are copies of each other it has not enough to choose
-    from; that is what the growing pool is for. Measured in ``docs/redundancy.md``.
+    from; that is what the growing pool is for. Measured in ``docs/evidence/redundancy-evidence.md``.
 
     With ``"cv"`` the training samples of a fold are copied. The score of the chosen setting, ``validation_score_``, is that of
     the best of many and so a little too good; judge the selection on other samples.

@@ -2,7 +2,7 @@ r"""Losses: what the master problem needs to know about the targets.
 
 The master minimises :math:`R(W) + F(XW)` with :math:`R(W) = \frac12(\sum_t \|W_t\|)^2` and a smooth
 convex loss :math:`F` from which the intercept (and any other offset) has been eliminated. A loss is one
-small class (:class:`Loss`); ``docs/adding-a-loss.md`` shows how to write one.
+small class (:class:`Loss`); ``docs/development/adding-a-loss.md`` shows how to write one.
 
 **Eliminated offsets.** Near :math:`Z`, output c behaves like a weighted least-squares problem in
 which every stratum e of samples has a free offset. With curvature h and signs d its Hessian in W is

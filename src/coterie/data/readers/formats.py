@@ -5,7 +5,7 @@ To add a format:
 1. Write its reader in this folder, a subclass of :class:`coterie.data.readers.reader.Reader`. The keyword-only parameters of
    its ``__init__`` become options of ``open_features``, ``convert`` and ``--read``; its docstring says what they do.
 2. Add its entry to ``_ENTRIES`` below.
-3. Add its row to the table of docs/store.md.
+3. Add its row to the table of docs/reference/store.md.
 
 Finding out a file's format, opening it, messages and the command line's help are made from the entries, and
 ``tests/data/test_formats.py`` checks each one. Nothing is imported before a file is read: ``--help`` comes by here.

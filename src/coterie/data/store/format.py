@@ -1,4 +1,4 @@
-"""The store's format, version 1: its header, its array files, their checksums. See docs/store.md."""
+"""The store's format, version 1: its header, its array files, their checksums. See docs/reference/store.md."""
 
 from __future__ import annotations
 

@@ -1,0 +1,124 @@
+"""Measures a page of docs/evidence again: runs its scripts, one after the other, and dates the page.
+
+    make evidence NAME=family
+    python benchmarks/evidence.py --list
+    python benchmarks/evidence.py --stamp family "2026-11-17"   the date alone, for tables that were put in by hand
+
+Scripts that fail or lack their data end the run, and the date stays as it was. Most scripts write their tables into the page;
+those of the pages marked "by hand" print them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from _tables import DOCS
+
+HERE = Path(__file__).resolve().parent
+WRAP = DOCS.parent / "scripts" / "pages.py"
+
+
+class Page(NamedTuple):
+    """What makes a page: command lines of scripts in this folder (or in the one named)."""
+
+    scripts: tuple[str, ...]
+    by_hand: bool = False
+
+
+PAGES = {
+    "benchmarks": Page(
+        ("wide_dense.py", "wide_sparse.py", "news20.py", "synthetic_12.py", "cold_start.py", "daf_probes.py"), by_hand=True
+    ),
+    "confidence-evidence": Page(
+        ("confidence_truth.py", "confidence_calibration.py", "confidence_cost.py", "confidence_peers.py")
+    ),
+    "correlation-groups-evidence": Page((), by_hand=True),
+    "correlation-profile-evidence": Page(("figure_1.py", "all_pairs.py"), by_hand=True),
+    "daf-adaptive": Page(("daf_adaptive.py", "daf_madelon.py --only time", "daf_madelon.py --only size")),
+    "daf-basehock": Page(("daf_curves.py --only basehock",)),
+    "daf-gisette": Page(("daf_curves.py --only gisette_valid",)),
+    "daf-madelon": Page(("daf_madelon.py",)),
+    "daf-spambase": Page(("daf_curves.py --only spambase",)),
+    "daf-wide": Page(("daf_wide.py",)),
+    "examples": Page(
+        tuple(f"../examples/{name}.py" for name in ("faces", "digits", "text", "snps", "single_cells")), by_hand=True
+    ),
+    "family": Page(("uncertainty.py", "one_class.py", "reuse.py", "embedded_cv.py", "classes.py", "regression.py")),
+    "grm-mrmr": Page(("grm_mrmr.py",)),
+    "grm-tables": Page(("grm_tables.py",)),
+    "paper-comparisons": Page(
+        (
+            "tpami_table_2.py",
+            "group_graphs.py",
+            "icml_figure_1.py",
+            "icml_figures.py",
+            "tpami_figures.py",
+            "snp_figures.py",
+            "snp_one_class.py",
+            "big_shapes.py",
+        )
+    ),
+    "ranking-evidence": Page(("daf_probes.py",), by_hand=True),
+    "redundancy-evidence": Page(("grm_scale.py", "grm_figures.py"), by_hand=True),
+    "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
+    "validated-evidence": Page(("validated.py", "one_class_validated.py")),
+}
+
+
+def stamped(text: str, name: str, date: str) -> str:
+    """The page with its line on when and how it was measured, below the title."""
+    page = PAGES[name]
+    scripts = ", ".join(f"`benchmarks/{script}`".replace("benchmarks/../", "") for script in page.scripts)
+    how = f"by {scripts}" if scripts else "by hand, without a script"
+    again = f" `make evidence NAME={name}` runs it again." if scripts else ""
+    kept = " What is printed was put in by hand." if page.by_hand and scripts else ""
+    line = f"<!-- measured -->\n*Measured {date} {how}.{again}{kept}*\n<!-- end measured -->\n"
+    if "<!-- measured -->\n" in text:
+        return re.sub(r"<!-- measured -->\n.*?<!-- end measured -->\n", lambda _: line, text, count=1, flags=re.DOTALL)
+    title, rest = text.split("\n", 1)
+    return f"{title}\n\n{line}\n{rest.lstrip()}"
+
+
+def stamp(name: str, date: str) -> None:
+    """Date a page."""
+    path = DOCS / f"{name}.md"
+    path.write_text(stamped(path.read_text(encoding="utf-8"), name, date), encoding="utf-8")
+    subprocess.run([sys.executable, str(WRAP), "wrap", str(path)], check=True)
+
+
+def measure(name: str) -> None:
+    """Run the scripts of a page, then date it."""
+    if not PAGES[name].scripts:
+        sys.exit(f"{name}.md was measured by hand; no script makes it.")
+    for line in PAGES[name].scripts:
+        print(f"== {line}", flush=True)
+        script, *options = line.split()
+        subprocess.run([sys.executable, str((HERE / script).resolve()), *options], check=True)
+    stamp(name, datetime.datetime.now(datetime.UTC).date().isoformat())
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("name", nargs="?", choices=[*PAGES, "all"], help="page of docs/evidence")
+    parser.add_argument("--list", action="store_true", help="pages and their scripts")
+    parser.add_argument("--stamp", nargs=2, metavar=("NAME", "DATE"), help="date a page without measuring")
+    options = parser.parse_args()
+    if options.stamp:
+        stamp(*options.stamp)
+    elif options.list or options.name is None:
+        for name, page in PAGES.items():
+            print(f"{name}: {', '.join(page.scripts) or 'by hand'}{' (prints)' if page.by_hand and page.scripts else ''}")
+    else:
+        for name in PAGES if options.name == "all" else [options.name]:
+            measure(name)
+
+
+if __name__ == "__main__":
+    main()

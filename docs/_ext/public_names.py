@@ -1,0 +1,43 @@
+"""The API's page: every name in the ``__all__`` of a public module, so that a new one cannot be forgotten."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+# In the order of the page. ``coterie.ranking`` is a former name.
+MODULES = ("filters", "baselines", "metrics", "datasets", "data", "plots", "report", "probing", "correlation")
+
+
+def write(folder: Path) -> None:
+    """Write ``api.rst`` there; a file that would be the same stays, for the sake of its time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "\n".join([*_head(), *_module("coterie"), *(line for name in MODULES for line in _module(f"coterie.{name}"))])
+    path = folder / "api.rst"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def names(module: str) -> list[str]:
+    """The classes and functions of a module that are public and not those of the package itself."""
+    home = import_module(module)
+    import coterie
+
+    again = set(coterie.__all__) if module != "coterie" else set()  # a name has one page
+    return [name for name in home.__all__ if name not in again and _documented(getattr(home, name))]
+
+
+def _documented(value: object) -> bool:
+    """Constants have no docstring."""
+    return inspect.isclass(value) or inspect.isfunction(value)
+
+
+def _head() -> list[str]:
+    return ["The Python API", "==============", "", "Made from the docstrings; ``help(coterie.load)`` says the same.", ""]
+
+
+def _module(name: str) -> list[str]:
+    summary = (inspect.getdoc(import_module(name)) or "").split("\n\n")[0].replace("\n", " ")
+    rows = [f"   {name}.{member}" for member in names(name)]
+    return [name, "-" * len(name), "", summary, "", ".. autosummary::", "   :toctree: .", "", *rows, ""]
