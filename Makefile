@@ -7,13 +7,15 @@ NAME ?= all
 # Tests run on all cores; each worker keeps to one thread.
 WORKERS ?= auto
 
-.PHONY: help venv demo test test-slow lint format bench docs evidence wrap clean
+.PHONY: help venv demo test test-slow test-browser lint format bench report-js docs evidence wrap clean
 
 help:
 	@echo "make demo       set up and discover groups in synthetic data"
 	@echo "make test       set up, check style and types, run the tests"
 	@echo "make test-slow  the tests that take longer"
+	@echo "make test-browser  the report in a real browser (Chromium)"
 	@echo "make lint       ruff and mypy"
+	@echo "make report-js  build the report's script anew (needs Node)"
 	@echo "make bench NAME=news20   one benchmark (NAME=all for all)"
 	@echo "make docs       the documentation site, in docs/_build/html"
 	@echo "make evidence NAME=family   measure one page of docs/evidence again"
@@ -46,10 +48,20 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# Chromium comes from the system; where we may, it is installed. Without it the tests are skipped, and say so.
+test-browser: $(STAMP)
+	@command -v chromedriver >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }
+	$(BIN)/python -m pytest -m browser tests/browser
+
+# The script of the report, for those who change it: Node and npm build it, the package carries what they made.
+report-js:
+	cd report-js && npm ci --silent && npm run --silent build
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

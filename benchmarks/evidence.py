@@ -38,7 +38,7 @@ PAGES = {
     "confidence-evidence": Page(
         ("confidence_truth.py", "confidence_calibration.py", "confidence_cost.py", "confidence_peers.py")
     ),
-    "correlation-groups-evidence": Page((), by_hand=True),
+    "correlation-groups-evidence": Page(("correlation_groups.py --limit 15",), by_hand=True),
     "correlation-profile-evidence": Page(("figure_1.py", "all_pairs.py"), by_hand=True),
     "daf-adaptive": Page(("daf_adaptive.py", "daf_madelon.py --only time", "daf_madelon.py --only size")),
     "daf-basehock": Page(("daf_curves.py --only basehock",)),
@@ -52,6 +52,7 @@ PAGES = {
     "family": Page(("uncertainty.py", "one_class.py", "reuse.py", "embedded_cv.py", "classes.py", "regression.py")),
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py",)),
+    "marker-genes-evidence": Page(("marker_genes.py",)),
     "paper-comparisons": Page(
         (
             "tpami_table_2.py",
@@ -64,6 +65,8 @@ PAGES = {
             "big_shapes.py",
         )
     ),
+    "plink-clump-evidence": Page(("plink_clump.py",)),
+    "probabilities-evidence": Page(("probabilities.py",), by_hand=True),
     "ranking-evidence": Page(("daf_probes.py",), by_hand=True),
     "redundancy-evidence": Page(("grm_scale.py", "grm_figures.py"), by_hand=True),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),

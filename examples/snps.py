@@ -11,26 +11,21 @@ plink_eur of the data folder.)
 
 # sphinx_gallery_thumbnail_path = "evidence/figures/example-snps.png"
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import numpy as np
 from _gallery import need, write
 from matplotlib.figure import Figure
-from sklearn.feature_selection import f_regression
 from sklearn.model_selection import KFold, cross_val_score
 
-from coterie import GroupDiscoveryRegressor
+from coterie import GroupDiscoveryRegressor, association
 from coterie.data import open_features
 from coterie.plots.canvas import COLOURS
-from coterie.report import DiscoveryResult, write_clumps
 
 folder = need("plink_eur")
 data = open_features(folder / "EUR_subset.bed", phenotype=folder / "EUR_subset.pheno2.covars")
 chromosome, position = np.asarray(data.feature_info["chromosome"]), np.asarray(data.feature_info["position"])
 
 model = GroupDiscoveryRegressor(8, n_features_per_round=1, threshold=0.5, C=0.01, standardize=True)
-model.fit(data.source, data.y)
+model.fit(data)
 genotypes = data.source.columns(np.arange(data.source.shape[1]))
 held_out = cross_val_score(model, genotypes, data.y, cv=KFold(5, shuffle=True, random_state=0)).mean()
 print(
@@ -38,13 +33,13 @@ print(
 )
 print(f"of the trait's variance here, and {held_out:.0%} in people left out of the fit: few people, many weak effects")
 
-with TemporaryDirectory() as place:
-    write_clumps(Path(place) / "groups.clumps", DiscoveryResult(model, {}, "regression", feature_info=data.feature_info))
-    for line in (Path(place) / "groups.clumps").read_text().splitlines():
-        *figures, members = line.split("\t")
-        print(("{:<7}{:>10}  {:<12}{:>10}{:>11}{:>7}").format(*figures), " ", members[:60] + "…" * (len(members) > 60))
+alone = association(data)  # one SNP at a time
+for clump in alone.attach(model.groups_).clumps():
+    members = clump["SP2"]
+    print(f"{clump['CHR']:>3}{clump['BP']:>10}  {clump['SNP']:<12}{clump['P']:>9.1e}{clump['TOTAL']:>4}", end="  ")
+    print(members[:60] + "…" * (len(members) > 60))
 
-strength = -np.log10(f_regression(genotypes.astype(np.float64), data.y)[1])
+strength = -np.log10(alone.p_value)
 chromosomes, code = np.unique(chromosome.astype(int), return_inverse=True)
 length = np.array([position[code == c].max() for c in range(len(chromosomes))])
 offset = np.append(0, np.cumsum(length + 5e6))
@@ -72,6 +67,6 @@ for number, group in enumerate(model.groups_):
         near.set_ylabel("" if number else "−log10 p", fontsize=8)
         near.tick_params(labelsize=7)
 whole.set_xticks(offset[:-1] + length / 2, [f"chromosome {c}" for c in chromosomes])
-whole.set(ylabel="−log10 p of one SNP alone", ylim=(0, strength.max() + 0.9), xlim=(0, offset[-1]))
+whole.set(ylabel="−log10 p of one SNP alone", ylim=(0, np.nanmax(strength) + 0.9), xlim=(0, offset[-1]))
 whole.set_title("support SNPs (diamonds) and the SNPs linked with them")
 write(figure, "snps")

@@ -10,14 +10,16 @@ import coterie
 ROOT = Path(coterie.__file__).parent
 # From the bottom to the top: a module imports only from its own package and from layers before it. A package is one layer.
 LAYERS = [
+    ["_figure", "markup"],
     ["_moved", "_numba", "_parameters", "bounds", "groups", "interruption", "methods", "terminal"],
     ["files", "progress"],
     ["persistence"],
     ["kernels"],
     ["data"],
-    ["_sklearn", "order"],
+    ["_sklearn", "_tables", "order"],
     ["_inputs"],
-    ["selection"],
+    ["naming"],
+    ["imputation", "selection"],
     ["correlation"],
     ["filters"],
     ["solver"],
@@ -25,7 +27,7 @@ LAYERS = [
     ["confidence", "probing"],
     ["baselines"],
     ["ranking", "redundancy"],
-    ["datasets", "metrics"],
+    ["datasets", "marginal", "metrics"],
     ["plots", "report"],
     ["comparison"],
     ["cli"],

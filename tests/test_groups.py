@@ -70,3 +70,103 @@ def test_repr_is_for_people(groups):
     assert "… 14 more" in text
     assert text.endswith("… and 8 more")
     assert repr(FeatureGroups()) == "0 groups, 0 features"
+
+
+@pytest.fixture
+def by_class():
+    weights = [{"B": 0.5, "T": -0.1, "NK": 0.0}, {"B": -0.2, "T": -0.3, "NK": -0.1}]
+    return FeatureGroups(
+        [FeatureGroup(4, [9], [0.9], weight=0.6, class_weights=weights[0]), FeatureGroup(7, [], class_weights=weights[1])]
+    )
+
+
+def test_signed_weights_by_class(by_class):
+    pytest.importorskip("pandas")
+    assert by_class.classes == ["B", "T", "NK"]
+    np.testing.assert_array_equal(by_class.class_weights, [[0.5, -0.1, 0.0], [-0.2, -0.3, -0.1]])
+    assert [group.marks for group in by_class] == ["B", None]  # nothing speaks for a class that all weights are against
+    assert repr(by_class[0]) == "4 (marks B) ~ 9 (+0.90)"
+    assert repr(by_class[1]) == "7 (alone)"
+    frame = by_class.to_frame()
+    assert frame.columns.tolist()[-4:] == ["marks", "weight[B]", "weight[T]", "weight[NK]"]
+    assert frame["marks"].tolist() == ["B", None, None]
+    assert frame["weight[T]"].dtype == float
+    assert frame["weight[T]"].dropna().tolist() == [-0.1, -0.3]
+    assert by_class.columns == frame.columns.tolist()
+    content = json.loads(by_class.to_json())
+    assert content[0]["class_weights"] == {"B": 0.5, "T": -0.1, "NK": 0.0}
+    assert content[0]["marks"] == "B"
+    assert by_class[1:].classes == ["B", "T", "NK"]  # parts of groups know them, too
+
+
+def test_of_two_classes_one_weight_says_all(groups):
+    pytest.importorskip("pandas")
+    from dataclasses import replace
+
+    two = FeatureGroups([replace(group, class_weights={0: -group.weight, 1: group.weight}) for group in groups])
+    assert [group.marks for group in two] == [0, 1]
+    frame = two.to_frame()
+    assert frame.columns.tolist()[-1] == "marks"
+    assert not [name for name in frame.columns if name.startswith("weight[")]
+    assert repr(two) == repr(groups)  # numbers as labels say nothing to a reader of groups
+    assert groups.classes is None
+    assert groups.class_weights is None
+    assert "marks" not in groups.to_frame()
+
+
+def annotated_groups():
+    groups = FeatureGroups(
+        [
+            FeatureGroup(2, [0, 3], [0.9, -0.8], names=("c", "a", "d")),
+            FeatureGroup(1, [], names=("b",)),
+            FeatureGroup(4, [5], [0.7]),
+        ]
+    )
+    columns = {
+        "chromosome": ["1", "2", "1", "1", "X", "X"], "position": np.array([1000, 5, 2000, 400_000, 7, 8]),
+        "p_value": np.array([0.02, 0.5, 1e-9, 0.0005, np.nan, 0.3]), "score": list("abcdef"),
+    }  # fmt: skip
+    return groups.annotated(columns)
+
+
+def test_annotations_are_of_the_members_alone():
+    class Counted(list):
+        read = 0
+
+        def __getitem__(self, index):
+            Counted.read += 1
+            return super().__getitem__(index)
+
+    groups = annotated_groups()
+    assert groups.annotations["position"] == [2000, 1000, 400_000, 5, 7, 8]
+    assert list(groups.annotations) == ["chromosome", "position", "p_value", "info_score"]  # one of rows() has its name
+    assert type(groups[0].annotations["position"][0]) is int
+    assert [row["chromosome"] for row in groups.rows()] == ["1", "1", "1", "2", "X", "X"]
+    frame = groups.to_frame()
+    assert list(frame.columns) == groups.columns
+    assert frame["info_score"].tolist() == ["c", "a", "d", "b", "e", "f"]
+    assert groups[1:].annotations["position"] == [5, 7, 8]
+    assert json.loads(groups.to_json())[2]["annotations"]["p_value"] == [None, 0.3]
+    groups.annotated({"more": Counted("x" * 10**6)})
+    assert Counted.read == 6
+    mixed = FeatureGroups([groups[0], FeatureGroup(9, [8], [0.9])])
+    assert mixed.annotations["position"] == [2000, 1000, 400_000, None, None]
+
+
+def test_clumps_in_plinks_columns():
+    first, second, third = annotated_groups().clumps()
+    assert list(first) == ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
+    assert list(first.values()) == ["1", 1, "c", 2000, 1e-9, 1, 0, 1, 0, 0, 0, "a(1)"]  # d is 398 kb away
+    assert list(second.values()) == ["2", 1, "b", 5, 0.5, 0, 0, 0, 0, 0, 0, "NONE"]
+    assert list(third.values()) == ["X", 1, "4", 7, None, 1, 1, 0, 0, 0, 0, "5(1)"]
+    assert annotated_groups().clumps(kb=None)[0]["SP2"] == "a(1),d(1)"
+    assert annotated_groups().clumps(kb=398)[0]["S001"] == 1
+    assert annotated_groups().clumps(kb=None, r2=0.7)[0]["SP2"] == "a(1)"
+    assert annotated_groups().clumps(kb=None, p2=0.01)[0]["SP2"] == "d(1)"
+    for options in ({"kb": -1}, {"r2": 1.1}, {"p2": 2}):
+        with pytest.raises(ValueError, match="must be a number"):
+            annotated_groups().clumps(**options)
+    elsewhere = FeatureGroups([FeatureGroup(0, [1], [0.9])]).annotated({"chromosome": ["1", "2"], "position": [5, 5]})
+    assert elsewhere.clumps()[0]["TOTAL"] == 0
+    with pytest.raises(ValueError, match="have no chromosome and position"):
+        FeatureGroups([FeatureGroup(0, [])]).clumps()

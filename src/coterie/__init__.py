@@ -13,6 +13,8 @@ from coterie import _moved
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Association": "coterie.marginal",
+    "ClassStatistics": "coterie.metrics.class_statistics",
     "Comparison": "coterie.comparison.result",
     "CorrelationGroups": "coterie.correlation.groups",
     "CorrelationProfile": "coterie.correlation.profile.result",
@@ -31,16 +33,23 @@ _HOMES = {
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
+    "as_source": "coterie.data.memory",
+    "class_statistics": "coterie.metrics.class_statistics",
+    "association": "coterie.marginal",
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
+    "imputed": "coterie.imputation",
     "load": "coterie.persistence.model",
+    "name_features": "coterie.naming",
     "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "ranking", "report")
 _moved.install()
 
 __all__ = [
+    "Association",
+    "ClassStatistics",
     "Comparison",
     "CorrelationGroups",
     "CorrelationProfile",
@@ -60,7 +69,10 @@ __all__ = [
     "LinearSVMCriterion",
     "RidgeCriterion",
     "__version__",
+    "as_source",
+    "association",
     "baselines",
+    "class_statistics",
     "compare",
     "correlation",
     "correlation_profile",
@@ -68,8 +80,10 @@ __all__ = [
     "datasets",
     "filters",
     "group_confidence",
+    "imputed",
     "load",
     "metrics",
+    "name_features",
     "plots",
     "probing",
     "ranking",
@@ -86,6 +100,7 @@ if TYPE_CHECKING:
     from coterie.correlation.groups import CorrelationGroups
     from coterie.correlation.profile.count import correlation_profile
     from coterie.correlation.profile.result import CorrelationProfile
+    from coterie.data.memory import as_source
     from coterie.discovery.classifier import GroupDiscoveryClassifier
     from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
     from coterie.discovery.one_class import GroupDiscoveryOneClass
@@ -93,6 +108,10 @@ if TYPE_CHECKING:
     from coterie.discovery.regressor import GroupDiscoveryRegressor
     from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
+    from coterie.imputation import imputed
+    from coterie.marginal import Association, association
+    from coterie.metrics.class_statistics import ClassStatistics, class_statistics
+    from coterie.naming import name_features
     from coterie.persistence.model import load, save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector

@@ -20,10 +20,14 @@ from sklearn.utils.validation import check_consistent_length
 
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
+from coterie._tables import KINDS, is_frame, is_lazy, refuse_columns
+from coterie.data.covariates import Covariates, as_covariates
 from coterie.data.dataset import Dataset
+from coterie.data.imputation import ImputedSource
 from coterie.data.memory import as_source
-from coterie.data.names import PackedStrings, refuse_repeated
+from coterie.data.names import refuse_repeated
 from coterie.data.opening import open_features
+from coterie.data.readers.anndata_parts import candidates, is_anndata
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
 from coterie.data.store import Store
 from coterie.data.structure import check_structure
@@ -44,6 +48,11 @@ _ANY_VALUES: dict[str, Any] = {
 }
 
 
+_ALL_FEATURES = "Data without names must have all of them, in the order of the training data."
+# The formats left out (DOK) cannot be checked as they are and become CSC.
+SPARSE_FORMATS = ("csc", "csr", "coo", "bsr", "dia", "lil")
+
+
 class Reading(NamedTuple):
     """Features as an estimator has read them: the source, and the attributes that scikit-learn wants to see afterwards."""
 
@@ -53,10 +62,11 @@ class Reading(NamedTuple):
 
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Reading, np.ndarray]:
     """The training data, and the targets as a checked 1D array; see :func:`read_source`."""
+    hint = _obs_hint(X)
     X, y = opened(X, y)
     if y is None:
         name = type(estimator).__name__
-        raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.")
+        raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.{hint}")
     _refuse_missing_labels(y)
     reading = read_source(estimator, X)
     y = check_targets(y)
@@ -74,15 +84,17 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        if X.feature_names is not None:
-            attributes["feature_names_in_"] = np.asarray(X.feature_names, dtype=object)
+        if X.feature_names is not None:  # other data, in an array, have none
+            attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
+        if isinstance(X, ImputedSource):
+            attributes["fill_values_"] = X.fill_values
         return Reading(X, attributes)
-    _refuse_kinds(X)
+    refuse_kinds(X)
     reader = copy.copy(estimator)  # scikit-learn sets attributes while it reads
     try:
         X = validate_data(reader, X, **_ANY_VALUES)
     except (ValueError, OverflowError) as error:
-        raise _with_remedy(error) from error
+        raise with_remedy(error) from error
     attributes = {name: vars(reader)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(reader)}
     return Reading(as_source(X, attributes.get("feature_names_in_")), attributes)
 
@@ -92,13 +104,13 @@ def source_of(X: Any) -> FeatureSource:
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         return X
-    _refuse_kinds(X)
+    refuse_kinds(X)
     columns = getattr(X, "columns", None)
     names = [str(name) for name in columns] if columns is not None else None
     try:
         X = check_array(X, **_ANY_VALUES)
     except (ValueError, OverflowError) as error:
-        raise _with_remedy(error) from error
+        raise with_remedy(error) from error
     return as_source(X, names)
 
 
@@ -117,32 +129,68 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
 def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
     """Open a path; take features (and labels, where y is None) out of a data set or a store; bring in guests.
 
-    AnnData objects become sources with their names; Dask arrays are computed. Anything else is left alone.
+    AnnData objects become sources with their names; Dask arrays and lazy frames are computed; the rest is left alone. A word
+    as y is the name of a column: of ``obs`` for an AnnData object, of the file (as ``label`` of :func:`open_features`) for a
+    path.
     """
-    if isinstance(X, (str, os.PathLike)):
-        X = open_features(X)
+    named = isinstance(y, str)
+    if isinstance(X, (str, os.PathLike)) or is_anndata(X):
+        X = open_features(X, label=y) if named else open_features(X)
+        named = False
+        y = X.y if isinstance(y, str) else y
+    if named:
+        raise ValueError(
+            f"y is the word {y!r}. It may be the name of a column for an AnnData object or a path; "
+            f"of other data, pass the labels themselves{f' (X[{y!r}]) and X without them' if hasattr(X, 'columns') else ''}."
+        )
     if isinstance(X, (Dataset, Store)):
         return X.source, X.y if y is None else y
-    return _from_guest(X), y
+    if type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "compute") and hasattr(X, "blocks"):
+        return _computed(X), y
+    return X.collect() if is_lazy(X) else X, y
 
 
-def _from_guest(X: Any) -> Any:
-    """A source over the X of an AnnData object, a Dask array computed, and anything else as it is.
+def _obs_hint(X: Any) -> str:
+    """What y could be for an AnnData object."""
+    known = candidates(X) if is_anndata(X) else ""
+    return f" Pass the name of a column of obs: {known}." if known else ""
 
-    The libraries are not imported: whoever has such an object has its library.
-    """
-    library = type(X).__module__.partition(".")[0]
-    if library == "anndata" and hasattr(X, "var_names"):
-        values = X.X
-        if values is None:
-            raise ValueError("The AnnData object has no X. Put the layer to use there: adata.X = adata.layers[...].")
-        if hasattr(values, "to_memory"):  # backed by a file
-            values = values.to_memory()
-        values = values if sparse.issparse(values) else np.asarray(values)
-        return as_source(values, PackedStrings.pack(X.var_names))
-    if library == "dask" and hasattr(X, "compute") and hasattr(X, "blocks"):
-        return _computed(X)
-    return X
+
+def with_covariates(X: Any, covariates: Any, y: Any = None) -> tuple[Any, Any, Any]:
+    """Open a path; take the covariates of a data set or a store where none are given."""
+    if isinstance(X, (str, os.PathLike)):
+        named = isinstance(y, str)
+        X = open_features(X, label=y) if named else open_features(X)
+        y = X.y if named else y
+    if covariates is None and isinstance(X, (Dataset, Store)):
+        covariates = X.covariates
+    return X, covariates, y
+
+
+def known_covariates(estimator: Any, covariates: Any, n_samples: int) -> np.ndarray | None:
+    """Values of the covariates that a fitted model needs for some samples; those with names may come in any order."""
+    names = getattr(estimator, "covariate_names_", None)
+    if names is None:
+        if covariates is not None:
+            raise ValueError("The model was fitted without covariates; leave them out.")
+        return None
+    known = [str(name) for name in names]
+    if covariates is None:
+        raise ValueError(
+            f"The model was fitted with covariates ({', '.join(known)}) and needs those of these samples: pass covariates=."
+        )
+    given = as_covariates(covariates, n_samples)
+    if isinstance(covariates, Covariates) or hasattr(covariates, "columns"):
+        places = {name: k for k, name in enumerate(given.names)}
+        missing = [name for name in known if name not in places]
+        if missing:
+            raise ValueError(f"covariates lacks {', '.join(missing)}, with which the model was fitted.")
+        return given.values[:, [places[name] for name in known]]
+    if len(given.names) != len(known):
+        raise ValueError(
+            f"covariates has {len(given.names)} columns, but the model was fitted with {len(known)} ({', '.join(known)})."
+        )
+    return given.values
 
 
 def _computed(X: Any) -> Any:
@@ -185,32 +233,50 @@ def _is_missing(label: Any) -> bool:
     return label is None or str(label) in ("nan", "NaN", "<NA>", "NaT")
 
 
-def check_features(estimator: BaseEstimator, X: Any) -> Any:
-    """Data to predict or transform, checked against the fitted estimator, in their own format."""
+def check_features(estimator: BaseEstimator, X: Any, *, any_kind: bool = False, allow_nan: bool = False) -> Any:
+    """Data to predict or transform, checked against the fitted estimator, in their own format.
+
+    Frames may hold ``any_kind`` of values, and numbers may be missing, where that is allowed.
+    """
     X, _ = opened(X)
     if isinstance(X, FeatureSource):
         if X.shape[1] != estimator.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
-                "features as input."
+                f"features as input. {_ALL_FEATURES}"
             )
         return X
-    _refuse_kinds(X)
+    if any_kind:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+        return X
+    refuse_kinds(X)
     if sparse.issparse(X):
         check_structure(X)
-    # The formats left out (DOK) cannot be checked as they are and become CSC. Objects become numbers, or are refused.
-    formats = ("csc", "csr", "coo", "bsr", "dia", "lil")
+    # Objects become numbers, or are refused.
     dtype = "numeric" if getattr(getattr(X, "dtype", None), "kind", "") == "O" or isinstance(X, (list, tuple)) else None
+    # What cannot have names need not have them; and where names were given apart from the data, these need not either.
+    if sparse.issparse(X) or (getattr(estimator, "names_given_", False) and not hasattr(X, "columns")):
+        estimator = copy.copy(estimator)
+        vars(estimator).pop("feature_names_in_", None)
+    gaps = allow_nan or hasattr(estimator, "fill_values_")  # gaps that will be filled
+    options: dict[str, Any] = {"dtype": dtype, "accept_sparse": SPARSE_FORMATS, "accept_large_sparse": True}
     try:
-        return validate_data(estimator, X, reset=False, dtype=dtype, accept_sparse=formats, accept_large_sparse=True)
+        return validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan" if gaps else True, **options)
     except (ValueError, OverflowError) as error:
-        raise _with_remedy(error) from error
+        if "features as input" in str(error):
+            raise ValueError(f"{error} {_ALL_FEATURES}") from error
+        raise with_remedy(error) from error
 
 
-_KINDS = {"M": "dates", "m": "durations", "U": "text", "S": "text", "T": "text", "V": "records"}
+def filled(estimator: BaseEstimator, columns: Any, features: np.ndarray) -> Any:
+    """Columns of new data, dense, with gaps filled as they were in the fit (:func:`coterie.imputed`); else as they are."""
+    values = getattr(estimator, "fill_values_", None)
+    if values is None or not isinstance(columns, np.ndarray) or columns.dtype.kind != "f":
+        return columns
+    return np.where(np.isnan(columns), values[features].astype(columns.dtype), columns)
 
 
-def _refuse_kinds(X: Any) -> None:
+def refuse_kinds(X: Any) -> None:
     """Refuse what scikit-learn would take for numbers, or not see: dates, text that looks like numbers, masked values."""
     if isinstance(X, np.ma.MaskedArray) and X.mask.any():
         raise ValueError(
@@ -218,24 +284,17 @@ def _refuse_kinds(X: Any) -> None:
             f"{np.argwhere(X.mask)[0][0]}. Impute them (for instance with X.filled(np.nan) and sklearn.impute.SimpleImputer) "
             "or drop those features or samples."
         )
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+    if is_frame(X):
         if all(isinstance(name, str) for name in X.columns):  # others are no names of features for scikit-learn either
             refuse_repeated(list(X.columns), of="X: ")
-        wrong = [
-            f"{name!r} ({dtype})"
-            for name, dtype in zip(X.columns, X.dtypes, strict=True)
-            if getattr(dtype, "kind", "") in _KINDS or str(dtype).startswith(("date", "duration", "time"))
-        ]
-        if wrong:
-            shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-            raise ValueError(f"Features must be numbers, but these columns of X are none: {shown}. Drop or encode them.")
+        refuse_columns(X)
     else:
-        kind = _KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
+        kind = KINDS.get(getattr(getattr(X, "dtype", None), "kind", ""))
         if kind is not None:
             raise ValueError(f"Features must be numbers, but X has {kind} (dtype {X.dtype}). Convert, encode or drop them.")
 
 
-def _with_remedy(error: ValueError | OverflowError) -> ValueError:
+def with_remedy(error: ValueError | OverflowError) -> ValueError:
     """Say what to do about text among the values; other messages of scikit-learn's are clear."""
     text = str(error)
     if "convert string" in text or "bytes/strings" in text:
@@ -288,7 +347,7 @@ def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         classes[:] = known
         codes = np.array([known.index(label) for label in y])
     if len(classes) == 1:
-        raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs samples of 2 classes.")
+        raise ValueError(f"y has one class only ({classes.tolist()[0]!r}); a classifier needs samples of 2 classes.")
     return classes, codes
 
 
@@ -314,7 +373,7 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Targets must be numbers: {error}.") from error
+        raise ValueError(f"Targets must be numbers: {_no_number(np.asarray(y))}.") from error
     if targets.dtype.kind != "f" or not np.isfinite(targets).all():
         place = int(np.argmax(~np.isfinite(targets)))
         raise ValueError(f"y contains NaN or infinity, first in sample {place}. Drop those samples.")
@@ -324,6 +383,40 @@ def read_targets(y: np.ndarray) -> np.ndarray:
     if spread < SMALLEST_NORM:
         raise ValueError("y is constant (or varies by less than 1e-75); there is nothing to predict.")
     return targets
+
+
+def _no_number(values: np.ndarray) -> str:
+    """The first value that is no number, with its sample."""
+    for sample, value in enumerate(values.tolist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"sample {sample} has {value!r}"
+    return "they cannot be converted"
+
+
+def numeric_targets(y: Any, n_samples: int, reader: str) -> np.ndarray:
+    """Checked targets for a function ``reader``, as float64."""
+    if y is None:
+        raise ValueError(f"requires y to be passed, but the target y is None: {reader} learns from numbers.")
+    _refuse_missing_labels(y)
+    targets = column_or_1d(y, warn=True)
+    check_consistent_length(_Rows(n_samples), targets)
+    return read_targets(targets)
+
+
+def task_of(y: np.ndarray) -> str:
+    """``"classification"`` for text, booleans and whole numbers; ``"regression"`` for numbers that are no classes.
+
+    These are numbers with fractions, or whole ones that hardly ever repeat.
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    if y.dtype.kind == "f" and not np.equal(np.mod(y, 1), 0).all():
+        return "regression"
+    n_values = len(np.unique(y))
+    return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
 
 
 def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
@@ -360,6 +453,7 @@ def read_folds(cv: Any, y: np.ndarray, *, classifier: bool, shuffle: bool = Fals
     random_state : int, RandomState instance or None
         Seed of the shuffling.
     """
+    cv = cv.item() if isinstance(cv, np.generic) else cv  # as messages show it
     if classifier and y.dtype.kind != "f":
         y = np.unique(y.astype(str), return_inverse=True)[1]  # labels of any kind as numbers
     whole = isinstance(cv, Integral) and not isinstance(cv, bool)
@@ -410,7 +504,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, wei
         factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     if not (np.isfinite(factors).all() and (factors > 0).all()):
         raise ValueError(
-            f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors, strict=True))}."
+            f"class_weight must be positive for all classes, got {dict(zip(classes.tolist(), factors.tolist(), strict=True))}."
         )
     return result * factors[codes]
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+
+from coterie.markup import notebook_table, shortened, tag, text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN_GROUPS = 12
 _SHOWN_MEMBERS = 6
+_SHOWN_ROWS = 25  # in a notebook
 # What is said of each feature in tables.
-COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "round", "confidence", "share"]
+COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "effect", "round", "confidence", "share"]
+
+
+# p-values that PLINK's tables of clumps count by, and the columns of these.
+_LEVELS = (0.0001, 0.001, 0.01, 0.05)
+CLUMP_COLUMNS = ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
 
 
 class Purity(NamedTuple):
@@ -41,11 +49,13 @@ class FeatureGroup:
     names : tuple of str or None
         Names of the support feature and of the affiliated ones, if the data have names.
     score : float
-        Score of the support feature in the round that chose it (NaN for a fixed one).
+        Score of the support feature: the entry of the selector's ``scores_`` for it. That of a group discovery is for the
+        final dual variables; the score that a feature was chosen for stands in ``history_``.
     affiliated_scores : ndarray of shape (n_affiliated,)
-        Scores of the affiliated features for the final dual variables.
+        The same for the affiliated features.
     weight : float or None
-        Weight of the support feature in the model (the norm over classes where there are several).
+        Weight of the support feature in the model (the norm over classes where there are several). For two classes it is
+        signed: larger values speak for the second class where it is positive.
     round : int
         Round that chose the support feature (0: fixed by the user).
     purity : Purity or None
@@ -55,6 +65,15 @@ class FeatureGroup:
         called, NaN for a fixed feature.
     shares : ndarray of shape (n_affiliated + 1,) or None
         The same for each member by itself, the support feature first.
+    class_weights : dict or None
+        Signed weight of the support feature for each class, by label; None for models without classes. Where it is positive,
+        larger values speak for the class. (Of two classes, one has the weight, the other its negative.)
+    annotations : dict of str to tuple, or None
+        What else is known of each member, the support feature first: chromosome and position of a SNP, a p-value.
+    effect : float or None
+        What the group does to the model's output when its support feature rises by one standard deviation: comparable between
+        groups. Weight times standard deviation; with ``predict_with="groups"``, members that follow by their correlations add
+        theirs. Over several classes, the norm.
 
     Examples
     --------
@@ -77,6 +96,9 @@ class FeatureGroup:
     purity: Purity | None = None
     confidence: float | None = None
     shares: np.ndarray | None = None
+    class_weights: dict[Any, float] | None = None
+    annotations: dict[str, tuple[Any, ...]] | None = None
+    effect: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "support", int(self.support))
@@ -96,6 +118,14 @@ class FeatureGroup:
         """Names of all features, or their indices as text."""
         return list(self.names) if self.names is not None else [str(j) for j in self.members]
 
+    @property
+    def marks(self) -> Any:
+        """The class that larger values of the support feature speak for: that of the largest weight, if it is positive."""
+        if not self.class_weights:
+            return None
+        label = max(self.class_weights, key=lambda one: self.class_weights[one])  # type: ignore[index]  # it is there
+        return label if self.class_weights[label] > 0.0 else None
+
     def __len__(self) -> int:
         return 1 + len(self.affiliated)
 
@@ -111,11 +141,30 @@ class FeatureGroup:
         support, *others = self.labels
         if self.confidence is not None and not np.isnan(self.confidence):
             support = f"[{self.confidence:.2f}] {support}"
+        unused = self.weight == 0.0  # it was chosen, but the model does without it
+        if _names_its_class(self):
+            support += f" (marks {self.marks})"
         if not others:
-            return f"{support} (alone)"
+            return f"{support} (alone{', weight 0' * unused})"
+        support += " (weight 0)" * unused
         shown = [f"{name} ({value:+.2f})" for name, value in zip(others, self.correlation, strict=True)][:_SHOWN_MEMBERS]
         more = f", … {len(others) - len(shown)} more" if len(others) > len(shown) else ""
         return f"{support} ~ {', '.join(shown)}{more}"
+
+    def _repr_html_(self) -> str:
+        names = self.labels[:_SHOWN_ROWS]
+        values = [1.0, *self.correlation.tolist()]
+        shares = [None] * len(names) if self.shares is None else self.shares.tolist()
+        rows = [
+            [name, "support" if place == 0 else "affiliated", _figure(values[place], "+.2f"), _figure(shares[place], ".2f")]
+            for place, name in enumerate(names)
+        ]
+        known = [("effect", self.effect, "+.3g"), ("confidence", self.confidence, ".2f")]
+        facts = "".join(f", {word} {_figure(value, form)}" for word, value, form in known if value is not None)
+        title = f"Group of {shortened(names[0])}: {len(self):,} feature{'s' * (len(self) != 1)}{facts}"
+        heads = ["feature", "role", "correlation", "share"]
+        kept = len(heads) - (self.shares is None)
+        return notebook_table(title, heads[:kept], [row[:kept] for row in rows], n_rows=len(self), most=_SHOWN_ROWS)
 
 
 class FeatureGroups(Sequence[FeatureGroup]):
@@ -170,11 +219,54 @@ class FeatureGroups(Sequence[FeatureGroup]):
         return np.array([group.support for group in self], dtype=np.int64)
 
     @property
+    def classes(self) -> list[Any] | None:
+        """The classes that :attr:`class_weights` has columns for, in the order of the model; None where there are none."""
+        return next((list(group.class_weights) for group in self if group.class_weights), None)
+
+    @property
+    def class_weights(self) -> np.ndarray | None:
+        """Signed weights of the support features by class, of shape (n_groups, n_classes); None where there are no classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from coterie import GroupDiscoveryClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> groups = GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y).groups_
+        >>> groups.classes, groups.class_weights.shape
+        ([0, 1, 2], (2, 3))
+        """
+        classes = self.classes
+        if classes is None:
+            return None
+        return np.array([[(group.class_weights or {}).get(label, np.nan) for label in classes] for group in self])
+
+    @property
     def members(self) -> np.ndarray:
         """Indices of all features in any group, sorted."""
         if not self._groups:
             return np.empty(0, dtype=np.int64)
         return np.unique(np.concatenate([group.members for group in self]))
+
+    def with_names(self, names: Sequence[str]) -> FeatureGroups:
+        """The same groups with names for their features.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of all features of X, such as ``pipeline[:-1].get_feature_names_out()``.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> FeatureGroups([FeatureGroup(2, [0], [0.9])]).with_names(["cast", "plot", "film"])
+        1 group, 2 features
+          1. film ~ cast (+0.90)
+        """
+        last = int(self.members.max(initial=-1))
+        if isinstance(names, str) or len(names) <= last:
+            raise ValueError(f"with_names() needs names of all features: there are {len(names)}, and a feature {last}.")
+        return FeatureGroups([replace(group, names=tuple(str(names[int(j)]) for j in group.members)) for group in self])
 
     def at_least(self, confidence: float) -> FeatureGroups:
         """The groups with at least this confidence (see :func:`coterie.group_confidence`).
@@ -190,9 +282,59 @@ class FeatureGroups(Sequence[FeatureGroup]):
             raise ValueError("The groups have no confidence yet; call coterie.group_confidence(model, X, y) first.")
         return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
 
+    @property
+    def annotations(self) -> dict[str, list[Any]]:
+        """What else is known of the features of the groups, by column, in the order of :meth:`rows`; None where nothing is.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> groups = FeatureGroups([FeatureGroup(1, [2], [0.9]), FeatureGroup(0, [])])
+        >>> groups.annotated({"position": [500, 100, 120]}).annotations
+        {'position': [100, 120, 500]}
+        """
+        known = [group.annotations or {} for group in self]
+        names = dict.fromkeys(name for own in known for name in own)
+        return {
+            name: [v for own, group in zip(known, self, strict=True) for v in own.get(name, (None,) * len(group))]
+            for name in names
+        }
+
+    def annotated(self, columns: Mapping[str, Any]) -> FeatureGroups:
+        """The groups with more columns, of which those of the same name are replaced.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence of length n_features
+            A value for every feature of the data; only those of the groups' features are read. A column that is called like
+            one of :meth:`rows` gets ``info_`` before its name.
+
+        Returns
+        -------
+        groups : FeatureGroups
+        """
+        named = {f"info_{name}" if name in COLUMNS else str(name): values for name, values in columns.items()}
+        return FeatureGroups(
+            [
+                replace(
+                    group,
+                    annotations={
+                        **(group.annotations or {}),
+                        **{name: tuple(_plain(values[j]) for j in group.members.tolist()) for name, values in named.items()},
+                    },
+                )
+                for group in self
+            ]
+        )
+
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, round, confidence, share."""
-        result = []
+        """One dictionary a feature: group, feature, name, role, correlation, score, weight, effect, round, confidence, share.
+
+        Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
+        classes, ``weight[LABEL]`` (its signed weight for each class). Then come the :attr:`annotations`, if there are any.
+        """
+        result: list[dict[str, Any]] = []
+        labels, more = self._weighed_labels(), self.annotations
         for number, group in enumerate(self, start=1):
             scores = group.affiliated_scores if group.affiliated_scores is not None else np.full(len(group) - 1, np.nan)
             values = [(1.0, group.score), *zip(group.correlation.tolist(), scores.tolist(), strict=True)]
@@ -206,24 +348,84 @@ class FeatureGroups(Sequence[FeatureGroup]):
                         "correlation": correlation,
                         "score": score,
                         "weight": group.weight if position == 0 else None,
+                        "effect": group.effect if position == 0 else None,
                         "round": group.round,
                         "confidence": group.confidence,
                         "share": None if group.shares is None else float(group.shares[position]),
+                        **_class_cells(group, labels, position),
+                        **{column: values[len(result)] for column, values in more.items()},
                     }
                 )
         return result
 
+    def _weighed_labels(self) -> list[Any] | None:
+        """The classes that have a column of their own in tables: none of two, whose weights are each other's negative."""
+        classes = self.classes
+        return None if classes is None else classes if len(classes) > 2 else []
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of :meth:`rows` and :meth:`to_frame`."""
+        labels = self._weighed_labels()
+        of_classes = [] if labels is None else ["marks", *(f"weight[{label}]" for label in labels)]
+        return [*COLUMNS, *of_classes, *self.annotations]
+
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
 
-        Its columns are group, feature, name, role, correlation, score, weight, round, confidence (of the group) and share (of
-        half-samples that choose this feature; both empty before :func:`coterie.group_confidence`).
+        Its columns are group, feature, name, role, correlation, score, weight, effect, round, confidence (of the group) and
+        share (of half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the
+        selector's ``scores_`` in every row, whatever the role.
+        Groups of a classifier also have marks (the class that larger values of a support feature speak for) and, for more than
+        two classes, ``weight[LABEL]``, the signed weight for each of them; weight is then their norm. Of two classes the
+        weight is signed, and positive for the second. The last columns are the :attr:`annotations`.
         """
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows(), columns=COLUMNS).astype({"weight": float, "confidence": float, "share": float})
+        return pd.DataFrame(self.rows(), columns=self.columns).astype(
+            {name: float for name in self.columns if name.startswith("weight") or name in ("effect", "confidence", "share")}
+        )
+
+    def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[dict[str, Any]]:
+        """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
+
+        The features must be annotated with chromosome and position (``fit`` to what ``open_features`` made of a .bed file),
+        and for the columns of p-values with these (``coterie.association(...).attach(groups)``).
+
+        Parameters
+        ----------
+        kb : float or None, default=250
+            A group's members count that lie at most so many kilobases from the support SNP, as ``--clump-kb`` has it; None
+            takes those of the whole chromosome. Members on other chromosomes never count.
+        r2 : float or None, default=None
+            The squared correlation with the support SNP that a member must have (``--clump-r2``); None takes the whole group.
+        p2 : float, default=1
+            The p-value below which members are listed in SP2 (``--clump-p2``, where PLINK's default is 0.01).
+
+        Returns
+        -------
+        rows : list of dict
+            CHR, F (always 1), SNP (the support SNP), BP, P, TOTAL (other SNPs of the clump), NSIG, S05, S01, S001, S0001 (how
+            many of them have a p-value from 0.05 on, below 0.05, 0.01, 0.001, 0.0001) and SP2. What is not known is None.
+
+        Examples
+        --------
+        >>> from coterie import FeatureGroup, FeatureGroups
+        >>> groups = FeatureGroups([FeatureGroup(0, [1, 2], [0.9, 0.8], names=("rs1", "rs2", "rs3"))])
+        >>> places = {"chromosome": ["1", "1", "1"], "position": [1000, 5000, 900_000], "p_value": [1e-8, 0.02, 1e-6]}
+        >>> [clump] = groups.annotated(places).clumps()
+        >>> clump["SNP"], clump["P"], clump["TOTAL"], clump["S05"], clump["SP2"]
+        ('rs1', 1e-08, 1, 1, 'rs2(1)')
+        """
+        for name, value, most in (("kb", kb, np.inf), ("r2", r2, 1.0), ("p2", p2, 1.0)):
+            if value is not None and not 0.0 <= value <= most:
+                raise ValueError(
+                    f"{name}={value!r} must be a number of at least 0{'' if most == np.inf else ' and at most 1'}."
+                )
+        rows = [{name: row[name] for name in CLUMP_COLUMNS} for row in (_clump(group, kb, r2, p2) for group in self)]
+        return sorted(rows, key=lambda row: np.inf if row["P"] is None else row["P"])
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
@@ -235,10 +437,14 @@ class FeatureGroups(Sequence[FeatureGroup]):
                 "names": list(group.names) if group.names is not None else None,
                 "score": _or_none(group.score),
                 "weight": _or_none(group.weight),
+                "effect": _or_none(group.effect),
                 "round": group.round,
                 "purity": group.purity._asdict() if group.purity is not None else None,
                 "confidence": _or_none(group.confidence),
                 "shares": [_or_none(value) for value in group.shares.tolist()] if group.shares is not None else None,
+                "marks": None if group.marks is None else str(group.marks),
+                "class_weights": weights_by_text(group),
+                **({} if group.annotations is None else {"annotations": _for_json(group.annotations)}),
             }
             for group in self
         ]
@@ -251,6 +457,98 @@ class FeatureGroups(Sequence[FeatureGroup]):
         if len(self) > _SHOWN_GROUPS:
             lines.append(f"  … and {len(self) - _SHOWN_GROUPS} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        n_features = sum(len(group) for group in self)
+        heads = ["#", "support feature", "effect", "confidence", "features", "affiliated (correlation)"]
+        rows = []
+        for number, group in enumerate(self._groups[:_SHOWN_ROWS], start=1):
+            shown = zip(group.labels[1 : _SHOWN_MEMBERS + 1], group.correlation.tolist(), strict=False)
+            others = [f"{shortened(name, 40)} ({value:+.2f})" for name, value in shown]
+            others += [f"… {len(group) - 1 - len(others):,} more"] if len(group) - 1 > len(others) else []
+            figures = _figure(group.effect, "+.3g"), _figure(group.confidence, ".2f", "fixed")
+            rows.append([number, tag("b", shortened(group.labels[0])), *figures, len(group), text(", ".join(others))])
+        kept = [place for place, head in enumerate(heads) if getattr(self[0], head, 0) is not None] if rows else []
+        title = f"{len(self):,} group{'s' * (len(self) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
+        shown_rows = [[row[place] for place in kept] for row in rows]
+        return notebook_table(title, [heads[place] for place in kept], shown_rows, n_rows=len(self), most=_SHOWN_ROWS)
+
+
+def _figure(value: float | None, form: str, nan: str = "–") -> str:
+    """A number for a table."""
+    return "–" if value is None else nan if np.isnan(value) else format(value, form)
+
+
+def weights_by_text(group: FeatureGroup) -> dict[str, float | None] | None:
+    """The weights for each class under its label as text, as JSON wants them; None where there are none."""
+    weights = group.class_weights
+    return None if weights is None else {str(label): _or_none(value) for label, value in weights.items()}
+
+
+def _class_cells(group: FeatureGroup, labels: list[Any] | None, position: int) -> dict[str, Any]:
+    """What a table says of a member and the classes: nothing of an affiliated one, which has no weight of its own."""
+    if labels is None:
+        return {}
+    own = (group.class_weights or {}) if position == 0 else {}
+    return {"marks": group.marks if position == 0 else None, **{f"weight[{label}]": own.get(label) for label in labels}}
+
+
+def _names_its_class(group: FeatureGroup) -> bool:
+    """Whether a repr says which class a group marks: of two, only where their labels are words."""
+    if group.marks is None or group.class_weights is None:
+        return False
+    return len(group.class_weights) > 2 or isinstance(group.marks, str)
+
+
+def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -> dict[str, Any]:
+    """A row of PLINK's table."""
+    known = group.annotations or {}
+    if "chromosome" not in known or "position" not in known:
+        raise ValueError(
+            "The features of the groups have no chromosome and position. Fit to what coterie.open_features makes of a .bed "
+            "file, or add them: groups.annotated({'chromosome': ..., 'position': ...})."
+        )
+    chromosome, position = known["chromosome"], known["position"]
+    p_values = known.get("p_value", (None,) * len(group))
+    p_values = tuple(None if p is None or np.isnan(p) else float(p) for p in p_values)
+    squares = [1.0, *(group.correlation**2).tolist()]
+    inside = [
+        k
+        for k in range(1, len(group))
+        if chromosome[k] == chromosome[0]
+        and (kb is None or abs(position[k] - position[0]) <= 1000.0 * kb)
+        and (r2 is None or squares[k] >= r2)
+    ]
+    known_p = [p for k in inside if (p := p_values[k]) is not None]
+    counts = np.bincount(np.searchsorted(_LEVELS, known_p, side="right"), minlength=len(_LEVELS) + 1).tolist()
+    counted = counts if len(known_p) == len(inside) and (inside or p_values[0] is not None) else [None] * len(counts)
+    labels = group.labels
+    listed = [f"{labels[k]}(1)" for k in inside if (p := p_values[k]) is None or p < p2 or p2 >= 1.0]
+    return {
+        "CHR": chromosome[0],
+        "F": 1,
+        "SNP": labels[0],
+        "BP": position[0],
+        "P": p_values[0],
+        "TOTAL": len(inside),
+        **dict(zip(("S0001", "S001", "S01", "S05", "NSIG"), counted, strict=True)),
+        "SP2": ",".join(listed) or "NONE",
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of a column as Python's own kind."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _for_json(annotations: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Columns without NaN; what JSON does not have as text."""
+    return {
+        name: [
+            _or_none(v) if isinstance(v, float) else v if v is None or isinstance(v, (int, str)) else str(v) for v in values
+        ]
+        for name, values in annotations.items()
+    }
 
 
 def _or_none(value: float | None) -> float | None:

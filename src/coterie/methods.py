@@ -140,24 +140,57 @@ METHODS: dict[str, Method] = {
     "bif": Method("coterie.baselines.individual:BestIndividualSelector", "best individual features", True, nested="ranking"),
 }
 
+# Methods for a quantitative trait: numbers instead of classes. Those that look at no labels are the same.
+_GDR = DISCOVERY["regression"].removeprefix("coterie.")
+_MRMR = "baselines.mrmr_regression:MRMRRegressionSelector"
+_BY_RIDGE = {"criterion": "ridge_regression"}
+REGRESSION: dict[str, Method] = {
+    "gdm": _selector(_GDR, "group discovery machine", nested="support", **_WALK),
+    "fgm": _selector(_GDR, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
+    **{name: method for name, method in METHODS.items() if not method.supervised},
+    "correlation": _score("correlation", "absolute correlation with the target (as the F test)", True),
+    "grm": METHODS["grm"]._replace(settings={"score_func": "correlation"}),
+    "daf": METHODS["daf"]._replace(settings=_BY_RIDGE),
+    "mrmr": _selector(_MRMR, "minimum redundancy, maximum relevance by correlations (difference)", nested="support"),
+    "mrmr-miq": _selector(_MRMR, "mRMR by the quotient of correlations", {"scheme": "miq"}, nested="support"),
+    "lasso": _selector("baselines.lasso:LassoSelector", "least squares with an L1 penalty"),
+    "sffs": METHODS["sffs"]._replace(settings=_BY_RIDGE),
+    "bif": METHODS["bif"]._replace(settings=_BY_RIDGE),
+}
+
 # What evaluates subsets in daf, sffs and bif, by name.
 CRITERIA = {
     "knn": "coterie.probing.criteria.nearest:KNNCriterion",
     "linear_svm": "coterie.probing.criteria.linear_svm:LinearSVMCriterion",
     "svm": "coterie.probing.criteria.svm:SVMCriterion",
     "ridge": "coterie.probing.criteria.ridge:RidgeCriterion",
+    "knn_regression": "coterie.probing.criteria.regression:KNNRegressionCriterion",
+    "ridge_regression": "coterie.probing.criteria.regression:RidgeRegressionCriterion",
     "clustering": "coterie.probing.criteria.unlabelled:ClusteringCriterion",
     "reconstruction": "coterie.probing.criteria.unlabelled:ReconstructionCriterion",
 }
 
 # Those that are scores of single features.
-SCORES = {name: method for name, method in METHODS.items() if method.place.startswith("coterie.filters.")}
+SCORES = {name: method for name, method in (METHODS | REGRESSION).items() if method.place.startswith("coterie.filters.")}
 
 
-def method_named(name: str) -> Method:
-    """The method of a name; ``-`` and ``_`` are the same in it."""
+def methods_for(task: str) -> dict[str, Method]:
+    """The methods for labels that are classes (``"classification"``) or numbers (``"regression"``), by name."""
+    return REGRESSION if task == "regression" else METHODS
+
+
+def method_named(name: str, task: str = "classification") -> Method:
+    """The method of a name for a task; ``-`` and ``_`` are the same in it."""
     key = name.strip().lower().replace("-", "_")
-    for known, method in METHODS.items():
-        if known.replace("-", "_") == key:
+    known = methods_for(task)
+    for one, method in known.items():
+        if one.replace("-", "_") == key:
             return method
-    raise ValueError(f"There is no method {name!r}; the methods are {', '.join(METHODS)}.")
+    other = METHODS if task == "regression" else REGRESSION
+    if key in {one.replace("-", "_") for one in other}:
+        needs, given = ("classes", "numbers") if task == "regression" else ("a numeric target", "classes")
+        raise ValueError(
+            f"The method {name!r} needs {needs}, but the labels are {given} (task {task}); the methods for these are "
+            f"{', '.join(known)}."
+        )
+    raise ValueError(f"There is no method {name!r}; the methods are {', '.join(known)}.")

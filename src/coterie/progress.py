@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log."""
+"""Progress of long work: a bar on a terminal or in a notebook, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from coterie.markup import join, tag
 from coterie.terminal import printable
+
+# Seconds between two pictures of a bar in a notebook, which keeps every one that it gets.
+_PAUSE = 0.2
 
 
 class _Progress:
-    """Bars on a terminal, lines that begin with the title elsewhere, nothing unless ``verbose``."""
+    """Bars on a terminal or in a notebook, lines that begin with the title elsewhere, nothing unless ``verbose``."""
 
     def __init__(self, verbose: int, title: str) -> None:
         self.verbose = verbose
@@ -20,7 +24,9 @@ class _Progress:
         self._steps: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        if self.verbose and sys.stderr.isatty():
+        if self.verbose and in_notebook():
+            self._bars = _NotebookBars()
+        elif self.verbose and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -58,6 +64,57 @@ class _Progress:
             print(printable(f"[{self.title}] {words}"), file=sys.stderr, flush=True)
 
 
+def in_notebook() -> bool:
+    """Whether what is displayed goes to a notebook; IPython is not imported for the question."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+class _NotebookBars:
+    """Bars as HTML under the cell, one display for all steps; the part of rich's bars that is used here."""
+
+    def __init__(self) -> None:
+        self._tasks: list[dict[str, Any]] = []
+        self._display: Any = None
+        self._shown_at = -_PAUSE
+
+    def add_task(self, description: str, *, total: int | None, note: str = "") -> int:
+        """A new bar; returns its number."""
+        began = time.perf_counter()
+        self._tasks.append({"words": description, "done": 0, "total": total, "note": note, "began": began, "seconds": 0.0})
+        return len(self._tasks) - 1
+
+    def update(self, number: int, *, completed: int, total: int | None, note: str = "") -> None:
+        """Move a bar."""
+        task = self._tasks[number]
+        task |= {"done": completed, "total": total, "note": note, "seconds": time.perf_counter() - task["began"]}
+        if time.perf_counter() - self._shown_at >= _PAUSE or completed == total:
+            self._show()
+
+    def stop(self) -> None:
+        """Show how it ended."""
+        if self._tasks:
+            self._show()
+
+    def _show(self) -> None:
+        from IPython.display import HTML, display
+
+        page = HTML(str(tag("div", *(self._bar(task) for task in self._tasks), class_="coterie-progress")))
+        if self._display is None:
+            self._display = display(page, display_id=True)
+        else:
+            self._display.update(page)
+        self._shown_at = time.perf_counter()
+
+    @staticmethod
+    def _bar(task: dict[str, Any]) -> Any:
+        total = task["total"]
+        amount = f"{task['done']:,}" if total is None else f"{task['done']:,} of {total:,}"
+        ends = {} if total is None else {"value": str(task["done"]), "max": str(max(1, total))}
+        words = join([task["words"], amount, f"{task['seconds']:.1f} s", task["note"] or None], " · ")
+        return tag("div", tag("progress", **ends), " ", tag("small", words))
+
+
 class RoundProgress(_Progress):
     """Shows how far work has come that goes on in rounds.
 
@@ -66,7 +123,7 @@ class RoundProgress(_Progress):
     total : int or None
         The number asked for; None when it is not known in advance.
     verbose : int
-        0 shows nothing; otherwise a bar on a terminal, or a line for each round elsewhere.
+        0 shows nothing; otherwise a bar on a terminal or in a notebook, or a line for each round elsewhere.
     title : str
         What is going on.
     unit : str
@@ -103,7 +160,7 @@ class StepProgress(_Progress):
     Parameters
     ----------
     verbose : int
-        0 shows nothing; otherwise a bar for each step on a terminal, or a line when it begins elsewhere.
+        0 shows nothing; otherwise a bar for each step on a terminal or in a notebook, or a line when it begins elsewhere.
     title : str
         What is going on.
     """

@@ -12,11 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, feature_positions, take_columns
+from coterie._inputs import feature_positions, opened, read_source, with_covariates
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
+from coterie.data.annotations import annotations_of
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
+from coterie.naming import columns_read, named, names_at
 
 
 class FitData(Protocol):
@@ -51,11 +53,19 @@ class Selector(SelectorMixin, BaseEstimator):
     def _compute(self, data: Any) -> dict[str, Any]:
         """The fitted attributes by name; must not change the estimator."""
 
-    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Check, read, compute, and then change, in one step."""
+    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, **more: Any) -> Self:
+        """Check, read, compute, and then change, in one step; ``more`` is what else the estimator reads."""
         check_parameters(self)
-        data: FitData = self._read(X, y, sample_weight)
+        if feature_names is not None:
+            if "covariates" in more:  # those of a data set, which is about to be opened
+                X, more["covariates"], y = with_covariates(X, more["covariates"], y)
+            X, y = opened(X, y)
+            X = named(X, feature_names, lambda given: read_source(self, given).source)
+        data: FitData = self._read(X, y, sample_weight, **more)
         fitted = {**data.attributes, **self._compute(data)}
+        columns = annotations_of(getattr(data, "source", None) or getattr(getattr(data, "view", None), "source", None))
+        if columns and isinstance(groups := fitted.get("groups_"), FeatureGroups):
+            fitted["groups_"] = groups.annotated(columns)
         kept = {name: value for name, value in vars(self).items() if not _is_fitted(name)}
         self.__dict__ = {**kept, **fitted}
         return self
@@ -83,7 +93,8 @@ class Selector(SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Data with the features seen in ``fit``.
+            Data with the features seen in ``fit``. Where both have names, the columns go by them: in any order, with others
+            among them, or only those that are kept.
 
         Returns
         -------
@@ -92,10 +103,7 @@ class Selector(SelectorMixin, BaseEstimator):
             back as arrays unless ``set_output`` says otherwise, as everywhere in scikit-learn.
         """
         check_is_fitted(self)
-        checked = check_features(self, X)
-        if stays_frame(self, X):
-            return take_columns(X, self._kept())  # each column keeps its own type
-        columns = take_columns(checked, self._kept())
+        columns = columns_read(self, X, self._kept(), as_given=stays_frame(self, X))
         return columns.asformat(X.format) if sparse.issparse(X) else columns
 
     def inverse_transform(self, X: Any) -> Any:
@@ -137,12 +145,14 @@ class Selector(SelectorMixin, BaseEstimator):
         names : ndarray of str objects
         """
         kept = self._kept()
-        if input_features is None and not hasattr(self, "feature_names_in_"):
-            return np.array([f"x{j}" for j in kept], dtype=object)  # never a name for each of 30 million
+        if input_features is None:  # never a name for each of 30 million
+            names = names_at(self, kept)
+            return np.array([f"x{j}" for j in kept] if names is None else names, dtype=object)
         return np.asarray(super().get_feature_names_out(input_features), dtype=object)
 
     def _label(self, feature: int) -> Any:
-        return feature_label(getattr(self, "feature_names_in_", None), feature)
+        names = names_at(self, np.array([feature]))
+        return int(feature) if names is None else names[0]
 
 
 class FeatureSets:

@@ -28,6 +28,8 @@ from coterie.methods import SCORES
 from tests.bad_inputs.cases import DATA, Case, Fit, good, of_parameters
 
 SECONDS = 30.0
+# Selectors, which are no regressors to scikit-learn, for a numeric target.
+NUMBERS = ("mrmr, numbers", "lasso", "grm, numbers", "daf, numbers", "bif, numbers", "filter, correlation")
 # Cases in which scikit-learn's own checks, the same for all estimators, raise a clear TypeError (its check_estimator asks for
 # the first two), and a function of the user's that fails by itself.
 _TYPE_ERRORS = {"X: a dictionary", "X: an object", "X: np.matrix", "later: an object", "y: bytes", "y: sparse"} | {
@@ -63,8 +65,8 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "one class, validated": coterie.GroupDiscoveryOneClassCV(
         4, Cs=3, cv=2, predict_with=["support", "groups"], standardize=False, random_state=0
     ),
-    "groups": coterie.CorrelationGroups(),
-    "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance"),
+    "groups": coterie.CorrelationGroups(remainder="refuse"),  # else text and dates are no mistake
+    "groups, variance": coterie.CorrelationGroups(0.5, correlation="spearman", representative="variance", remainder="refuse"),
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
     "grm, validated": coterie.GlobalRedundancySelector("fisher", 3, n_candidates="cv", power="cv", cv=2),
@@ -82,6 +84,11 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "bif": baselines.BestIndividualSelector("ridge", n_features_to_select=3),
     "sffs": baselines.FloatingSelector("ridge", n_features_to_select=2, look_ahead=0),
     "mrmr": baselines.MRMRSelector(3),
+    "mrmr, numbers": baselines.MRMRRegressionSelector(3),
+    "lasso": baselines.LassoSelector(3),
+    "grm, numbers": coterie.GlobalRedundancySelector("correlation", 3),
+    "daf, numbers": coterie.DependencyAwareSelector("ridge_regression", n_features_to_select=3, n_probes=30, random_state=0),
+    "bif, numbers": baselines.BestIndividualSelector("knn_regression", n_features_to_select=3),
     "fcbf": baselines.FCBFSelector(3),
     "rcfs": baselines.RCFSSelector(3),
     "svm-rfe": baselines.SVMRFESelector(3),
@@ -104,7 +111,7 @@ def cases_of(name: str) -> dict[str, Case]:
 def outcome(name: str, case: Case) -> str:
     """What comes of a case: "result", "refused", or "FAULT" and which."""
     estimator = clone(ESTIMATORS[name])
-    before = good(regression=is_regressor(estimator))
+    before = good(regression=is_regressor(estimator) or name in NUMBERS)
     fit = case.change(before)
     fate = case.fate if not (case.name.startswith("X: negative")) else "either"
     # In a folder of its own: a word may be the path of a checkpoint.
@@ -113,7 +120,7 @@ def outcome(name: str, case: Case) -> str:
         try:
             fault = _fit_and_use(estimator, fit)
         except (ValueError, FileNotFoundError) as error:
-            fault = _unclear(error)
+            fault = _unclear(error, case.name)
             if fault is None:
                 return "refused" if fate != "result" else f"FAULT refused: {error}"
         except Exception as error:
@@ -152,7 +159,7 @@ def _fit_and_use(estimator: BaseEstimator, fit: Fit) -> str | None:
     return None
 
 
-def _unclear(error: Exception) -> str | None:
+def _unclear(error: Exception, case: str) -> str | None:
     """Why an error is none that a user could understand; None if it is."""
     text = str(error)
     if isinstance(error, (NotFittedError, np.linalg.LinAlgError, UnicodeError)):
@@ -166,7 +173,10 @@ def _unclear(error: Exception) -> str | None:
         "array is too big",
         "truth value",
         "math domain",
+        ":class:",
     )
+    if "NumPy" not in case:  # scikit-learn's own checks show what they were given
+        foreign += ("np.int64(", "np.float64(", "np.str_(", "np.True_")
     if not text.strip() or any(word in text for word in foreign):
         return f"unclear: {text}"
     return None

@@ -15,7 +15,7 @@ from coterie.methods import METHODS
 from tests.comparison.conftest import Inline
 from tests.conftest import grouped_matrix
 
-FILES = ["comparison.csv", "comparison.png", "rows.jsonl", "settings.json", "summary.csv"]
+FILES = ["comparison.csv", "comparison.html", "comparison.png", "rows.jsonl", "settings.json", "summary.csv"]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_one_command_on_a_csv(shell, table, monkeypatch):
 def test_json_resume_and_overwrite(shell, table, inline):
     command = ["compare", "genes.csv", "-l", "diagnosis", "-M", "fisher,variance", "-n", "3", "--cv", "2", "-o", "out"]
     first = shell.json(*command)
-    assert first["files"] == ["comparison.csv", "summary.csv", "comparison.png"]
+    assert first["files"] == ["comparison.csv", "summary.csv", "comparison.html", "comparison.png"]
     assert not first["interrupted"]
     assert [row["method"] for row in first["summary"]] == ["fisher", "variance"]
     assert len(first["rows"]) == 4
@@ -130,7 +130,7 @@ def test_errors(shell, table, words, message):
 def test_labels_that_are_none(shell, table):
     table.drop(columns="diagnosis").to_csv("numbers.csv", index=False)
     assert "has no labels" in shell.error("compare", "numbers.csv", "-l", "none")
-    assert "continuous" in shell.error("compare", "numbers.csv", "-l", "gene 0")
+    assert "continuous" in shell.error("compare", "numbers.csv", "-l", "gene 0", "--task", "classification")
 
 
 def test_scales_are_noted(shell, table, inline):

@@ -28,13 +28,13 @@ def test_the_folder_holds_what_python_finds(shell, svm):
         "discover", "--fast", svm, "-o", "out", "--n-features-to-select", "5", "--threshold", "0.6", "--standardize"
     )
     assert "Groups, in order of discovery" in result.stdout
-    assert "Written to out: groups.csv, model.coterie, report.html, result.json." in result.stdout
+    assert "Written to out: classes.csv, groups.csv, model.coterie, report.html, result.json." in result.stdout
     assert "60 samples, 40 features" in result.stderr
     assert "5/5 support features" in result.stderr  # plain lines of progress
     X, y = load_svmlight_file(str(svm))
     expected = GroupDiscoveryClassifier(5, threshold=0.6, standardize=True).fit(X.tocsc(), y)
     folder = shell.folder / "out"
-    assert names(folder) == ["groups.csv", "model.coterie", "report.html", "result.json"]
+    assert names(folder) == ["classes.csv", "groups.csv", "model.coterie", "report.html", "result.json"]
     assert load(folder / "model.coterie").groups_ == expected.groups_
     with (folder / "groups.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -228,13 +228,13 @@ def test_one_class_is_validated_where_outliers_are_known(shell, rng):
 
 
 def test_whole_numbers_that_hardly_repeat_are_targets():
-    from coterie.cli.data import _task_of
+    from coterie._inputs import task_of
 
-    assert _task_of(np.arange(100)) == "regression"
-    assert _task_of(np.arange(300) % 30) == "classification"
-    assert _task_of(np.arange(10)) == "classification"
-    assert _task_of(np.array(["a", "b"])) == "classification"
-    assert _task_of(np.array([True, False])) == "classification"
+    assert task_of(np.arange(100)) == "regression"
+    assert task_of(np.arange(300) % 30) == "classification"
+    assert task_of(np.arange(10)) == "classification"
+    assert task_of(np.array(["a", "b"])) == "classification"
+    assert task_of(np.array([True, False])) == "classification"
 
 
 def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
@@ -349,7 +349,9 @@ def test_predictions_of_several_classes_and_names(shell, rng):
 def test_what_cannot_be_predicted(shell, svm):
     shell("discover", "--fast", svm, "-o", "out", "--n-features-to-select", "3", "--quiet")
     (shell.folder / "narrow.svm").write_text("1 1:1\n-1 2:1\n")
-    assert "has 2 features, but the model was trained on 40" in shell.error("predict", "out", "narrow.svm")
+    assert "X has 2 features, but GroupDiscoveryClassifier is expecting 40 features" in shell.error(
+        "predict", "out", "narrow.svm"
+    )
     assert "There is no file" in shell.error("predict", "nothing", "data.svm")
     assert "not an intact Coterie model" in shell.error("predict", "data.svm", "data.svm")
     damaged = bytearray((shell.folder / "out" / "model.coterie").read_bytes())

@@ -81,14 +81,26 @@ def test_the_same_groups_from_every_format(shell, table):
 
 def test_wrong_labels_and_names(shell, table):
     assert "diagnose" in shell.error("discover", "--fast", "genes.csv", "--label", "diagnose")
-    assert "drop the column, or name it as --label" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
+    assert "name the one with the labels (--label NAME)" in shell.error("discover", "--fast", "genes.csv", "--label", "none")
     np.savez(shell.folder / "genes.npz", X=np.eye(3), y=np.arange(3))
     assert "has no labels; say where they are" in shell.error("discover", "--fast", "genes.npz", "--label", "none")
-    shell("discover", "--fast", "genes.csv", "-o", "out", *OPTIONS, "--quiet")
-    table[[*NAMES[::-1], "diagnosis"]].to_csv(shell.folder / "other.csv", index=False)
-    assert "put the features in the order of the training data" in shell.error(
-        "predict", "out", "other.csv", "--label", "diagnosis"
-    )
+
+
+def test_predictions_go_by_name(shell, table):
+    """Another order, other columns, only what is read: the same predictions; what is missing is named."""
+    content = shell.json("discover", "genes.csv", "-o", "out", *OPTIONS, "--n-pairs", "0", "--cv", "2", "--Cs", "1")
+    expected = shell.json("predict", "out", "genes.csv", "--label", "diagnosis")
+    columns = [f"probability {label}" for label in sorted(set(table["diagnosis"]))]
+    assert all(abs(sum(row[column] for column in columns) - 1.0) < 1e-9 for row in expected["predictions"])
+    table[[*NAMES[::-1], "diagnosis"]].assign(more=1).to_csv(shell.folder / "other.csv", index=False)
+    read = [member["name"] for group in content["groups"] for member in group["members"]]
+    table[[*read[::-1], "diagnosis"]].to_csv(shell.folder / "small.csv", index=False)
+    for name in ("other.csv", "small.csv"):
+        found = shell.json("predict", "out", name, "--label", "diagnosis")
+        assert [row["prediction"] for row in found["predictions"]] == [row["prediction"] for row in expected["predictions"]]
+        assert found["score"] == expected["score"]
+    table[["diagnosis", *[name for name in NAMES if name not in read]]].to_csv(shell.folder / "none.csv", index=False)
+    assert f"'{read[0]}'" in shell.error("predict", "out", "none.csv", "--label", "diagnosis")
 
 
 def test_results_go_back_into_anndata(shell, table):
@@ -113,6 +125,13 @@ def test_results_go_back_into_anndata(shell, table):
             assert back.var.loc[member["name"], "correlation"] == pytest.approx(member["correlation"])
     assert (back.var["group"] == 0).sum() == 40 - sum(len(g["members"]) for g in content["groups"])
     assert back.uns["coterie"]["task"] == "classification"
+    assert set(back.uns["coterie"]["names"].dtype.names) == set(table["diagnosis"])
+    classes = pd.read_csv(shell.folder / "out" / "classes.csv")
+    assert len(classes) == 2 * sum(len(g["members"]) for g in content["groups"])
+    first = classes[(classes["name"] == content["groups"][0]["name"])].set_index("class")
+    assert first["weight"].to_dict() == pytest.approx(content["groups"][0]["class_weights"])
+    assert first["log_fold_change"].isna().all() == (X[:, content["groups"][0]["support"]] < 0).any()
+    assert not content["warnings"]
     assert np.array_equal(back.X, X)
     rows = shell.json("predict", "out", "cells.h5ad")["predictions"]
     assert rows[0]["sample"] == "cell0"
@@ -124,15 +143,54 @@ def test_plink(shell, real_data):
     options = ("--phenotype", folder / "EUR_subset.pheno.covars", "--label", "PHENO")
     result = shell("discover", "--fast", folder / "EUR_subset.bed", *options, "-o", "out", "--n-features-to-select", "3")
     assert "samples without phenotype dropped: 10" in result.stderr
-    lines = [line.split("\t") for line in (shell.folder / "out" / "groups.clumps").read_text().splitlines()]
+    lines = [line.split() for line in (shell.folder / "out" / "groups.clumps").read_text().splitlines()]
     with (folder / "EUR_subset.bim").open() as file:
         places = {row[1]: (row[0], row[3]) for row in map(str.split, file)}
     assert len(lines) == 4
-    assert all((line[0], line[1]) == places[line[2]] for line in lines[1:])
+    assert all((line[0], line[3]) == places[line[2]] for line in lines[1:])
     shell("convert", folder / "EUR_subset.bed", "eur.store", *options, "--quiet")
     shell("discover", "--fast", "eur.store", "-o", "again", "--n-features-to-select", "3", "--quiet")
     assert (shell.folder / "again" / "groups.clumps").read_text() == (shell.folder / "out" / "groups.clumps").read_text()
     assert (shell.folder / "again" / "groups.csv").read_text() == (shell.folder / "out" / "groups.csv").read_text()
+
+
+def test_plink_with_covariates(shell, rng):
+    """As a user of PLINK types it: names of traits and covariates, association, clumps, prediction."""
+    bed_reader = pytest.importorskip("bed_reader")
+    X = rng.integers(0, 3, (60, 30)).astype(np.int8)
+    X[:, 5] = np.where(rng.random(60) < 0.9, X[:, 4], X[:, 5])
+    age = rng.uniform(20, 70, 60)
+    y = X[:, 4] + 0.2 * age + 0.3 * rng.standard_normal(60)
+    bed_reader.to_bed(shell.folder / "g.bed", X, properties={"bp_position": range(1, 31), "chromosome": ["3"] * 30})
+    ids = [line.split()[:2] for line in (shell.folder / "g.fam").read_text().splitlines()]
+    rows = [f"{f} {i} {a} {b}" for (f, i), a, b in zip(ids, y.tolist(), age.tolist(), strict=True)]
+    (shell.folder / "t.txt").write_text("\n".join(["FID IID BMI AGE", *rows[::-1]]))
+    files = ("--pheno", "t.txt", "--pheno-name", "BMI", "--covar", "t.txt", "--covar-name", "AGE")
+    size = ("--fast", "--n-features-to-select", "2", "--clump-kb", "1")
+    content = shell.json("discover", "g.bed", *files, *size, "-o", "out")
+    assert content["data"]["covariates"] == ["AGE"]
+    assert content["groups"][0]["support"] in (4, 5)
+    member = content["groups"][0]["members"][0]
+    assert member["annotations"]["chromosome"] == "3"
+    assert member["annotations"]["p_value"] < 1e-6
+    clump = (shell.folder / "out" / "groups.clumps").read_text().splitlines()[1].split()
+    assert clump[:2] == ["3", "1"]
+    assert float(clump[4]) == pytest.approx(member["annotations"]["p_value"], rel=1e-3)
+    assert "p_value" in (shell.folder / "out" / "groups.csv").read_text().splitlines()[0].split(",")
+    assert shell.json("predict", "out", "g.bed", *files)["score"] > 0.9
+    result = shell("predict", "out", "g.bed", code=2)
+    assert "fitted with covariates (AGE); give those of these samples with --covar" in result.stderr
+    shell.json("discover", "g.bed", *files, *size, "--no-association", "-o", "without")
+    assert "p_value" not in (shell.folder / "without" / "groups.csv").read_text()
+    for options, message in [
+        ((*files[:-1], "PC1"), "there is no covariate 'PC1'; there are BMI, AGE"),
+        (("--covar-name", "AGE"), "say which file with --covar"),
+        ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
+        ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
+        ((*files, "--task", "one-class"), "Covariates have no meaning for --task one-class"),
+    ]:
+        assert message in shell("discover", "g.bed", *options, "--fast", "-o", "bad", code=2).stderr
+    assert "--covar has no meaning for this command" in shell("rank", "g.bed", *files, code=2).stderr
 
 
 def test_the_default_is_the_estimators_for_more_features(shell, rng):
@@ -160,3 +218,51 @@ def test_a_full_disk_is_one_line(shell, table, monkeypatch):
     monkeypatch.setattr(folder, "save", full)
     assert "No space left on device" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
     assert sorted(path.name for path in shell.folder.iterdir()) == ["genes.csv"]
+
+
+def test_layers_of_anndata_with_other_genes(shell, table):
+    """Scaled values in X, log counts of more genes in raw, a cell without a label: what scanpy's users have."""
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["B", "NK", "T"], 30)
+    counts = rng.poisson(1.0, (90, 30))
+    for c, label in enumerate(["B", "NK", "T"]):
+        counts[kind == label, c] += 5
+    obs = pd.DataFrame({"kind": pd.Categorical(np.where(np.arange(90) == 4, None, kind))}, index=[f"c{i}" for i in range(90)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        full = anndata.AnnData(np.log1p(counts).astype(np.float32), obs, pd.DataFrame(index=[f"g{j}" for j in range(30)]))
+        part = full[:, 1:20].copy()
+        part.raw = full
+        part.X = (part.X - part.X.mean(axis=0)) / part.X.std(axis=0)
+        part.write_h5ad(shell.folder / "cells.h5ad")
+    error = shell.error("discover", "cells.h5ad", "--label", "kinds", "--fast")
+    assert "did you mean 'kind'? it has kind (3 classes)" in error
+    assert "1 of 90 samples have no label in obs['kind']" in shell.error("discover", "cells.h5ad", "--label", "kind", "--fast")
+    given = [
+        "discover",
+        "--fast",
+        "cells.h5ad",
+        "--label",
+        "kind",
+        "--read",
+        "missing_labels=drop",
+        "--n-features-to-select",
+        "3",
+    ]
+    scaled = shell.json(*given, "-o", "scaled")
+    logs = shell.json(*given, "-o", "logs", "--read", "layer=raw")
+    assert {g["name"]: g["marks"] for g in logs["groups"]} == {"g0": "B", "g1": "NK", "g2": "T"}
+    for name, content in (("scaled", scaled), ("logs", logs)):
+        assert not content["warnings"]
+        classes = pd.read_csv(shell.folder / name / "classes.csv")
+        assert classes["log_fold_change"].notna().all()  # those of raw, in both cases
+        assert classes["detected"].between(0, 1).all()
+        columns = pd.read_csv(shell.folder / name / "groups.csv").columns
+        assert {"marks", "weight[B]", "weight[NK]", "weight[T]"} <= set(columns)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            back = anndata.read_h5ad(shell.folder / name / "annotated.h5ad")
+        assert bool(back.uns["coterie"]["params"]["use_raw"]) is True
+    assert back.var["support"].sum() == 2  # X does not have g0
+    assert back.uns["coterie"]["names"]["B"][0] == "g0"

@@ -48,7 +48,7 @@ def test_wrong_data():
         (X, None, "requires y"),
         (X, y[:-1], "inconsistent numbers of samples"),
         (X, np.zeros(20), "one class only"),
-        (X, X[:, 0], "continuous"),
+        (X, X[:, 0], "'fisher' needs classes, but the labels are numbers"),
         (np.where(X > 2, np.nan, X), y, "NaN"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -174,7 +174,7 @@ def test_the_result_in_other_forms(rng):
 def test_plot(rng, tmp_path):
     X, _ = grouped_matrix(rng)
     for profile in (correlation_profile(X), correlation_profile(X, n_pairs=50, random_state=0)):
-        axes = profile.plot(title="a title")
+        axes = profile.plot(title="a title").axes[0]
         axes.figure.savefig(tmp_path / "profile.png")
         assert (tmp_path / "profile.png").stat().st_size > 1000
         assert axes.get_title() == "a title"

@@ -44,7 +44,7 @@ def test_h5ad(tmp_path, adata, kind):
     assert open_features(tmp_path / "x.h5ad", label="age").y.tolist() == list(range(41))
     assert open_features(tmp_path / "x.h5ad").y is None
     assert_same(open_features(convert(tmp_path / "x.h5ad", tmp_path / "s", label="kind")), dataset)
-    with pytest.raises(DataFileError, match="obs has no column 'colour' for the labels; it has kind, age"):
+    with pytest.raises(DataFileError, match=r"obs has no column 'colour' for the labels; it has kind \(2 classes\), age"):
         open_features(tmp_path / "x.h5ad", label="colour")
     with pytest.raises(DataFileError, match="no layer 'raw'; there is counts"):
         open_features(tmp_path / "x.h5ad", layer="raw")
@@ -98,7 +98,7 @@ def test_an_anndata_object_as_x(rng):
         assert model.groups_ == expected.groups_
         assert model.feature_names_in_.tolist() == names
         np.testing.assert_array_equal(model.predict(adata), expected.predict(pd.DataFrame(X, columns=names)))
-    with pytest.raises(ValueError, match="The AnnData object has no X"):
+    with pytest.raises(ValueError, match="The AnnData object: it has no X; choose a layer: there is none"):
         GroupDiscoveryClassifier(4).fit(anndata.AnnData(obs=adata.obs), y)
 
 
@@ -207,6 +207,63 @@ def test_a_phenotype_file(tmp_path, genotypes):
         (tmp_path / "p.txt").write_text(text)
         with pytest.raises(DataFileError, match=message):
             open_features(path, phenotype=tmp_path / "p.txt")
+
+
+def test_a_covariate_file(tmp_path, genotypes):
+    path = write_plink(tmp_path, genotypes, ["1", "2"] * 11)
+    rows = [f"F{i} I{i} {i}.5 {'-9' if i == 7 else i % 4} {'xy'[i % 2]}" for i in reversed(range(20))]
+    (tmp_path / "c.txt").write_text("\n".join(["#FID IID age PC1 site", *rows]))
+    dataset = open_features(path, covariates=tmp_path / "c.txt")
+    assert dataset.covariates.names == ("age", "PC1", "site=y (not x)")
+    kept = [i for i in range(20) if i != 7]
+    assert dataset.covariates.values.tolist() == [[i + 0.5, i % 4, i % 2] for i in kept]
+    assert dataset.y.tolist() == [1 + i % 2 for i in kept]
+    assert dataset.notes == {"samples_without_covariates_dropped": "3 (I7, I20, I21)"}
+    np.testing.assert_array_equal(matrix(dataset), genotypes[kept])
+    assert open_features(path, covariates=tmp_path / "c.txt", covariate_names="age-PC1").covariates.names == ("age", "PC1")
+    assert len(open_features(path, covariates=tmp_path / "c.txt", covariate_names=["age"]).y) == 20
+    # The phenotype of the same file is no covariate.
+    both = open_features(path, phenotype=tmp_path / "c.txt", label="PC1", covariates=tmp_path / "c.txt")
+    assert both.covariates.names == ("age", "site=y (not x)")
+    store = convert(path, tmp_path / "s")
+    with pytest.raises(
+        DataFileError, match=r"c.txt: 3 of the 22 samples of .* have no covariates, .*: I7, I20, I21. Complete"
+    ):
+        open_features(store, covariates=tmp_path / "c.txt")
+    (tmp_path / "c.txt").write_text("\n".join(f"F{i} I{i} {i}" for i in range(22)))  # without a header
+    assert open_features(path, covariates=tmp_path / "c.txt").covariates.names == ("COV1",)
+    assert open_features(store, covariates=tmp_path / "c.txt").covariates.values[:, 0].tolist() == list(range(22))
+    with pytest.raises(DataFileError, match="1: there is no covariate 'age'; there are COV1"):
+        open_features(path, covariates=tmp_path / "c.txt", covariate_names="age")
+    for text, message in [
+        ("F0 I0", "FID, IID and at least one covariate"), ("F0 I0 1\nF1 I1", "2: the line has 2 columns instead of 3"),
+        ("F0 I0 1\nF0 I0 2", "2: sample F0 I0 comes twice"), ("A B 1", "none of its FID and IID is in the data"),
+        ("F0 I0 NA", "no sample has all of them"),
+    ]:  # fmt: skip
+        (tmp_path / "c.txt").write_text(text)
+        with pytest.raises(DataFileError, match=message):
+            open_features(path, covariates=tmp_path / "c.txt")
+    with pytest.raises(ValueError, match="names columns of a file of covariates; give it with covariates="):
+        open_features(path, covariate_names="age")
+    with pytest.raises(FileNotFoundError, match="no such file of covariates"):
+        open_features(path, covariates=tmp_path / "none.txt")
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n")
+    with pytest.raises(TypeError, match="Files of covariates go with PLINK data"):
+        open_features(tmp_path / "t.csv", covariates=tmp_path / "c.txt")
+
+
+def test_annotations_reach_the_groups(tmp_path, genotypes):
+    """From the .bim file, or the store made of it, through a fit and a saved model."""
+    from coterie import load, save
+
+    path = write_plink(tmp_path, genotypes, ["1", "2"] * 11)
+    for data in (open_features(path), path, open_features(convert(path, tmp_path / "s"))):
+        model = GroupDiscoveryClassifier(3).fit(data)
+        save(model, tmp_path / "m")
+        frame = load(tmp_path / "m").groups_.to_frame()
+        assert list(frame.columns[-4:]) == ["chromosome", "position", "allele_1", "allele_2"]
+        assert (frame["position"] == 100 + frame["feature"]).all()
+        assert (frame["chromosome"] == (1 + frame["feature"] // 10).astype(str)).all()
 
 
 def test_bad_plink_options(tmp_path, genotypes):

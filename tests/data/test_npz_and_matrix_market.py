@@ -42,7 +42,7 @@ def test_dense_x_and_y(tmp_path, X, dtype):
     assert dataset.y[:3].tolist() == ["a", "b", "a"]
     assert open_features(tmp_path / "x.npz", label="other").y.tolist() == list(range(41))
     assert open_features(tmp_path / "x.npz", label=False).y is None
-    with pytest.raises(DataFileError, match="no array 'z' for the labels; there are y, other"):
+    with pytest.raises(DataFileError, match="label='z': there is no such array for the labels; there are y, other"):
         open_features(tmp_path / "x.npz", label="z")
     assert_same(open_features(convert(tmp_path / "x.npz", tmp_path / "s")), dataset)
 

@@ -109,8 +109,9 @@ def test_missing_values_are_found_by_convert_and_fit(tmp_path):
     with pytest.raises(ValueError, match=r"2 NaN .* sample 1 of feature 1 \('b'\)"):
         GroupDiscoveryClassifier(1).fit(tmp_path / "x.csv")
     pd.DataFrame({"a": [1, 2], "b": pd.array([1, None], dtype="Int64")}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(DataFileError, match=r"feature 'b' has no value in sample 1\. Impute it"):
-        open_features(tmp_path / "x.parquet")
+    np.testing.assert_array_equal(matrix(open_features(tmp_path / "x.parquet")), [[1, 1], [2, np.nan]])
+    with pytest.raises(ValueError, match=r"1 NaN .* sample 1 of feature 1 \('b'\)"):
+        convert(tmp_path / "x.parquet", tmp_path / "s")
 
 
 @pytest.mark.parametrize(
@@ -120,9 +121,9 @@ def test_missing_values_are_found_by_convert_and_fit(tmp_path):
         (
             "a,b\n1,two\n",
             {},
-            r"x\.csv:2: in column 'b': CSV conversion error to double: invalid value 'two'\. Features must be numbers",
+            r"x\.csv: 1 of 2 columns is not numeric: 'b' \(text, such as 'two'\)\. Leave columns out by name \(drop='b'\)",
         ),
-        ("a,y\n1,2\n", {"label": "z"}, "1: label='z': the columns are a, y"),
+        ("a,y\n1,2\n", {"label": "z"}, "1: label='z': there is no such column; there are a, y."),
         ("a,y\n1,2\n", {"label": 7}, "1: label=7: there are 2 columns"),
         ("a,y,Label\n1,2,3\n", {}, "1: the columns 'y', 'Label' could all be the labels: state label="),
         ("a,a\n1,2\n", {"label": "a"}, "two columns have that name"),
@@ -139,7 +140,7 @@ def test_csv_errors(tmp_path, text, options, message):
 
 def test_text_in_a_parquet_file(tmp_path, frame):
     frame.rename(columns={"label": "kind"}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(DataFileError, match=r"column 'kind' has the type .*string\. Features must be numbers"):
+    with pytest.raises(DataFileError, match=r"1 of 4 columns is not numeric: 'kind' \(text, such as 'x'\)"):
         open_features(tmp_path / "x.parquet")
 
 

@@ -284,7 +284,7 @@ def test_pandas_in_names_out(planted):
     assert list(out.columns) == list(model.get_feature_names_out())
     assert all(name.startswith("gene") for name in out.columns)
     table = model.groups_.to_frame()
-    assert list(table.columns) == COLUMNS
+    assert list(table.columns) == [*COLUMNS, "marks"]
     assert len(table) == sum(len(g) for g in model.groups_)
     assert (table.loc[table.role == "support", "feature"].to_numpy() == model.support_features_).all()
     np.testing.assert_allclose(table.loc[table.role == "support", "weight"], model.support_coef_[0])

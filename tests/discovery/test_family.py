@@ -259,3 +259,24 @@ def test_many_separable_classes_are_certified():
     model = GroupDiscoveryClassifier(24, n_features_per_round=6, C=10.0).fit(X, y)
     assert max(entry.gap for entry in model.history_) <= 1e-6
     assert model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("make", [GroupDiscoveryClassifier, GroupDiscoveryRegressor, GroupDiscoveryOneClass])
+@pytest.mark.parametrize("fixed", [None, [4]])
+def test_the_score_is_one_quantity_and_pairs_are_not_counted_twice(make, fixed):
+    X, y = grouped_matrix(np.random.default_rng(3), n_features=8)
+    y = None if make is GroupDiscoveryOneClass else y
+    model = make(5, n_features_per_round=1, fixed_features=fixed).fit(X, y)
+    frame = model.groups_.to_frame()
+    assert {"support", "affiliated"} == set(frame["role"])
+    np.testing.assert_array_equal(frame["score"], model.scores_[frame["feature"]])
+    assert 0 < model.n_correlations_evaluated_ <= model.n_correlations_possible_ == 28
+
+
+def test_a_weight_of_zero_is_said_to_be_zero():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 12)), rng.integers(0, 2, 40)
+    groups = GroupDiscoveryClassifier(6, n_features_per_round=2, C=0.001).fit(X, y).groups_
+    lines = repr(groups).splitlines()[1:]
+    assert 0 < sum(group.weight == 0.0 for group in groups) < len(groups)
+    assert ["weight 0)" in line for line in lines] == [group.weight == 0.0 for group in groups]

@@ -7,22 +7,7 @@ import pytest
 from scipy import optimize, sparse
 
 from coterie.kernels import blocks as kernels
-from tests import naive
-
-
-@pytest.mark.parametrize("guess", [np.inf, -100.0, 0.0, 100.0])
-@pytest.mark.parametrize("target", [1e-6, 0.3, 50.0])
-def test_hinge_offset(rng, guess, target):
-    margin, weight = rng.standard_normal(50), rng.random(50)
-    weight[:5] = 0.0
-    margin[:5] = -50.0
-    stratum = rng.integers(0, 2, 50).astype(np.int8)
-    for which in (0, 1):
-        mine = stratum == which
-        value = kernels.hinge_offset(margin, weight, stratum, which, target, guess)
-        total = (weight[mine] * np.maximum(value - margin[mine], 0)).sum()
-        assert total == pytest.approx(target, rel=1e-12)
-        assert value == pytest.approx(naive.eliminate(margin[mine], weight[mine], target), abs=1e-9)
+from coterie.solver.design import DenseDesign
 
 
 def test_csr_kernels(rng):
@@ -34,11 +19,34 @@ def test_csr_kernels(rng):
     kernels.csr_output(S.indptr, S.indices, S.data, coef, out)
     np.testing.assert_allclose(out, X @ coef, atol=1e-13)
     out = np.empty((6, 2))
-    kernels.csr_scores(S.indptr, S.indices, S.data, residual, out)
+    kernels.csr_scores(S.indptr, S.indices, S.data, np.ascontiguousarray(residual.T), out)
     np.testing.assert_allclose(out, X.T @ residual, atol=1e-13)
     out = np.empty((6, 6))
     kernels.csr_gram(S.indptr, S.indices, S.data, weight, out)
     np.testing.assert_allclose(out, X.T @ (weight[:, None] * X), atol=1e-13)
+
+
+@pytest.mark.parametrize("n_strata", [0, 1, 2])
+def test_sparse_and_dense_hessians_are_those_of_the_formula(rng, n_strata):
+    X = rng.standard_normal((30, 5)) * (rng.random((30, 5)) < 0.5)
+    curvature = rng.random((30, 3)) * (rng.random((30, 3)) < 0.7)
+    strata = rng.integers(0, max(n_strata, 1), (30, 3)).astype(np.int8)
+    signs = np.where(strata == 1, -1.0, 1.0)
+    expected = []
+    for c in range(3):
+        hessian = X.T @ (curvature[:, [c]] * X)
+        for e in range(n_strata):
+            own = strata[:, c] == e
+            u = X[own].T @ (curvature[own, c] * signs[own, c])
+            hessian -= np.outer(u, u) / curvature[own, c].sum()
+        expected.append(hessian)
+    dense = DenseDesign.of_array(X).hessians(curvature, strata, signs, n_strata)
+    np.testing.assert_allclose(dense, expected, atol=1e-12)
+    S, out = sparse.csr_array(X), np.empty((3, 5, 5))
+    by_output = np.ascontiguousarray(curvature.T)
+    for first, last in ((0, 1), (1, 3)):
+        kernels.csr_hessians(S.indptr, S.indices, S.data, by_output, strata, signs, n_strata, out, first, last)
+    np.testing.assert_allclose(out, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("others", [0.0, 0.5, 100.0])

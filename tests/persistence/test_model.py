@@ -121,8 +121,22 @@ def test_version_1_can_be_read_for_ever():
     model = load(VERSION_1)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "ü"]
-    nothing = {"confidence": None, "shares": None}  # which groups did not have then
-    expected = [{**group, **nothing} for group in json.loads(VERSION_1.with_suffix(".json").read_text())]
+    written = json.loads(VERSION_1.with_suffix(".json").read_text())
+    # What groups did not have then: the confidence is not known, the weights by class are.
+    weights = [{"no": -group["weight"], "yes": group["weight"]} for group in written]
+    marks = ["yes" if group["weight"] > 0 else "no" for group in written]
+    expected = [
+        {
+            **group,
+            "confidence": None,
+            "shares": None,
+            "effect": None,
+            "marks": label,
+            "class_weights": own,
+            "score": model.scores_[group["support"]],  # files had that of the round
+        }
+        for group, label, own in zip(written, marks, weights, strict=True)
+    ]
     assert json.loads(model.groups_.to_json()) == expected
     assert model.predict(pd.DataFrame([[0, 0, 3.0, 0], [0, 0, -3.0, 0]], columns=["a", "b", "c", "ü"])).tolist() == [
         "yes",

@@ -64,9 +64,11 @@ def test_a_result_carries_it_all(tmp_path):
     assert content["groups"][0]["members"][0]["share"] == model.confidence_.support_confidence[0]
     assert "groups come" in content["judgement"]
     table = (tmp_path / "out" / "groups.csv").read_text().splitlines()
-    assert table[0].endswith(",confidence,share")
+    assert table[0].endswith(",confidence,share,marks,direction")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert content["judgement"].replace("±", "±") in page
+    assert content["judgement"].split(". ")[1] in page
+    assert "held-out accuracy of <strong>0.850 ± 0.050</strong>; a constant prediction has 0.5" in page
     assert "&lt;b&gt;ill" in page
-    assert "<b>ill" not in page.replace("<b>&lt;b&gt;ill", "")
-    assert "with shuffled labels (1 times)" in page
+    assert "<b>ill" not in page
+    assert "(no 140, yes 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
+    assert "when labels are shuffled once" in page

@@ -1,4 +1,4 @@
-"""What the selectors to compare with share: class labels, and the number of features wanted."""
+"""What the selectors to compare with share: class labels or a numeric target, and the number of features wanted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import ClassifierTags
 
-from coterie._inputs import n_features_or_auto, read_features, read_labels
+from coterie._inputs import n_features_or_auto, n_features_wanted, read_features, read_labels, read_targets
 from coterie._numba import one_blas_thread, thread_count
 from coterie.data.view import FeatureView
 from coterie.selection import Selector
@@ -34,6 +34,45 @@ class LabelledData:
     def targets(self) -> np.ndarray:
         """The two classes as -1 and 1."""
         return np.where(self.codes == 1, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class NumericData:
+    """What a fit to a numeric target works on: the features, the numbers, and the number of features wanted."""
+
+    attributes: dict[str, Any]
+    view: FeatureView
+    targets: np.ndarray
+    n_selected: int
+
+
+class TargetSelector(Selector):
+    """Base class: a selector that learns from a numeric target, such as a quantitative trait."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Select features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource, path, …} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Numbers. Files and stores may bring their own.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+        """
+        with one_blas_thread():
+            return self._fit(X, y)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> NumericData:
+        reading, numbers = read_features(self, X, y)
+        targets = read_targets(numbers)
+        view = FeatureView.of(reading.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
+        view.moments.require_variation()
+        return NumericData(reading.attributes, view, targets, n_features_wanted(self.n_features_to_select, view.n_features))
 
 
 class LabelSelector(Selector):

@@ -11,8 +11,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import DataOptions, DataPath, scales_apart, stem
-from coterie.cli.output import Output
+from coterie.cli.data import DataOptions, DataPath, Task, scales_apart, settle_task, stem
+from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
     check_setting,
     criteria_text,
@@ -23,22 +23,23 @@ from coterie.cli.parameters import (
     with_criterion,
 )
 from coterie.interruption import interrupting
-from coterie.methods import METHODS, method_named
+from coterie.methods import METHODS, REGRESSION, method_named, methods_for
 
 if TYPE_CHECKING:
     from coterie.comparison import Comparison
     from coterie.data import Dataset
 
-TABLE, SUMMARY, FIGURE = "comparison.csv", "summary.csv", "comparison.png"
+TABLE, SUMMARY, FIGURE, PAGE = "comparison.csv", "summary.csv", "comparison.png", "comparison.html"
 _METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
 
 
 def _show_methods(wanted: bool) -> None:
     if wanted:
-        table = Table("method", "what it is", "parameters (--set method.name=value)")
-        for name, method in METHODS.items():
+        table = Table("method", "labels", "what it is", "parameters (--set method.name=value)")
+        for name, method in (REGRESSION | METHODS).items():
             shown = (p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings))
-            table.add_row(name, method.words, Text(", ".join(f"{p.name}={p.default}" for p in shown)))
+            labels = [words for words, known in (("classes", METHODS), ("numbers", REGRESSION)) if name in known]
+            table.add_row(name, ", ".join(labels), method.words, Text(", ".join(f"{p.name}={p.default}" for p in shown)))
         Output().show(table)
         Output().show(Text(criteria_text()))
         raise typer.Exit
@@ -52,7 +53,7 @@ def compare(
         typer.Option(
             "--methods",
             "-M",
-            help="Names with commas between, or all; see --list. By default eight quick ones.",
+            help="Names with commas between, or all; see --list. By default some quick ones.",
             rich_help_panel=_METHOD,
             show_default=False,
         ),
@@ -87,12 +88,24 @@ def compare(
         ),
     ] = False,
     cv: Annotated[int, typer.Option(help="Number of folds.", rich_help_panel=_EVALUATION)] = 5,
+    task: Task = "auto",
     classifier: Annotated[
-        str, typer.Option(help="What judges a selection: linear_svm or knn.", rich_help_panel=_EVALUATION)
-    ] = "linear_svm",
+        str | None,
+        typer.Option(
+            help="What judges a selection: linear_svm or knn; for numbers ridge or knn. \\[default: the first]",
+            rich_help_panel=_EVALUATION,
+            show_default=False,
+        ),
+    ] = None,
     scoring: Annotated[
-        str, typer.Option(help="A score of scikit-learn's, such as balanced_accuracy.", rich_help_panel=_EVALUATION)
-    ] = "accuracy",
+        str | None,
+        typer.Option(
+            help="A score of scikit-learn's, such as balanced_accuracy or neg_root_mean_squared_error. \\[default: accuracy, "
+            "or r2 for numbers]",
+            rich_help_panel=_EVALUATION,
+            show_default=False,
+        ),
+    ] = None,
     random_state: Annotated[int, typer.Option(help="Seed of folds and methods.", rich_help_panel=_EVALUATION)] = 0,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for a method on one fold.", rich_help_panel=_LIMITS, show_default=False)
@@ -119,14 +132,15 @@ def compare(
     """Compare methods by accuracy, redundancy, time and stability, against the number of features.
 
     Every method selects features on the training part of each fold, in a process of its own; one that fails or goes over a
-    limit is a row that says so. The folder gets comparison.csv (one row a fit), summary.csv (means over folds) and
-    comparison.png. Run again, the command goes on where it was ended.
+    limit is a row that says so. The folder gets comparison.csv (one row a fit), summary.csv (means over folds),
+    comparison.html (a page to read) and comparison.png. Run again, the command goes on where it was ended.
 
     Examples:
         coterie compare genes.csv --label diagnosis --standardize
         coterie compare data.svm --methods gdm,mrmr,l1-svm,svm-rfe --n-features 5,10,20 --time-limit 60 --memory-limit 2GB
         coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
         coterie compare data.npz --methods gdm,daf --set gdm.C=10 --set daf.sampling=adaptive --set daf.criterion.n_neighbors=5
+        coterie compare cohort.csv --label height --methods gdm,lasso,mrmr
         coterie compare --list
     """
     from coterie._parameters import read_size
@@ -134,21 +148,27 @@ def compare(
     from coterie.comparison.journal import results_folder
 
     folder = output if output is not None else Path(f"{stem(data)}-comparison")
-    chosen = chosen_methods(methods, settings or [])
+    if task not in ("auto", "classification", "regression"):
+        raise ValueError(f"--task {task!r} must be one of auto, classification, regression.")
+    # Before the data, which may take long to read: what is no method for any labels.
+    _chosen_somehow(methods, settings or [], task)
     limit = None if memory_limit is None else read_size(memory_limit)
     sizes = None if n_features is None else _whole_numbers(n_features)
     with results_folder(folder):
         dataset = options.open(data, voice)
         if dataset.y is None:
             raise ValueError(f"{data} has no labels, which a comparison needs; say where they are with --label.")
+        task = settle_task(task, dataset.y, data)
+        chosen = chosen_methods(methods, settings or [], task)
         if not standardize:
             _note_scales(dataset, voice)
         with voice.collecting_warnings(), interrupting() as request:
             found = run(
-                selectors_of(chosen),
+                selectors_of(chosen, task),
                 dataset,
                 n_features=sizes,
                 cv=cv,
+                task=task,
                 classifier=classifier,
                 scoring=scoring,
                 standardize=standardize,
@@ -160,26 +180,38 @@ def compare(
                 random_state=random_state,
                 verbose=voice.verbose,
             )
-        files = write_tables(folder, found, voice)
+        files = write_tables(folder, found, voice, data.name)
     show_summary(found, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
-    rows = [row._asdict() for row in found.rows]
-    content = {"output": str(folder), "files": files, "interrupted": found.interrupted}
-    voice.result({**content, "summary": found.summary_rows(), "rows": rows})
+    content = {"output": str(folder), "files": files, "task": found.task, "interrupted": found.interrupted}
+    voice.result({**content, "summary": found.summary_dicts(), "rows": found.row_dicts()})
     if request.signal is not None:
         voice.note("Stopped early; the same command goes on from here.")
         raise typer.Exit(128 + request.signal)
 
 
-def chosen_methods(methods: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The parameters that were set for each method that was named."""
-    from coterie.comparison.contenders import DEFAULT
+def _chosen_somehow(methods: str | None, settings: Sequence[str], task: str) -> None:
+    """Refuse what no labels could make right; of two messages, that for classes."""
+    try:
+        chosen_methods(methods, settings, "classification" if task == "auto" else task)
+    except ValueError as error:
+        if task != "auto":
+            raise
+        try:
+            chosen_methods(methods, settings, "regression")
+        except ValueError:
+            raise error from None
 
-    words = [word.strip() for word in (methods or ",".join(DEFAULT)).split(",") if word.strip()]
-    names = list(METHODS) if [word.lower() for word in words] == ["all"] else words
+
+def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "classification") -> dict[str, dict[str, Any]]:
+    """The parameters that were set for each method that was named."""
+    from coterie.comparison.contenders import default_methods
+
+    words = [word.strip() for word in (methods or ",".join(default_methods(task))).split(",") if word.strip()]
+    names = list(methods_for(task)) if [word.lower() for word in words] == ["all"] else words
     chosen: dict[str, dict[str, Any]] = {}
     for name in names:
-        method_named(name)
+        method_named(name, task)
         if name in chosen:
             raise ValueError(f"--methods names {name!r} twice.")
         chosen[name] = {}
@@ -190,16 +222,16 @@ def chosen_methods(methods: str | None, settings: Sequence[str]) -> dict[str, di
         if not dot or mine is None:
             raise ValueError(f"--set {key}: write method.name=value with one of the methods compared ({', '.join(chosen)}).")
         its_own = {rest: words for full, words in given.items() if (rest := full.removeprefix(f"{name}.")) != full}
-        check_setting(method_named(mine), parameter, its_own, f"--set {key}: {mine}", hidden=["n_features_to_select"])
+        check_setting(method_named(mine, task), parameter, its_own, f"--set {key}: {mine}", hidden=["n_features_to_select"])
         put_setting(chosen[mine], parameter, value, "--set")
     return chosen
 
 
-def selectors_of(chosen: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def selectors_of(chosen: Mapping[str, dict[str, Any]], task: str = "classification") -> dict[str, Any]:
     """A selector for each method."""
     from coterie.comparison.contenders import selector_named
 
-    return {name: selector_named(name, **with_criterion(parameters)) for name, parameters in chosen.items()}
+    return {name: selector_named(name, task=task, **with_criterion(parameters)) for name, parameters in chosen.items()}
 
 
 def _whole_numbers(text: str) -> list[int]:
@@ -216,14 +248,16 @@ def _note_scales(dataset: Dataset, voice: Output) -> None:
         voice.note("The features have very different scales, on which some methods depend; --standardize gives all the same.")
 
 
-def write_tables(folder: Path, found: Comparison, voice: Output) -> list[str]:
-    """Write the tables and the figure; returns the names of the files."""
+def write_tables(folder: Path, found: Comparison, voice: Output, name: str = "") -> list[str]:
+    """Write the tables, the page and the figure; returns the names of the files."""
     from coterie.files import new_file
+    from coterie.report import report
     from coterie.report.table import write_csv
 
-    write_csv(folder / TABLE, [row._asdict() for row in found.rows], nan="")
-    write_csv(folder / SUMMARY, found.summary_rows(), nan="")
-    files = [TABLE, SUMMARY]
+    write_csv(folder / TABLE, found.row_dicts(), nan="")
+    write_csv(folder / SUMMARY, found.summary_dicts(), nan="")
+    report(found, name=name, command=command_line(), path=folder / PAGE)
+    files = [TABLE, SUMMARY, PAGE]
     try:
         figure = found.plot()
     except ImportError:  # the extra is not installed
@@ -241,7 +275,9 @@ def show_summary(found: Comparison, voice: Output) -> None:
     """The means as a table."""
     table = Table(title=f"Means over folds, of {found.n_features_in:,} features", title_justify="left")
     table.add_column("method", overflow="fold")
-    for column in ("features", found.scoring, "redundancy", "fit s", "stability"):
+    numbers = found.task == "regression"
+    score = "R²" if found.scoring == "r2" else found.scoring
+    for column in ("features", score, *(["RMSE"] if numbers else []), "redundancy", "fit s", "stability"):
         table.add_column(column, justify="right")
     table.add_column("notes", overflow="fold")
     for row in found.summary_rows():
@@ -254,6 +290,7 @@ def show_summary(found: Comparison, voice: Output) -> None:
             Text(row["method"]),
             number,
             _figure(row["accuracy"], 3) + spread,
+            *([f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []),
             _figure(row["redundancy_rate"], 3),
             _figure(row["fit_seconds"], 2),
             _figure(row["weighted_consistency"], 3),

@@ -39,6 +39,8 @@ def convert(
     from coterie.data import open_features
     from coterie.files import claimed
 
+    if options.impute is not None:
+        raise ValueError("--impute: a store keeps what was measured. Fill the gaps beforehand, or leave columns out (--drop).")
     arguments = options.arguments()
     with claimed(store), voice.collecting_warnings(), StepProgress(voice.verbose, "convert") as progress:
         path = convert_file(

@@ -38,6 +38,8 @@ Task = Annotated[
 ]
 # Largest over smallest standard deviation from which on scales are far apart.
 _SCALES_APART = 100.0
+# Formats whose columns can be anything.
+TABLES = ("csv", "tsv", "parquet")
 TASKS = ("auto", "classification", "regression", "one-class")
 
 
@@ -51,8 +53,12 @@ class DataOptions:
         As for :func:`coterie.open_features`; the label as text.
     phenotype : path or None
         A file with phenotypes.
+    covar, covar_name : path or None, str or None
+        A file with covariates, and which of its columns.
     read : list of str or None
         Options of the format's reader as ``name=value``.
+    drop, keep_numeric, impute
+        As for :func:`coterie.open_features`.
     """
 
     label: Annotated[
@@ -60,6 +66,7 @@ class DataOptions:
         typer.Option(
             "--label",
             "-l",
+            "--pheno-name",
             help=f"Where the labels are: {labels_in_words()}.",
             rich_help_panel=_PANEL,
             show_default=False,
@@ -76,7 +83,27 @@ class DataOptions:
         typer.Option(
             "--phenotype",
             "-p",
-            help="File with phenotypes by FID and IID (PLINK); --label says which of its columns.",
+            "--pheno",
+            help="File with phenotypes by FID and IID (PLINK); --label (--pheno-name) says which of its columns.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    covar: Annotated[
+        Path | None,
+        typer.Option(
+            "--covar",
+            help="File with covariates by FID and IID (PLINK data, or a store of them): accounted for, never discovered.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    covar_name: Annotated[
+        str | None,
+        typer.Option(
+            "--covar-name",
+            metavar="NAME,...",
+            help="Which of its columns, such as AGE,PC1-PC10; all by default.",
             rich_help_panel=_PANEL,
             show_default=False,
         ),
@@ -94,26 +121,108 @@ class DataOptions:
         ),
     ] = None
 
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drop",
+            metavar="COLUMN,…",
+            help="Features (columns of a table) to leave out; may be repeated.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    keep_numeric: Annotated[
+        bool,
+        typer.Option(
+            "--keep-numeric",
+            help="Ignore the columns of a table that are neither numbers nor True and False.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
+    impute: Annotated[
+        str | None,
+        typer.Option(
+            "--impute",
+            metavar="median|mean|most_frequent",
+            help="Fill missing values; validation does so in each fold by its training samples alone.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+
     def arguments(self) -> dict[str, Any]:
         """For :func:`coterie.open_features` and :func:`coterie.convert`."""
-        own = {"label": read_label(self.label), "format": self.format}
+        own: dict[str, Any] = {"label": read_label(self.label), "format": self.format}
+        own |= {} if not self.drop else {"drop": self.drop}
+        own |= {} if not self.keep_numeric else {"keep_numeric": True}
+        own |= {} if self.impute is None else {"impute": self.impute}
         settings = parse_settings(self.read or [], "--read")
         for name in sorted(own.keys() & settings):
             raise ValueError(f"--read {name}: there is an option --{name} for that.")
-        return own | settings | ({} if self.phenotype is None else {"phenotype": self.phenotype})
+        if self.covar is None and self.covar_name is not None:
+            raise ValueError("--covar-name names columns of a file of covariates; say which file with --covar.")
+        files = {"phenotype": self.phenotype, "covariates": self.covar, "covariate_names": self.covar_name}
+        return own | settings | {name: value for name, value in files.items() if value is not None}
 
-    def open(self, path: Path, voice: Output) -> Dataset:
-        """Open the data, and say what is worth knowing about them."""
+    def open(self, path: Path, voice: Output, *, adjusts: bool = False, gaps: bool = False, **more: Any) -> Dataset:
+        """Open the data, and say what is worth knowing about them; refuse tables with gaps that nothing is to fill.
+
+        Covariates are only for what ``adjusts`` for them; ``more`` are options that no user gives.
+        """
         from coterie.data import open_features
 
+        if self.covar is not None and not adjusts:
+            raise ValueError("--covar has no meaning for this command, which does not account for covariates; leave it out.")
         arguments = self.arguments()
         with voice.collecting_warnings():
-            dataset = open_features(path, **arguments)
+            dataset = open_features(path, **arguments, **more)
+        if not gaps:
+            _refuse_gaps(dataset)
         n_samples, n_features = dataset.source.shape
         kind = "sparse" if dataset.source.is_sparse else "dense"
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
+        if dataset.covariates is not None and adjusts:
+            notes += f"; covariates: {', '.join(dataset.covariates.names)}"
         voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
+        if self.impute is not None:
+            voice.note(_gaps_filled(dataset, self.impute))
         return dataset
+
+
+def _refuse_gaps(dataset: Dataset) -> None:
+    """Refuse a table with missing values, all columns at once."""
+    import numpy as np
+
+    from coterie.data import ImputedSource
+    from coterie.data.readers.columns import Column, problems_in_words
+
+    source = dataset.source
+    if dataset.format not in TABLES or isinstance(source, ImputedSource):
+        return
+    names = source.feature_names
+    missing = np.concatenate([np.isnan(columns).sum(axis=0) for _, columns in source.blocks(1 << 10)])
+    if missing.any():
+        columns = [
+            Column(str(j) if names is None else names[j], len(missing), int(count)) for j, count in enumerate(missing.tolist())
+        ]
+        raise ValueError(f"{dataset.path}: {problems_in_words(columns)}")
+
+
+def _gaps_filled(dataset: Dataset, strategy: str) -> str:
+    """What was filled, and with what, in a sentence."""
+    from coterie.data import ImputedSource
+    from coterie.data.readers.columns import listed
+
+    source = dataset.source
+    count = source.n_missing if isinstance(source, ImputedSource) else None
+    if count is None or not count.any():
+        return f"--impute {strategy}: there are no missing values."
+    names = names_of(source, count.nonzero()[0])
+    shown = listed([str(j) if name is None else name for j, name in zip(count.nonzero()[0].tolist(), names, strict=True)])
+    return (
+        f"--impute {strategy}: {int(count.sum()):,} missing values in {len(names):,} features filled ({shown}); where folds "
+        "are held out, from the training samples of each fold alone."
+    )
 
 
 def read_label(label: str | None) -> Any:
@@ -132,19 +241,11 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
         return task
     if y is None:
         raise ValueError(f"{path} has no labels; say where they are with --label, or use --task one-class.")
-    return task if task != "auto" else _task_of(y)
+    if task != "auto":
+        return task
+    from coterie._inputs import task_of
 
-
-def _task_of(y: np.ndarray) -> str:
-    """Text, booleans and whole numbers are classes; numbers with fractions, or that hardly ever repeat, are targets."""
-    import numpy as np
-
-    if y.dtype.kind not in "iuf":
-        return "classification"
-    if y.dtype.kind == "f" and not np.equal(np.mod(y, 1), 0).all():
-        return "regression"
-    n_values = len(np.unique(y))
-    return "regression" if n_values > 20 and n_values > len(y) / 5 else "classification"
+    return task_of(y)
 
 
 def scales_apart(dataset: Dataset) -> bool:

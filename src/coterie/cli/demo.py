@@ -102,5 +102,7 @@ def _table(result: DiscoveryResult, data: Any) -> Table:
             role = "true" if true_group.support == group.support else "affiliated of a true one"
             verdict = f"{role}{'' if complete else ', incomplete'} (true weight {weight:+.2f})"
         confidence = "" if group.confidence is None else f"{group.confidence:.2f}"
-        table.add_row(confidence, str(group.support), affiliated or "–", f"{group.weight:+.4f}", verdict)
+        table.add_row(
+            confidence, str(group.support), affiliated or "–", f"{group.weight:+.4f}" if group.weight else "0", verdict
+        )
     return table

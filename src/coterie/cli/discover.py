@@ -12,8 +12,9 @@ from rich.text import Text
 
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.fitting import Care, check_parameters, fit
-from coterie.cli.output import Output
-from coterie.cli.parameters import parameter_options
+from coterie.cli.genetics import Genetics
+from coterie.cli.output import Output, command_line
+from coterie.cli.parameters import parameter_options, parse_value
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
@@ -45,6 +46,17 @@ def discover(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
     ] = False,
+    image_shape: Annotated[
+        str | None,
+        typer.Option(
+            "--image-shape",
+            metavar="ROWS,COLUMNS",
+            help="The features are the pixels of images of this size: report.html has a map of them.",
+            rich_help_panel="Output",
+            show_default=False,
+        ),
+    ] = None,
+    genetics: Genetics,
     care: Care,
     voice: Output,
     parameters: Parameters,
@@ -55,15 +67,17 @@ def discover(
     that of the whole procedure on samples it has not seen. The confidence of a group is the share of half-samples in which it
     is found again. --fast does one fit with given settings, judged by its training data alone; --cv is then the papers'
     embedded cross-validation. The folder has groups.csv (one row a feature), result.json, model.coterie (for coterie
-    predict), report.html, and for SNPs groups.clumps, for AnnData a copy with the groups in var. Ctrl-C ends the search after
-    the current round and keeps what has been found.
+    predict), report.html, for classes classes.csv (means, fold changes and detection rates of each feature by class), for SNPs
+    groups.clumps, for AnnData a copy with the groups in var and uns (in scanpy's form). Ctrl-C ends the search after the
+    current round and keeps what has been found.
 
     Examples:
         coterie discover data.svm
         coterie discover genes.csv --label diagnosis -o results --max-features-to-select 60
         coterie discover data.svm --n-features-to-select 50 --C 1 --fast
-        coterie discover cohort.bed --phenotype pheno.txt --label HEIGHT --threshold 0.5
+        coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         coterie discover cells.h5ad --label bulk_labels --task classification
+        coterie discover digits.npz --image-shape 28,28
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.files import claimed, claimed_files
@@ -73,33 +87,64 @@ def discover(
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
-        dataset = options.open(data, voice)
-        result, code = fit(dataset, settle_task(task, dataset.y, data), parameters, care, voice, label=options.label)
+        genetics.check()
+        dataset = options.open(data, voice, adjusts=True)
+        image = _image(image_shape, dataset.source.shape[1])
+        settled = settle_task(task, dataset.y, data)
+        result, code = fit(dataset, settled, parameters, care, voice, label=options.label, image=image, command=command_line())
+        genetics.add_association(result.model, dataset, settled)
         with voice.collecting_warnings():
             files = write_result(
-                folder, result, overwrite=overwrite, extras=partial(write_extras, dataset=dataset, result=result)
+                folder,
+                result,
+                overwrite=overwrite,
+                extras=partial(write_extras, dataset=dataset, result=result, genetics=genetics),
             )
         if model is not None:
             save(result.model, model)
     show_groups(result, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
-    if "report.html" not in files:
-        voice.note("report.html was left out; it needs: pip install 'coterie[report]'")
     voice.result({"output": str(folder), "files": files, **result.to_dict()})
     if code:
         raise typer.Exit(code)
 
 
-def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
-    """What users of PLINK and AnnData expect on top."""
+def _image(shape: str | None, n_features: int) -> dict[str, Any] | None:
+    """The size of the images whose pixels the features are; refused before the work where it cannot be."""
+    if shape is None:
+        return None
+    from coterie.report.details import check_image
+
+    sizes = parse_value(shape)
+    if not isinstance(sizes, list):
+        raise ValueError(f"--image-shape {shape!r} must be rows and columns with a comma between, such as 28,28.")
+    return {"image_shape": check_image(sizes, "C", n_features)}
+
+
+def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, genetics: Genetics) -> None:
+    """What users of classes, PLINK and AnnData expect on top."""
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
         from coterie.report.clumps import CLUMPS, write_clumps
 
-        write_clumps(folder / CLUMPS, result)
+        write_clumps(folder / CLUMPS, result, **genetics.windows)
     if dataset.format == "h5ad":
-        from coterie.report.annotated import ANNOTATED, write_annotated
+        _write_cells(folder, dataset, result)
+    elif result.model.groups_.classes is not None:
+        from coterie import class_statistics
+        from coterie.report.classes import CLASSES, write_classes
 
-        write_annotated(folder / ANNOTATED, dataset.path, result)
+        write_classes(folder / CLASSES, class_statistics(dataset, None, result.model))
+
+
+def _write_cells(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
+    """A copy of an AnnData file with the groups in it, and the table of classes, from ``raw`` where scanpy would take it."""
+    from coterie.report.annotated import ANNOTATED, classes_in, read_quietly, write_annotated
+    from coterie.report.classes import CLASSES, write_classes
+
+    adata, layer = read_quietly(dataset.path), dataset.notes.get("layer")
+    if result.model.groups_.classes is not None:
+        write_classes(folder / CLASSES, classes_in(adata, result, str(result.target["label"]), layer=layer))
+    write_annotated(folder / ANNOTATED, adata, result, layer=layer)
 
 
 def show_groups(result: DiscoveryResult, voice: Output) -> None:
@@ -111,23 +156,39 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
     if confidence is not None:
         table.add_column("confidence", justify="right")
     table.add_column("support feature", overflow="fold")
+    known = groups.annotations
+    places = "chromosome" in known and "position" in known
+    if places:
+        table.add_column("place", justify="right")
+    if "p_value" in known:
+        table.add_column("p-value", justify="right")
     table.add_column("weight", justify="right")
+    marked = any(group.marks is not None for group in groups)
+    if marked:
+        table.add_column("marks", overflow="fold")
     table.add_column("features", justify="right")
     table.add_column("affiliated (correlation)", overflow="fold")
     for number, group in enumerate(groups[:_SHOWN_GROUPS], start=1):
         support, *others = group.labels
         shown = [f"{name} ({r:+.2f})" for name, r in zip(others, group.correlation, strict=True)][:_SHOWN_MEMBERS]
         more = [f"… {len(others) - len(shown):,} more"] if len(others) > len(shown) else []
-        weight = "" if group.weight is None else f"{group.weight:+.4g}"
+        weight = "" if group.weight is None else f"{group.weight:+.4g}" if group.weight else "0"
         sure = (
             []
             if group.confidence is None
             else ["fixed" if group.confidence != group.confidence else f"{group.confidence:.2f}"]
         )
-        table.add_row(str(number), *sure, Text(support), weight, f"{len(group):,}", Text(", ".join([*shown, *more]) or "–"))
+        marks = [Text("–" if group.marks is None else str(group.marks))] if marked else []
+        members = Text(", ".join([*shown, *more]) or "–")
+        own = group.annotations or {}
+        facts = [f"{own['chromosome'][0]}:{own['position'][0]:,}"] if places else []
+        facts += [f"{own['p_value'][0]:.2g}"] if "p_value" in known else []
+        table.add_row(str(number), *sure, Text(support), *map(Text, facts), weight, *marks, f"{len(group):,}", members)
     voice.show(table)
     if len(groups) > _SHOWN_GROUPS:
         voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
+    if "p_value" in known:
+        voice.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
     if result.judgement:
         voice.show(result.judgement)
     else:

@@ -65,10 +65,19 @@ class Care:
 
 
 def fit(
-    dataset: Dataset, task: str, parameters: dict[str, Any], care: Care, voice: Output, label: str | None = None
+    dataset: Dataset,
+    task: str,
+    parameters: dict[str, Any],
+    care: Care,
+    voice: Output,
+    *,
+    label: str | None = None,
+    image: dict[str, Any] | None = None,
+    command: str | None = None,
 ) -> tuple[DiscoveryResult, int]:
     """The fitted model with what is to be told of it, and the exit code (of a signal that ended it early)."""
-    from coterie.report import DiscoveryResult
+    from coterie.report import DiscoveryResult, describe
+    from coterie.report.making import target_of
 
     began = time.perf_counter()
     parameters = _with_labels(parameters, dataset)
@@ -81,15 +90,20 @@ def fit(
         model.set_params(verbose=voice.verbose)
         if getattr(model, "random_state", 0) is None:  # the same command gives the same result
             model.set_params(random_state=0)
-        model.fit(dataset.source, dataset.y)
-        score = None if task == "one-class" else float(model.score(dataset.source, dataset.y))
-        held_out = _held_out(model, dataset, score, task)
+        if task == "one-class" and dataset.covariates is not None:
+            raise ValueError("Covariates have no meaning for --task one-class; leave --covar out.")
+        model.fit(dataset)
+        more = {} if dataset.covariates is None else {"covariates": dataset.covariates}
+        score = None if task == "one-class" else float(model.score(dataset.source, dataset.y, **more))
+        held_out = _held_out(model, dataset, score)
         if not care.fast and care.n_pairs:
             _add_confidence(model, dataset, care, request, voice)
     seconds = time.perf_counter() - began
+    with voice.collecting_warnings():
+        details = describe(model, dataset.source, dataset.y, **(image or {}))
     result = DiscoveryResult(
         model, _about(dataset), task, seconds, score, tuple(voice.warnings), request.signal is not None,
-        dataset.feature_info, held_out, _target(dataset, task, label),
+        dataset.feature_info, held_out, target_of(dataset.y, task, label), details, command,
     )  # fmt: skip
     return result, 0 if request.signal is None else 128 + request.signal
 
@@ -188,25 +202,17 @@ def _estimator(place: str, parameters: dict[str, Any], task: str, fast: bool) ->
     return load(place)(**parameters)
 
 
-def _held_out(model: Any, dataset: Dataset, training: float | None, task: str) -> HeldOut | None:
+def _held_out(model: Any, dataset: Dataset, training: float | None) -> HeldOut | None:
     """The scores of the whole procedure, if they were measured."""
-    if not hasattr(model, "nested_scores_"):
-        return None
     import warnings
 
-    from coterie.report import HeldOut
+    from coterie.report.validation import held_out_of
 
-    name = "R²" if task == "regression" else "accuracy"
-    if task == "one-class" and model.scoring in (None, "balanced_accuracy"):
-        from sklearn.metrics import balanced_accuracy_score
-
-        name, training = "balanced accuracy", float(balanced_accuracy_score(dataset.y, model.predict(dataset.source)))
-    elif model.scoring is not None:
-        name, training = str(model.scoring), float("nan")
-    assert training is not None
-    result = HeldOut(name, model.nested_scores_.tolist(), float(model.constant_scores_.mean()), training)
-    if not result.predicts:
-        warnings.warn("On held-out samples the model is no better than a constant prediction.", UserWarning, stacklevel=2)
+    alone = "covariates alone" if hasattr(model, "covariate_names_") else "constant"
+    result = held_out_of(model, dataset.source, dataset.y, training, alone)
+    if result is not None and not result.predicts:
+        words = "a constant prediction" if alone == "constant" else "one of the covariates alone"
+        warnings.warn(f"On held-out samples the model is no better than {words}.", UserWarning, stacklevel=2)
     return result
 
 
@@ -220,8 +226,7 @@ def _add_confidence(model: Any, dataset: Dataset, care: Care, request: StopReque
     try:
         group_confidence(
             model,
-            dataset.source,
-            dataset.y,
+            dataset,
             n_pairs=care.n_pairs,
             n_permutations=care.n_permutations,
             random_state=model.random_state,
@@ -255,28 +260,17 @@ def _warn_of_data(dataset: Dataset, task: str, parameters: dict[str, Any]) -> No
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:
+    from coterie.report.environment import fingerprint
+
     n_samples, n_features = dataset.source.shape
     return {
         "path": str(dataset.path),
         "format": dataset.format,
         "samples": n_samples,
         "features": n_features,
+        "fingerprint": fingerprint(dataset.source, dataset.y),
         **({"notes": dataset.notes} if dataset.notes else {}),
-    }
-
-
-def _target(dataset: Dataset, task: str, name: str | None) -> dict[str, Any]:
-    """What was predicted: its name, and how many samples each class has."""
-    if task == "one-class" or dataset.y is None:
-        return {}
-    import numpy as np
-
-    if task == "regression":
-        return {"label": name, "classes": None}
-    labels, counts = np.unique(dataset.y, return_counts=True)
-    return {
-        "label": name,
-        "classes": {str(label): count for label, count in zip(labels.tolist(), counts.tolist(), strict=True)},
+        **({"covariates": list(dataset.covariates.names)} if dataset.covariates is not None else {}),
     }
 
 

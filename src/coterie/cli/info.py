@@ -9,10 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import DataOptions
+from coterie.cli.data import TABLES, DataOptions
 from coterie.cli.output import Output
 
 _SHOWN_CLASSES = 10
+# Columns of a table that are listed for people; programs get all.
+_SHOWN_COLUMNS = 40
+_COLUMNS = "column table"
 
 
 def info(
@@ -29,8 +32,13 @@ def info(
 ) -> None:
     """Tell what is in a data file, a store, a model or a result folder.
 
+    Of a table, and of the obs of an AnnData file, every column with what it holds and how much is missing, and which may be
+    the labels. Nothing is refused here that discover would refuse.
+
     Examples:
         coterie info data.svm.gz
+        coterie info patients.csv
+        coterie info cells.h5ad --json
         coterie info news20.store --check
         coterie info results
     """
@@ -39,9 +47,26 @@ def info(
     facts = _facts(path, check, options)
     table = Table(show_header=False, box=None)
     for words, value in facts.items():
-        table.add_row(words.replace("_", " "), Text(_text(value)))
+        if words != _COLUMNS:
+            table.add_row(words.replace("_", " "), Text(_text(value)))
     voice.show(table)
+    if facts.get(_COLUMNS):
+        _show_columns(facts[_COLUMNS], voice)
     voice.result(facts)
+
+
+def _show_columns(columns: list[dict[str, Any]], voice: Output) -> None:
+    from coterie.cli.description import column_rows
+
+    table = Table("column", "kind")
+    for words in ("missing", "different"):
+        table.add_column(words, justify="right")
+    table.add_column("values", overflow="fold")
+    for row in column_rows(columns[:_SHOWN_COLUMNS]):
+        table.add_row(*map(Text, row))
+    voice.show(table)
+    if len(columns) > _SHOWN_COLUMNS:
+        voice.show(f"… and {len(columns) - _SHOWN_COLUMNS:,} more columns; --json has all.")
 
 
 def _facts(path: Path, check: bool, options: DataOptions) -> dict[str, Any]:
@@ -83,6 +108,12 @@ def _model_facts(path: Path) -> dict[str, Any]:
 def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     import numpy as np
 
+    from coterie.cli.description import annotated_facts, array_facts, format_of, table_facts
+
+    kind = format_of(path, options)
+    if kind in TABLES:
+        return {"kind": "data", "format": kind, **table_facts(path, kind, options)}
+    more = annotated_facts(path) if kind == "h5ad" else array_facts(path) if kind == "npz" else {}
     dataset = options.open(path, Output(quiet=True))
     source = dataset.source
     n_samples, n_features = source.shape
@@ -109,7 +140,9 @@ def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
         else:
             shown = [f"{v}: {c:,}" for v, c in zip(values[:_SHOWN_CLASSES], counts, strict=False)]
             facts["labels"] = ", ".join(shown) + (f", … {len(values)} in all" if len(values) > _SHOWN_CLASSES else "")
-    return {**facts, **dataset.notes}
+    if kind == "plink":  # what the labels of genotypes are called
+        facts["phenotype"] = facts.pop("labels")
+    return {**facts, **dataset.notes, **more}
 
 
 def _text(value: Any) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -18,6 +20,7 @@ from rich.text import Text
 from coterie.terminal import printable
 
 _PANEL = "Output"
+_WORDS: ContextVar[tuple[str, ...] | None] = ContextVar("words", default=None)
 
 
 @dataclass
@@ -108,3 +111,14 @@ def say(text: str) -> None:
 def one_line(text: str) -> str:
     """Text with its lines joined."""
     return " ".join(text.split())
+
+
+def command_line() -> str | None:
+    """What the user has typed, for a report that says how it was made; None where nobody has."""
+    words = _WORDS.get()
+    return None if words is None else shlex.join(["coterie", *words])
+
+
+def remember_command(words: Iterable[str]) -> None:
+    """Keep what the user has typed, for :func:`command_line`."""
+    _WORDS.set(tuple(str(word) for word in words))

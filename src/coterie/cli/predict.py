@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.data import TABLES, DataOptions, DataPath
 from coterie.cli.output import Output
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def predict(
 ) -> None:
     """Predict with a saved model: one line a sample, and the score where the data have labels.
 
-    The data must have the features that the model was trained on, in the same order.
+    Where both have names, these decide: the columns may stand in any order, with others among them, and only those that the
+    model reads are needed. Data without names must have all features of the training data, in the same order. Gaps are filled
+    with what --impute found in the training data.
 
     Examples:
         coterie predict results new.svm -o predictions.csv
@@ -46,9 +48,11 @@ def predict(
     estimator = load(model / MODEL if model.is_dir() else model)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"{model} holds a {type(estimator).__name__}, which selects features but does not predict.")
+    if options.impute is not None:
+        raise ValueError("--impute belongs to the training: a model trained with it fills the gaps of new data by itself.")
     with claimed_files(output):
-        dataset = options.open(data, voice)
-        check_names(estimator, dataset, data)
+        own = _columns(estimator, data, options)
+        dataset = options.open(data, voice, adjusts=True, gaps=hasattr(estimator, "fill_values_"), **own)
         columns, rows = _table(estimator, dataset)
         score = _score(estimator, dataset, voice)
         if output is not None:
@@ -64,36 +68,47 @@ def predict(
     voice.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
 
 
-def check_names(estimator: Any, dataset: Dataset, path: Path) -> None:
-    """Raise when data with names are not those that the model knows."""
-    known, names = getattr(estimator, "feature_names_in_", None), dataset.source.feature_names
-    if dataset.source.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"{path} has {dataset.source.shape[1]:,} features, but the model was trained on {estimator.n_features_in_:,}."
-        )
-    if known is None or names is None:
-        return
-    for position, (theirs, ours) in enumerate(zip(names, known, strict=True)):
-        if str(theirs) != str(ours):
-            raise ValueError(
-                f"{path} has {str(theirs)!r} where the model knows feature {position} as {str(ours)!r}; "
-                "put the features in the order of the training data."
-            )
+def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
+    """The columns of a table that the model reads, by name: all others may hold anything."""
+    from coterie.data.readers.detection import detect_format, resolve
+    from coterie.naming import names_at
+
+    known = names_at(estimator, estimator.prediction_features_)
+    file = resolve(path)
+    if known is None or not file.is_file():  # opening it will tell
+        return {}
+    kind = options.format or detect_format(file)
+    return {"columns": known} if kind in TABLES else {}
 
 
 def _table(estimator: Any, dataset: Dataset) -> tuple[list[str], list[dict[str, Any]]]:
     """The names of the columns, and a row a sample: its name, the prediction, decision values."""
     import numpy as np
 
-    source = dataset.source
-    predictions = estimator.predict(source)
+    source, more = dataset.source, _covariates(estimator, dataset)
+    predictions = estimator.predict(source, **more)
     samples = dataset.sample_names if dataset.sample_names is not None else range(len(predictions))
     columns: dict[str, Any] = {"sample": [_plain(s) for s in samples], "prediction": [_plain(p) for p in predictions]}
     if hasattr(estimator, "decision_function"):
-        decision = np.atleast_2d(estimator.decision_function(source).T)
+        decision = np.atleast_2d(estimator.decision_function(source, **more).T)
         labels = [""] if len(decision) == 1 else [f" {label}" for label in estimator.classes_]
         columns |= {f"decision{label}": values for label, values in zip(labels, decision.tolist(), strict=True)}
+    if hasattr(estimator, "predict_proba"):
+        shares = estimator.predict_proba(source, **more).T.tolist()
+        columns |= {f"probability {label}": values for label, values in zip(estimator.classes_, shares, strict=True)}
     return list(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _covariates(estimator: Any, dataset: Dataset) -> dict[str, Any]:
+    """The covariates of the samples, for a model that has some."""
+    if not hasattr(estimator, "covariate_names_"):
+        return {}
+    if dataset.covariates is None:
+        raise ValueError(
+            f"The model was fitted with covariates ({', '.join(estimator.covariate_names_)}); "
+            "give those of these samples with --covar."
+        )
+    return {"covariates": dataset.covariates}
 
 
 def _score(estimator: Any, dataset: Dataset, voice: Output) -> float | None:
@@ -102,7 +117,7 @@ def _score(estimator: Any, dataset: Dataset, voice: Output) -> float | None:
         return None
     try:
         with voice.collecting_warnings():
-            return float(estimator.score(dataset.source, dataset.y))
+            return float(estimator.score(dataset.source, dataset.y, **_covariates(estimator, dataset)))
     except (TypeError, ValueError) as error:
         voice.note(f"No score: {error}")
         return None

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from coterie.cli.data import DataOptions, DataPath
-from coterie.cli.output import Output
+from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parse_value
 
 
@@ -25,6 +25,9 @@ def profile(
     png: Annotated[
         Path | None, typer.Option(help="Draw the profile to this file (.png, .svg, .pdf).", rich_help_panel="Output")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page to read to this file (.html).", rich_help_panel="Output")
+    ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the bins to this file.", rich_help_panel="Output")] = None,
     options: DataOptions,
     voice: Output,
@@ -33,14 +36,15 @@ def profile(
 
     Examples:
         coterie profile data.svm
-        coterie profile cohort.bed --png profile.png
+        coterie profile cohort.bed --png profile.png --html profile.html
         coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
     """
     from coterie.correlation.profile import correlation_profile
     from coterie.files import claimed_files, new_file
+    from coterie.report import report
     from coterie.report.table import write_csv
 
-    with claimed_files(png, csv):
+    with claimed_files(png, csv, html):
         dataset = options.open(data, voice)
         found = correlation_profile(
             dataset.source,
@@ -54,11 +58,13 @@ def profile(
         if csv is not None:
             write_csv(csv, found.rows())
         if png is not None:
-            figure = found.plot(title=data.name).figure
+            figure = found.plot(title=data.name)
             with new_file(png) as partial:
                 figure.savefig(partial, format=png.suffix.lstrip(".") or "png", dpi=150)
+        if html is not None:
+            report(found, name=data.name, command=command_line(), path=html)
     voice.show(found.text())
-    for file in (csv, png):
+    for file in (csv, png, html):
         if file is not None:
             voice.show(f"Written: {file}")
     voice.result(found.to_dict())

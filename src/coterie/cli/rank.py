@@ -10,11 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import DataOptions, DataPath, names_of
+from coterie.cli.data import DataOptions, DataPath, Task, names_of, settle_task
 from coterie.cli.output import Output
 from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
 from coterie.interruption import interrupting
-from coterie.methods import METHODS, Method
+from coterie.methods import METHODS, REGRESSION, Method
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from coterie.data import Dataset
 
 _PANEL = "Method"
+RANKED_TASKS = ("auto", "classification", "regression")
 _ALL = {name: method for name, method in METHODS.items() if method.ranks}
+# Methods by default: for classes, and for a quantitative trait.
+_DEFAULT = {"classification": "fisher", "regression": "correlation"}
 
 
 class Ranking(NamedTuple):
@@ -32,26 +35,42 @@ class Ranking(NamedTuple):
     scores: dict[str, np.ndarray]
 
 
-def known_methods() -> dict[str, Method]:
-    """The methods that rank all features, by name."""
-    return dict(_ALL)
+def known_methods(task: str = "classification") -> dict[str, Method]:
+    """The methods that rank all features for a task, by name."""
+    return {name: method for name, method in REGRESSION.items() if method.ranks} if task == "regression" else dict(_ALL)
 
 
 def _show_methods(wanted: bool) -> None:
     if wanted:
         table = Table("method", "labels", "what it is", "parameters (--set name=value)")
-        for name, method in known_methods().items():
+        for name, method in (known_methods("regression") | known_methods()).items():
             parameters = ", ".join(f"{p.name}={p.default}" for p in parameters_of(method))
-            table.add_row(name, "yes" if method.supervised else "no", method.words, Text(parameters))
+            table.add_row(name, _labels_of(name, method), method.words, Text(parameters))
         Output().show(table)
         Output().show(Text(criteria_text()))
         raise typer.Exit
 
 
+def _labels_of(name: str, method: Method) -> str:
+    """What labels a method takes."""
+    if not method.supervised:
+        return "none"
+    return "classes or numbers" if name in METHODS and name in REGRESSION else "classes" if name in METHODS else "numbers"
+
+
 def rank(
     data: DataPath,
     *,
-    method: Annotated[str, typer.Option("--method", help="See --methods.", rich_help_panel=_PANEL)] = "fisher",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            help="See --methods. \\[default: fisher, or correlation for numbers]",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None,
+    task: Task = "auto",
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,28 +104,35 @@ def rank(
         coterie rank data.npz --method grm --set score_func=lgd --set score_parameters.n_neighbors=7
         coterie rank data.npz --method daf --set sampling=adaptive --set criterion=svm --set criterion.C=10
         coterie rank data.npz --method bif --set criterion.n_neighbors=7
+        coterie rank cohort.csv --label height --method daf
         coterie rank --methods
     """
-    known = known_methods()
-    if method not in known:
-        raise ValueError(f"--method {method!r} must be one of {', '.join(known)}.")
+    anywhere = known_methods("regression") | known_methods()
+    if method is not None and method not in anywhere:
+        raise ValueError(f"--method {method!r} must be one of {', '.join(anywhere)}.")
+    if task not in RANKED_TASKS:
+        raise ValueError(f"--task {task!r} must be one of {', '.join(RANKED_TASKS)}.")
     chosen: dict[str, Any] = {}
     for name, value in parse_settings(settings or [], "--set").items():
         put_setting(chosen, name, value, "--set")
     for name in chosen:
-        check_setting(known[method], name, chosen, f"--set {name}: {method}")
+        said = method or _DEFAULT.get(task, "fisher")
+        check_setting(anywhere[said], name, chosen, f"--set {name}: {said}")
     from coterie.files import claimed_files
     from coterie.report.table import write_csv
 
     checkpoint = chosen.get("checkpoint")
     with claimed_files(output, None if checkpoint is None else str(checkpoint)):
         dataset = options.open(data, voice)
+        settled = "classification" if dataset.y is None else settle_task(task, dataset.y, data)
+        name = method or _DEFAULT[settled]
+        its = method_for(name, settled, task)
         with voice.collecting_warnings(), interrupting() as request:
-            ranking = rank_features(known[method], chosen, dataset, data, voice)
+            ranking = rank_features(its, chosen, dataset, data, voice)
         if output is not None:
             write_csv(output, _rows(ranking, dataset, len(ranking.features)))
     rows = _rows(ranking, dataset, top)
-    voice.show(f"Features by {known[method].words}")
+    voice.show(f"Features by {its.words}")
     table = Table()
     for column in rows[0]:
         table.add_column(column, justify="left" if column == "name" else "right")
@@ -115,10 +141,24 @@ def rank(
     voice.show(table)
     if output is not None:
         voice.show(f"Written to {output}: {len(ranking.features):,} features.")
-    voice.result({"method": method, "parameters": chosen, "interrupted": request.signal is not None, "ranking": rows})
+    told = {"method": name, "task": settled if its.supervised else None, "parameters": {**its.settings, **chosen}}
+    voice.result({**told, "interrupted": request.signal is not None, "ranking": rows})
     if request.signal is not None:  # the method has kept what it had
         voice.note("Stopped early; this is the ranking so far.")
         raise typer.Exit(128 + request.signal)
+
+
+def method_for(name: str, task: str, asked: str) -> Method:
+    """The method for labels of a kind; the error says which methods there are for them."""
+    known = known_methods(task)
+    if name in known:
+        return known[name]
+    kind, other = ("numbers", "classification") if task == "regression" else ("classes", "regression")
+    needs = "classes" if task == "regression" else "numbers"
+    hint = f", or --task {other} if they are {needs}" if asked == "auto" else ""
+    raise ValueError(
+        f"--method {name} needs labels that are {needs}, but these are {kind}; there are {', '.join(known)}{hint}."
+    )
 
 
 def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output) -> Ranking:
@@ -128,6 +168,7 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
     from coterie.order import ranked
 
     target: Any = method.load()
+    chosen = {**method.settings, **chosen}
     if inspect.isclass(target):
         defaults = {name: parameter.default for name, parameter in inspect.signature(target).parameters.items()}
         if "verbose" in defaults:

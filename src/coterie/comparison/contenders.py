@@ -11,11 +11,12 @@ import joblib
 from sklearn.base import clone
 
 from coterie.filters.selector import FilterSelector
-from coterie.methods import METHODS, Method, method_named
+from coterie.methods import METHODS, REGRESSION, Method, method_named, methods_for
 from coterie.persistence.names import digested_name
 
 # Quick ones of every kind.
 DEFAULT = ("gdm", "fgm", "mrmr", "fcbf", "l1-svm", "svm-rfe", "grm", "fisher")
+DEFAULT_FOR_NUMBERS = ("gdm", "fgm", "mrmr", "lasso", "grm", "correlation")
 _SIZE_PARAMETERS = ("n_features_to_select", "k", "max_features")
 
 
@@ -57,12 +58,17 @@ def estimator_digest(estimator: Any, without: str | None = None) -> str:
     return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
 
-def read_contenders(methods: Any, seed: int) -> list[Contender]:
+def default_methods(task: str) -> list[str]:
+    """Names of quick methods for a task."""
+    return list(DEFAULT_FOR_NUMBERS if task == "regression" else DEFAULT)
+
+
+def read_contenders(methods: Any, seed: int, task: str = "classification") -> list[Contender]:
     """The contenders in their order, from names, selectors, or a mapping of names to either."""
     if methods is None:
-        methods = list(DEFAULT)
+        methods = default_methods(task)
     elif isinstance(methods, str):
-        methods = list(METHODS) if methods.strip().lower() == "all" else [methods]
+        methods = list(methods_for(task)) if methods.strip().lower() == "all" else [methods]
     elif hasattr(methods, "fit"):
         methods = [methods]
     pairs: list[tuple[str, Any]] = []
@@ -73,8 +79,8 @@ def read_contenders(methods: Any, seed: int) -> list[Contender]:
             name = method if isinstance(method, str) else type(method).__name__
             pairs.append((_free_name(str(name).strip(), [taken for taken, _ in pairs], isinstance(method, str)), method))
     if not pairs:
-        raise ValueError(f"methods is empty; name at least one of {', '.join(METHODS)}, or give selectors.")
-    return [_contender(name, method, seed) for name, method in pairs]
+        raise ValueError(f"methods is empty; name at least one of {', '.join(methods_for(task))}, or give selectors.")
+    return [_contender(name, method, seed, task) for name, method in pairs]
 
 
 def _free_name(name: str, taken: list[str], named: bool) -> str:
@@ -85,8 +91,8 @@ def _free_name(name: str, taken: list[str], named: bool) -> str:
     return next(f"{name} {number}" for number in range(2, len(taken) + 3) if f"{name} {number}" not in taken)
 
 
-def _contender(name: str, method: Any, seed: int) -> Contender:
-    selector = selector_named(method) if isinstance(method, str) else _checked(name, method)
+def _contender(name: str, method: Any, seed: int, task: str) -> Contender:
+    selector = selector_named(method, task=task) if isinstance(method, str) else _checked(name, method)
     parameters = selector.get_params(deep=True)
     size = next((parameter for parameter in _SIZE_PARAMETERS if parameter in parameters), None)
     if size is None:
@@ -100,8 +106,8 @@ def _contender(name: str, method: Any, seed: int) -> Contender:
     return Contender(name, selector, size, "ranking" if isinstance(selector, FilterSelector) else _nested(selector), known)
 
 
-def selector_named(name: str, **parameters: Any) -> Any:
-    """The selector of a method of the package, with some parameters of its class or score set.
+def selector_named(name: str, *, task: str = "classification", **parameters: Any) -> Any:
+    """The selector of a method of the package for a task, with some parameters of its class or score set.
 
     Examples
     --------
@@ -110,8 +116,10 @@ def selector_named(name: str, **parameters: Any) -> Any:
     GroupDiscoveryClassifier(C=10.0, correlation=None)
     >>> selector_named("relieff", n_neighbors=7)
     FilterSelector(parameters={'n_neighbors': 7}, score_func='relieff')
+    >>> selector_named("gdm", task="regression")
+    GroupDiscoveryRegressor()
     """
-    method = method_named(name)
+    method = method_named(name, task)
     target = method.load()
     if not inspect.isclass(target):
         return FilterSelector(name.strip().lower().replace("-", "_"), parameters=parameters or None)
@@ -138,7 +146,7 @@ def _checked(name: str, selector: Any) -> Any:
 
 def _nested(selector: Any) -> str:
     """How one fit of this selector serves all numbers of features, if it does."""
-    for method in METHODS.values():
+    for method in (*METHODS.values(), *REGRESSION.values()):
         if _is_of(method, selector):
             parameters = selector.get_params(deep=False)
             holds = all(_same(parameters.get(name), value) for name, value in method.nested_if.items())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from coterie.markup import notebook_table
 from coterie.metrics.stability import hamming_stability, tanimoto_stability, weighted_consistency
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Row(NamedTuple):
     fit_seconds: float
     status: str
     message: str
+    rmse: float = math.nan  # of numbers alone
 
     @classmethod
     def without_result(cls, method: str, n_features: int, fold: int, status: str, message: str) -> Row:
@@ -54,6 +56,9 @@ class Comparison:
         Whether Ctrl-C ended the comparison; rows that were not done are not there.
     scoring : str
         What the column ``accuracy`` holds.
+    task : {"classification", "regression"}
+        What the labels are. For numbers the column ``accuracy`` is called by its score (``r2``), and there is one more,
+        ``rmse``, the root mean squared error.
 
     Examples
     --------
@@ -74,16 +79,35 @@ class Comparison:
     n_features_in: int
     interrupted: bool = False
     scoring: str = "accuracy"
+    task: str = "classification"
     _cache: dict[str, Any] = field(default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:
         """The rows as a pandas data frame, tidy: one row a method, number of features and fold."""
         pandas = _pandas()
-        return pandas.DataFrame(self.rows, columns=list(Row._fields))
+        return pandas.DataFrame(self.row_dicts(), columns=[self._called(name) for name in self._fields])
+
+    @property
+    def _fields(self) -> list[str]:
+        return [name for name in Row._fields if name != "rmse" or self.task == "regression"]
+
+    def _called(self, name: str) -> str:
+        """What a column is called: that of the score by its name where it is none of classes."""
+        if self.task != "regression" or not name.startswith("accuracy"):
+            return name
+        return name.replace("accuracy", self.scoring)
+
+    def row_dicts(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries, with the names of the table's columns."""
+        return [{self._called(name): getattr(row, name) for name in self._fields} for row in self.rows]
+
+    def summary_dicts(self) -> list[dict[str, Any]]:
+        """The content of :meth:`summary` as dictionaries."""
+        return [{self._called(name): value for name, value in row.items()} for row in self.summary_rows()]
 
     def summary_rows(self) -> list[dict[str, Any]]:
-        """The content of :meth:`summary` as dictionaries."""
+        """The means over the folds as dictionaries, the score under the name ``accuracy``."""
         if "summary" not in self._cache:
             keys = dict.fromkeys((row.method, row.n_features) for row in self.rows)
             self._cache["summary"] = [self._summary_of(*key) for key in keys]
@@ -97,7 +121,7 @@ class Comparison:
         (ANHI) compare the features selected on the folds. ``status`` is ``"ok"``, or what happened on the folds that went
         wrong.
         """
-        return _pandas().DataFrame(self.summary_rows())
+        return _pandas().DataFrame(self.summary_dicts())
 
     def _summary_of(self, method: str, n_features: int) -> dict[str, Any]:
         mine = [row for row in self.rows if (row.method, row.n_features) == (method, n_features)]
@@ -109,7 +133,7 @@ class Comparison:
             "n_ok": len(good),
             "n_selected": _mean([row.n_selected for row in good]),
         }
-        for measure in MEASURES:
+        for measure in (*MEASURES, "rmse") if self.task == "regression" else MEASURES:
             values = [getattr(row, measure) for row in good]
             result |= {measure: _mean(values), f"{measure}_std": float(np.std(values, ddof=1)) if len(good) > 1 else math.nan}
         subsets = [self.selections[method, n_features, row.fold] for row in good]
@@ -133,7 +157,8 @@ class Comparison:
         """Curves against the number of features; see :func:`coterie.plots.comparison_curves`."""
         from coterie.plots import comparison_curves
 
-        return comparison_curves(self.table, metrics, **options)
+        metrics = [metrics] if isinstance(metrics, str) else metrics
+        return comparison_curves(self.table, [self._called(metric) for metric in metrics], **options)
 
     def __repr__(self) -> str:
         summary = self.summary_rows()
@@ -149,6 +174,20 @@ class Comparison:
         lines = [head, f"{'method':<{width}}{'n':>3}  {self.scoring[:16]:<16}  redundancy  seconds  stability"]
         lines += [f"{row['method']:<{width}}{row['n_features']:>3}  {summary_text(row)}" for row in summary]
         return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        heads = ["method", "features", self.scoring, "redundancy", "seconds", "stability", "notes"]
+        rows = []
+        for row in self.summary_rows():
+            failed = row["n_folds"] - row["n_ok"]
+            spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
+            note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
+            figures = [f"{row['accuracy']:.3f}{spread}", f"{row['redundancy_rate']:.3f}", f"{row['fit_seconds']:.2f}"]
+            stability = row["weighted_consistency"]
+            figures.append("–" if math.isnan(stability) else f"{stability:.3f}")
+            rows.append([row["method"], row["n_features"], *(figures if row["n_ok"] else ["–"] * 4), note])
+        title = f"Comparison of {len({row['method'] for row in self.summary_rows()})} methods, {self.n_features_in:,} features"
+        return notebook_table(title + (" (interrupted)" if self.interrupted else ""), heads, rows, most=200)
 
 
 def summary_text(row: dict[str, Any]) -> str:

@@ -14,23 +14,25 @@ from typing import Any
 import joblib
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import RidgeCV
 from sklearn.metrics import get_scorer
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from coterie._inputs import class_codes, opened, read_folds, source_of
-from coterie._parameters import Number, Whole, check, read_size
+from coterie._inputs import class_codes, numeric_targets, opened, read_folds, source_of, task_of
+from coterie._parameters import Number, OneOf, Whole, check, read_size
 from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
 from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import Limits
 from coterie.comparison.result import Comparison, Row
 from coterie.comparison.schedule import Schedule, Unit
-from coterie.comparison.trial import Setting
+from coterie.comparison.trial import Gaps, Setting
 from coterie.data.dataset import Dataset
+from coterie.data.imputation import ImputedSource
 from coterie.data.store.reading import Store, is_store, open_store
 from coterie.data.store.writing import write_store
 from coterie.files import temporary_folder
@@ -46,8 +48,9 @@ def compare(
     *,
     n_features: Any = None,
     cv: Any = 5,
-    classifier: Any = "linear_svm",
-    scoring: Any = "accuracy",
+    task: str = "auto",
+    classifier: Any = None,
+    scoring: Any = None,
     standardize: bool = False,
     share_fits: bool = True,
     time_limit: float | None = None,
@@ -71,25 +74,34 @@ def compare(
         ``"l1-svm"``, ``"oscar"``, ``"gflasso"``, ``"ncfgs"``, ``"nctfgs"``, ``"sffs"``, ``"bif"``, or a filter: ``"fisher"``,
         ``"relieff"``, ``"information_gain"``, ``"variance"``, ``"lgd"``, ``"laplacian"``, ``"mcfs"``), or any selector with
         ``fit``, ``get_support`` and a parameter ``n_features_to_select``, ``k`` or ``max_features``. A dictionary gives
-        selectors names of your own. None stands for eight quick methods, ``"all"`` for all names.
+        selectors names of your own. None stands for some quick methods, ``"all"`` for all names. For a numeric y the
+        names are ``"gdm"``, ``"fgm"``, ``"correlation"``, ``"grm"``, ``"daf"``, ``"mrmr"``, ``"mrmr-miq"``, ``"lasso"``,
+        ``"sffs"``, ``"bif"`` and the filters that look at no labels.
 
     X : {array-like, sparse matrix, data frame, AnnData, path, store, data set} of shape (n_samples, n_features)
-        Data. They go to the processes once, through a memory-mapped store.
+        Data. They go to the processes once, through a memory-mapped store. What :func:`coterie.imputed` returns is filled
+        anew from the training part of each fold.
 
     y : array-like of shape (n_samples,), default=None
-        Class labels. Files and stores may bring their own.
+        Class labels, or numbers. Files and stores may bring their own.
 
     n_features : int or iterable of int, default=None
         Numbers of features to select; None for those of 5, 10, 20, 50 and 100 that X has.
 
     cv : int, splitter or iterable of (train, test), default=5
-        Folds. A number means shuffled, stratified folds.
+        Folds. A number means shuffled folds, stratified by the classes.
 
-    classifier : {"linear_svm", "knn"} or estimator, default="linear_svm"
-        What judges a selection. The two named ones scale the selected features to unit variance on the training part.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y is. ``"auto"``: numbers with fractions, or whole ones that hardly ever repeat, are a quantitative trait.
 
-    scoring : str or callable, default="accuracy"
-        What is reported in the column ``accuracy``, in scikit-learn's sense.
+    classifier : {"linear_svm", "knn", "ridge"} or estimator, default=None
+        What judges a selection: for classes ``"linear_svm"`` (None) or ``"knn"``, for numbers ``"ridge"`` (None; its
+        penalty is chosen by leave-one-out) or ``"knn"``. These scale the selected features to unit variance on the
+        training part.
+
+    scoring : str or callable, default=None
+        What is reported in the column ``accuracy`` (for numbers, the column of that name), in scikit-learn's sense. None
+        for ``"accuracy"``, or ``"r2"``. For numbers the root mean squared error is reported besides.
 
     standardize : bool, default=False
         Whether every method sees features of mean 0 and standard deviation 1 in the training part (sparse data are only
@@ -157,25 +169,32 @@ def compare(
     """
     limits = _read_limits(time_limit, memory_limit)
     jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-    contenders = read_contenders(methods, int(check_random_state(random_state).randint(2**31 - 1)))
+    check("task", task, OneOf("auto", "classification", "regression"))
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    _refuse_unknown(methods, seed, task)  # before the data, which may take long to read
     with (
         nullcontext() if results is None else results_folder(results) as kept_in,
         temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch,
     ):
-        store, labels = _stored(X, y, scratch)
+        store, labels, gaps = _stored(X, y, scratch)
         n_samples, n_columns = store.shape
-        class_codes(labels, n_samples, "compare")  # refuses what is no class
+        task = task_of(labels) if task == "auto" else task
+        contenders = read_contenders(methods, seed, task)
+        labels = _read_labels(labels, n_samples, task)
+        scoring = scoring if scoring is not None else "r2" if task == "regression" else "accuracy"
         sizes = _read_sizes(n_features, n_columns)
-        judge = _read_classifier(classifier, store.is_sparse, scoring)
+        judge = _read_classifier(classifier, store.is_sparse, scoring, task)
         setting = Setting(
             store.path,
             store.feature_names is not None and not store.is_sparse and find_spec("pandas") is not None,
             labels,
-            read_folds(cv, labels, classifier=True, shuffle=True, random_state=random_state),
+            read_folds(cv, labels, classifier=task == "classification", shuffle=True, random_state=random_state),
             judge,
             scoring,
             bool(standardize),
             bool(share_fits),
+            task,
+            gaps,
         )
         journal = None
         if kept_in is not None:
@@ -187,7 +206,7 @@ def compare(
     place = {contender.name: number for number, contender in enumerate(contenders)}
     rows = tuple(sorted((row for row, _ in found.values()), key=lambda row: (place[row.method], row.n_features, row.fold)))
     selections = {key: features for key, (row, features) in found.items() if row.status == "ok"}
-    return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score")
+    return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score", task)
 
 
 def _run(
@@ -221,8 +240,30 @@ def _run(
     return found, False
 
 
-def _stored(X: Any, y: Any, scratch: Path) -> tuple[Store, np.ndarray]:
-    """The data as a store (the user's own where they are one), and the labels."""
+def _refuse_unknown(methods: Any, seed: int, task: str) -> None:
+    """Refuse methods that are none for the task, or for no task where the labels will tell which it is."""
+    try:
+        read_contenders(methods, seed, "classification" if task == "auto" else task)
+    except ValueError as error:
+        if task != "auto":
+            raise
+        try:
+            read_contenders(methods, seed, "regression")
+        except ValueError:
+            raise error from None
+
+
+def _read_labels(labels: np.ndarray, n_samples: int, task: str) -> np.ndarray:
+    """Labels that are classes, or numbers."""
+    if task == "regression":
+        return numeric_targets(labels, n_samples, "compare")
+    class_codes(labels, n_samples, "compare")  # refuses what is no class
+    return labels
+
+
+def _stored(X: Any, y: Any, scratch: Path) -> tuple[Store, np.ndarray, Gaps | None]:
+    """The data as a store (the user's own where they are one), the labels, and where values were missing."""
+    gaps = None
     if isinstance(X, (str, os.PathLike)) and is_store(X):
         X = open_store(X)
     if isinstance(X, Dataset) and X.format == "store" and is_store(X.path):
@@ -232,15 +273,17 @@ def _stored(X: Any, y: Any, scratch: Path) -> tuple[Store, np.ndarray]:
     else:
         columns, labels = opened(X, y)
         source = source_of(columns)
+        if isinstance(source, ImputedSource) and len(source.gaps[0]):
+            gaps = Gaps(*source.gaps, source.strategy)
         store = open_store(write_store(scratch / "data", source, feature_names=source.feature_names))
     if labels is None:
         raise ValueError(
-            "requires y to be passed, but the target y is None: the methods are compared by how well they classify."
+            "requires y to be passed, but the target y is None: the methods are compared by how well they predict it."
         )
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
-    return store, labels
+    return store, labels, gaps
 
 
 def _read_sizes(n_features: Any, n_columns: int) -> list[int]:
@@ -266,31 +309,42 @@ def _read_limits(time_limit: Any, memory_limit: Any) -> Limits:
     return Limits(None if time_limit is None else float(time_limit), None if memory_limit is None else int(memory_limit))
 
 
-def _read_classifier(classifier: Any, is_sparse: bool, scoring: Any) -> Any:
+def _read_classifier(classifier: Any, is_sparse: bool, scoring: Any, task: str) -> Any:
     """An estimator; those with a name scale the features (sparse ones without shifting them)."""
     if isinstance(scoring, str):
         get_scorer(scoring)  # says which ones there are
     elif not callable(scoring):
         raise ValueError(f"scoring={scoring!r} must be the name of a score of scikit-learn's, or a callable.")
+    known = _judges(task)
+    if classifier is None:
+        classifier = next(iter(known))
     if isinstance(classifier, str):
-        known = {
-            "linear_svm": LinearSVC(dual="auto", max_iter=10_000, random_state=0),
-            "knn": KNeighborsClassifier(),
-        }
         if classifier not in known:
-            raise ValueError(f"classifier={classifier!r} must be one of {', '.join(known)}, or an estimator.")
+            raise ValueError(f"classifier={classifier!r} must be one of {', '.join(known)} for {task}, or an estimator.")
         return make_pipeline(StandardScaler(with_mean=not is_sparse), known[classifier])
     if not (hasattr(classifier, "fit") and hasattr(classifier, "get_params")) or isinstance(classifier, type):
-        raise ValueError(f"classifier={classifier!r} must be 'linear_svm', 'knn', or an estimator of scikit-learn's kind.")
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"classifier={classifier!r} must be {names}, or an estimator of scikit-learn's kind.")
+    if task == "regression" and is_classifier(classifier):
+        raise ValueError(f"classifier={classifier!r} predicts classes, but y are numbers; give a regressor.")
     return clone(classifier)
+
+
+def _judges(task: str) -> dict[str, Any]:
+    """What can judge a selection, by name; the first one by default."""
+    if task == "regression":
+        return {"ridge": RidgeCV(np.logspace(-3, 5, 17)), "knn": KNeighborsRegressor()}
+    return {"linear_svm": LinearSVC(dual="auto", max_iter=10_000, random_state=0), "knn": KNeighborsClassifier()}
 
 
 def _digests(store: Store, setting: Setting) -> dict[str, str]:
     """What tells a comparison from one whose rows mean something else."""
     arrays = {name: entry for name, entry in store.header["arrays"].items() if name in ("indptr", "indices", "values")}
+    gaps = setting.gaps
+    filled = [] if gaps is None else [joblib.hash(gaps.samples), joblib.hash(gaps.features), gaps.strategy]
     contents = {
         "data": [store.shape, sorted((name, entry["dtype"], entry["crc32"]) for name, entry in arrays.items()),
-                 setting.y.dtype.str, joblib.hash(setting.y.tolist())],
+                 setting.y.dtype.str, joblib.hash(setting.y.tolist()), *filled],
         "folds": [(joblib.hash(train), joblib.hash(test)) for train, test in setting.folds],
         "judging": [estimator_digest(setting.classifier), joblib.hash(setting.scoring), setting.standardize,
                     setting.share_fits],

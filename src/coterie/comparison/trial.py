@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from sklearn.metrics import check_scoring
 
 from coterie.comparison.contenders import Contender
 from coterie.comparison.result import FAILED, OK, OUT_OF_MEMORY, Row
+from coterie.data.imputation import ImputedSource
+from coterie.data.source import FeatureSource
 from coterie.data.store.reading import open_store
 from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
 
@@ -23,6 +26,15 @@ Report = Callable[[Row, np.ndarray], None]
 _NO_FEATURES = np.empty(0, dtype=np.int64)
 # Samples of each class, and features, of the fit that loads the compiled kernels before anything is timed.
 _WARM_SAMPLES, _WARM_FEATURES = 20, 12
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Where values were missing before they were filled, and what they were filled with."""
+
+    samples: np.ndarray
+    features: np.ndarray
+    strategy: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,8 @@ class Setting:
     scoring: Any
     standardize: bool
     share_fits: bool
+    task: str = "classification"
+    gaps: Gaps | None = None
 
 
 class Trial:
@@ -53,7 +67,8 @@ class Trial:
     def __init__(self, setting: Setting, contender: Contender) -> None:
         self.setting = setting
         self.contender = contender
-        self.source = open_store(setting.store).source
+        self.source: FeatureSource = open_store(setting.store).source
+        self._filled: tuple[int, FeatureSource] | None = None
 
     def run(self, fold: int, sizes: Sequence[int], report: Report) -> None:
         """Try all numbers of features on a fold; each row is reported when it is there."""
@@ -109,7 +124,7 @@ class Trial:
         if len(chosen) == 0:
             raise ValueError("It selected no features.")
         train, test = self.setting.folds[fold]
-        columns = self.source.columns(np.sort(chosen))  # the order of selection is nothing to the classifier
+        columns = self._source_of(fold).columns(np.sort(chosen))  # the order of selection is nothing to the classifier
         columns = columns if isinstance(columns, np.ndarray) else columns.tocsr()
         y = self.setting.y
         with warnings.catch_warnings():
@@ -128,6 +143,7 @@ class Trial:
                 seconds,
                 OK,
                 note,
+                _rmse(y[test], classifier.predict(columns[test])) if self.setting.task == "regression" else math.nan,
             )
         return row, chosen
 
@@ -142,7 +158,9 @@ class Trial:
     def _training_part(self, fold: int) -> tuple[Any, np.ndarray]:
         train = self.setting.folds[fold][0]
         y = self.setting.y[train]
-        everything = self._everything
+        everything: Any = (
+            self._everything if self.setting.gaps is None else self._source_of(fold).block(0, self.source.shape[1])
+        )
         if self.source.is_sparse:
             X = everything.tocsr()[train].tocsc()
         else:
@@ -155,6 +173,22 @@ class Trial:
             X = pd.DataFrame(X, columns=[str(name) for name in self.source.feature_names or []])
         return X, y
 
+    def _source_of(self, fold: int) -> FeatureSource:
+        """The features as a fold may see them: gaps are filled from its training samples."""
+        if self.setting.gaps is None:
+            return self.source
+        if self._filled is None or self._filled[0] != fold:
+            self._filled = fold, self._with_gaps.refilled(self.setting.folds[fold][0])
+        return self._filled[1]
+
+    @cached_property
+    def _with_gaps(self) -> ImputedSource:
+        gaps = self.setting.gaps
+        assert gaps is not None
+        values = np.array(self._everything, dtype=np.result_type(self._everything.dtype, np.float32))
+        values[gaps.samples, gaps.features] = np.nan
+        return ImputedSource(values, gaps.strategy, self.source.feature_names)
+
     @cached_property
     def _everything(self) -> Any:
         return self.source.block(0, self.source.shape[1])
@@ -165,7 +199,9 @@ class Trial:
             return  # which would keep this fit
         train = self.setting.folds[0][0]
         y = self.setting.y[train]
-        some = np.sort(np.concatenate([np.flatnonzero(y == label)[:_WARM_SAMPLES] for label in np.unique(y)]))
+        some = np.arange(min(len(y), 2 * _WARM_SAMPLES))
+        if self.setting.task == "classification":
+            some = np.sort(np.concatenate([np.flatnonzero(y == label)[:_WARM_SAMPLES] for label in np.unique(y)]))
         features = np.sort(np.argsort(-self.source.moments().norm, kind="stable")[:_WARM_FEATURES])
         X = self.source.columns(features)
         X = X[train[some]] if isinstance(X, np.ndarray) else X.tocsr()[train[some]].tocsc()
@@ -183,6 +219,11 @@ def _selection(model: Any) -> np.ndarray:
     if order is not None and np.array_equal(np.sort(order), kept):
         return np.asarray(order)
     return kept
+
+
+def _rmse(y: np.ndarray, predicted: np.ndarray) -> float:
+    """Root mean squared error."""
+    return float(np.sqrt(np.mean((np.asarray(y, dtype=np.float64) - predicted) ** 2)))
 
 
 def _standardized(X: Any) -> Any:

@@ -23,6 +23,8 @@ from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
 from coterie.confidence.halves import complementary, shuffled
 from coterie.confidence.result import GroupConfidence, group_share
+from coterie.data.dataset import Dataset
+from coterie.data.store import Store
 from coterie.discovery.base import GroupDiscovery, Samples
 from coterie.discovery.lockstep import Path, batches, run_together
 from coterie.discovery.loop import CuttingPlane
@@ -42,6 +44,7 @@ def group_confidence(
     y: Any = None,
     sample_weight: Any = None,
     *,
+    covariates: Any = None,
     n_pairs: int = 25,
     n_permutations: int = 5,
     resume: GroupConfidence | None = None,
@@ -66,11 +69,16 @@ def group_confidence(
     X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
         The data that it was fitted to.
 
-    y : array-like of shape (n_samples,), default=None
-        Their labels or targets; None takes those that a path, data set or store has.
+    y : array-like of shape (n_samples,) or str, default=None
+        Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those that a
+        path, data set or store has.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Their weights.
+
+    covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+        Their covariates, where the model was fitted with some; None takes those that a data set or store has. When labels are
+        shuffled, the covariates go with them.
 
     n_pairs : int, default=25
         Pairs of complementary half-samples; classes are halved each by itself.
@@ -122,7 +130,7 @@ def group_confidence(
     3
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
-    data = model._read(X, y, sample_weight)
+    data = model._read(X, y, sample_weight, **_covariates_for(model, X, covariates))
     if not (is_classifier(model) or is_regressor(model)):
         n_permutations = 0
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
@@ -166,6 +174,18 @@ def _check(model: Any, **parameters: Any) -> None:
     rules = {"n_pairs": Whole(1), "n_permutations": Whole(0), "n_jobs": N_JOBS, "verbose": VERBOSE}
     for name, value in parameters.items():
         check(name, value, rules[name])
+
+
+def _covariates_for(model: GroupDiscovery, X: Any, covariates: Any) -> dict[str, Any]:
+    """What the model's reading of the data is to be given beside them."""
+    wanted = getattr(model, "covariate_names_", None)
+    if covariates is None and isinstance(X, (Dataset, Store)):
+        covariates = X.covariates
+    if wanted is None and covariates is not None:
+        raise ValueError("The model was fitted without covariates; leave them out, or fit it with them.")
+    if wanted is not None and covariates is None:
+        raise ValueError(f"The model was fitted with covariates ({', '.join(wanted)}); pass them with covariates=.")
+    return {} if covariates is None else {"covariates": covariates}
 
 
 def _seed(random_state: Any) -> int:
@@ -219,6 +239,8 @@ class _Task:
         text.update(np.ascontiguousarray(self.data.targets).tobytes())
         if self.data.weight is not None:
             text.update(self.data.weight.tobytes())
+        if self.data.covariates is not None:
+            text.update(np.ascontiguousarray(self.data.covariates).tobytes())
         return text.hexdigest()
 
     def earlier(self, resume: GroupConfidence | None, n_pairs: int) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:

@@ -16,7 +16,9 @@ def shuffled(data: Samples, seed: int, permutation: int) -> Samples:
     order = np.arange(len(data.targets))
     used = _used(data)
     order[used] = np.random.default_rng([seed, permutation]).permutation(used)
-    return replace(data, y=data.y[order], targets=data.targets[order])
+    # Covariates stay with the labels that they explain: what is broken is what the features have to do with either.
+    covariates = None if data.covariates is None else data.covariates[order]
+    return replace(data, y=data.y[order], targets=data.targets[order], covariates=covariates)
 
 
 def complementary(data: Samples, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.groups import FeatureGroups
+from coterie.markup import notebook_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = 12
+_SHOWN_ROWS = 25  # in a notebook
 # Above this share of selected features Shah and Samworth's bound says nothing.
 _LARGEST_SHARE = 1 / np.sqrt(3)
 
@@ -96,7 +98,7 @@ class GroupConfidence:
         """From the support features of half-samples, and the confidences of groups that shuffled labels gave."""
         shares = [member_shares(group.members, chosen) for group in groups]
         confidence = np.array([group_share(group.members, chosen) for group in groups])
-        fixed = np.array([group.round == 0 and np.isnan(group.score) for group in groups], dtype=bool)
+        fixed = np.array([group.round == 0 for group in groups], dtype=bool)
         confidence[fixed] = np.nan
         expected = expected_false(confidence, permuted)
         n_chosen = float(np.mean([len(features) for features in chosen])) - np.count_nonzero(fixed)
@@ -187,6 +189,22 @@ class GroupConfidence:
         if len(self.confidence) > _SHOWN:
             lines.append(f"  … and {len(self.confidence) - _SHOWN} more")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                number,
+                "fixed" if np.isnan(value) else f"{value:.2f}",
+                f"{self.support_confidence[number - 1]:.2f}",
+                *(f"{array[number - 1]:.2g}" for array in (self.expected_false, self.false_share) if self.n_permutations),
+            ]
+            for number, value in enumerate(self.confidence[:_SHOWN_ROWS], start=1)
+        ]
+        heads = ["group", "confidence", "support feature alone"]
+        heads += ["expected by chance", "share of false ones"] if self.n_permutations else []
+        n_groups = len(self.confidence)
+        title = f"{n_groups:,} groups, {self.n_pairs} pairs of half-samples, {self.n_permutations} permutations"
+        return notebook_table(title, heads, rows, n_rows=n_groups, most=_SHOWN_ROWS)
 
 
 def _are_arrays(rows: Any, kinds: str) -> bool:

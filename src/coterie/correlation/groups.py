@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import read_sample_weight, read_source
+from coterie._inputs import feature_positions, read_sample_weight
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import N_BINS, N_JOBS, VERBOSE, Anything, NotText, Number, OneOf, Rule
+from coterie._sklearn import stays_frame
 from coterie.correlation.grouping import Grouping, count_neighbours, group_features
 from coterie.correlation.measures import CORRELATION, measure_of
+from coterie.correlation.missing import KnownContent, imputed, pairwise_measure, view_of_known
+from coterie.correlation.participants import participants
 from coterie.correlation.protocol import Correlation
 from coterie.correlation.purity import group_purities
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
+from coterie.naming import columns_read
 from coterie.order import in_order
 from coterie.progress import RoundProgress
-from coterie.selection import FeatureSets, Selector, fixed_positions, names_of
+from coterie.selection import FeatureSets, Selector, feature_label, fixed_positions, names_of
 
 
 @dataclass(frozen=True)
 class _Features:
-    """What a fit works on: ``X`` is as the user gave it."""
+    """What a fit works on.
+
+    Attributes
+    ----------
+    attributes : dict
+        What the fitted selector will say of X.
+    view : FeatureView
+        The columns that take part.
+    X : Any
+        These columns as the user gave them.
+    features, others : ndarray of int
+        Their places in the whole table, and those of all other columns.
+    holes : bool
+        Whether values are missing, and correlations those of what is known.
+    """
 
     attributes: dict[str, Any]
     view: FeatureView
     X: Any
+    features: np.ndarray
+    others: np.ndarray
+    holes: bool
 
 
 class CorrelationGroups(FeatureSets, Selector):
@@ -35,7 +58,8 @@ class CorrelationGroups(FeatureSets, Selector):
 
     No two representatives are correlated at or over ``threshold`` (fixed ones aside), every other feature is correlated with
     one of them, and belongs to the one that it is closest to. The groups are exact, the same for any order of the
-    columns, and found without a matrix of all pairs, on dense and sparse data that are not copied.
+    columns, and found without a matrix of all pairs, on dense and sparse data that are not copied. A data frame goes in as it
+    is: columns that are no numbers are passed through or dropped, and values may be missing.
 
     Parameters
     ----------
@@ -53,10 +77,23 @@ class CorrelationGroups(FeatureSets, Selector):
     representative : {"neighbours", "variance"}, callable or array-like of shape (n_features,), default="neighbours"
         Who is a representative before others: the feature with the most correlated features around it (of those with as
         many the one with the largest variance), or the one with the largest variance. Or scores, higher is better: an
-        array, or a function that makes them of X.
+        array with one for each column of X, or a function that makes them of the columns that take part.
 
     fixed_features : array-like of int, str or bool, default=None
         Features (indices, names or a mask) that are representatives from the start, whatever their correlations.
+
+    variables : array-like of int, str or bool, default=None
+        The features (indices, names or a mask) that take part. None: all columns of numbers (and of True and False); columns
+        of a data frame with anything else are left to ``remainder``.
+
+    remainder : {"passthrough", "drop", "refuse"}, default="passthrough"
+        What becomes of the columns that take no part: :meth:`transform` keeps them as they are, or drops them; or they are an
+        error, which names them.
+
+    missing_values : {"raise", "ignore", "mean", "median", "most_frequent"}, default="raise"
+        What to do about NaN: an error that says how many there are and where; for Pearson's and Spearman's coefficient each
+        pair over the samples in which both are known (at least three, else they are not correlated); or they are replaced,
+        for the grouping alone, by that value of their column. :meth:`transform` never changes a value.
 
     n_jobs : int or None, default=None
         Number of threads. None means all cores the process may use, but one inside joblib's workers. The result does not
@@ -74,14 +111,22 @@ class CorrelationGroups(FeatureSets, Selector):
     support_features_ : ndarray of shape (n_groups,)
         The representatives, in the same order; what :meth:`transform` keeps.
 
+    other_features_ : ndarray of int
+        The columns that took no part.
+
     scores_ : ndarray of shape (n_features,)
-        What the representatives were chosen by: numbers of neighbours, variances, or the scores given.
+        What the representatives were chosen by: numbers of neighbours, variances, or the scores given; 0 for columns that
+        took no part.
 
     correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
         Groups of two and more in feature-engine's form.
 
+    features_to_drop_, variables_ : list
+        Names (or indices) of the columns that :meth:`transform` drops, and of those that took part, likewise.
+
     n_correlations_evaluated_, n_correlations_possible_ : int
-        Pairs of features whose correlation was computed, and all pairs.
+        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
+        of features.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -122,6 +167,9 @@ class CorrelationGroups(FeatureSets, Selector):
         "n_bins": N_BINS,
         "representative": OneOf("neighbours", "variance") | NotText("a function of X, or the scores themselves"),
         "fixed_features": Anything(),
+        "variables": Anything(),
+        "remainder": OneOf("passthrough", "drop", "refuse"),
+        "missing_values": OneOf("raise", "ignore", "mean", "median", "most_frequent"),
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }
@@ -134,6 +182,9 @@ class CorrelationGroups(FeatureSets, Selector):
         n_bins: int = 10,
         representative: Any = "neighbours",
         fixed_features: Any = None,
+        variables: Any = None,
+        remainder: str = "passthrough",
+        missing_values: str = "raise",
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -142,10 +193,13 @@ class CorrelationGroups(FeatureSets, Selector):
         self.n_bins = n_bins
         self.representative = representative
         self.fixed_features = fixed_features
+        self.variables = variables
+        self.remainder = remainder
+        self.missing_values = missing_values
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
         """Find the groups.
 
         Parameters
@@ -156,33 +210,53 @@ class CorrelationGroups(FeatureSets, Selector):
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the correlations and variances.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
 
         Returns
         -------
         self : CorrelationGroups
             The fitted selector.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, feature_names)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _Features:
-        reading = read_source(self, X)
-        weight = read_sample_weight(sample_weight, np.ones(reading.source.shape[0]))
-        view = FeatureView.of(reading.source, weight, n_threads=thread_count(self.n_jobs))
-        return _Features(reading.attributes, view, X)
+        part = participants(self, X, self.variables, self.remainder)
+        source, n_threads = part.reading.source, thread_count(self.n_jobs)
+        weight = read_sample_weight(sample_weight, np.ones(source.shape[0]))
+        view = None
+        if self.missing_values == "ignore":
+            view = view_of_known(source, weight, n_threads)
+        elif self.missing_values != "raise":
+            source = imputed(source, self.missing_values)
+        holes = view is not None
+        try:
+            view = FeatureView.of(source, weight, n_threads=n_threads) if view is None else view
+        except ValueError as error:
+            if "NaN" not in str(error) or self.missing_values != "raise":
+                raise
+            raise ValueError(f"{error} Or set missing_values='ignore': each pair over what is known of both.") from error
+        return _Features(part.reading.attributes, view, part.X, part.features, part.others, holes)
 
     def _compute(self, data: _Features) -> dict[str, Any]:
         view, threshold = data.view, float(self.threshold)
         view.moments.require_variation()
-        fixed = fixed_positions(self.fixed_features, view)
+        fixed = fixed_positions(self._fixed(data), view)
         varying = np.setdiff1d(np.flatnonzero(view.moments.norm > 0.0), fixed, assume_unique=True)
-        measure = measure_of(self.correlation, view, int(self.n_bins))
+        measure: Correlation
+        if data.holes:
+            measure = pairwise_measure(self.correlation, view)
+        else:
+            measure = measure_of(self.correlation, view, int(self.n_bins))
         with one_blas_thread():
             scores = self._scores(data, measure)
             variance = view.moments.scale**2
             votes = scores if _is(self.representative, "neighbours") else None
+            content: Any = KnownContent(view) if data.holes else view.source
             order = varying[
                 in_order(
-                    view.source,
+                    content,
                     varying,
                     (scores if votes is None else variance)[varying],
                     votes=None if votes is None else votes[varying],
@@ -200,10 +274,13 @@ class CorrelationGroups(FeatureSets, Selector):
             found = found._replace(supports=np.concatenate([found.supports, alone]))
             groups = _assembled(found, scores, len(fixed), measure)
         n_pairs = view.n_features * (view.n_features - 1) // 2  # some of them may have been looked at from both sides
+        all_scores = np.zeros(data.attributes["n_features_in_"])
+        all_scores[data.features] = scores
         return {
-            "groups_": groups,
-            "scores_": scores.astype(np.float64),
-            "support_features_": found.supports,
+            "groups_": groups if not len(data.others) else _placed(groups, data.features),
+            "scores_": all_scores,
+            "support_features_": data.features[found.supports],
+            "other_features_": data.others,
             "n_correlations_evaluated_": min(measure.n_evaluated, n_pairs),
             "n_correlations_possible_": n_pairs,
         }
@@ -218,20 +295,82 @@ class CorrelationGroups(FeatureSets, Selector):
             with RoundProgress(n_varying, int(self.verbose), "neighbours", "features") as bar:
                 return count_neighbours(measure, float(self.threshold), lambda done: bar.update(done, "neighbours counted"))
         given = self.representative(data.X) if callable(self.representative) else self.representative
+        n_features = view.n_features if callable(self.representative) else data.attributes["n_features_in_"]
         try:
             scores = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError("representative must give numbers, a score for each feature.") from None
-        if scores.shape != (view.n_features,):
-            raise ValueError(f"representative gives scores of shape {scores.shape}, but X has {view.n_features} features.")
+        if scores.shape != (n_features,):
+            raise ValueError(f"representative gives scores of shape {scores.shape}, but X has {n_features} features.")
+        scores = scores if callable(self.representative) else scores[data.features]
         if not np.isfinite(scores).all():
             raise ValueError("representative gives scores that are NaN or infinite; every feature needs a finite one.")
         return scores
 
+    def _fixed(self, data: _Features) -> Any:
+        """The fixed features as places among those that take part."""
+        if self.fixed_features is None or not len(data.others):
+            return self.fixed_features
+        names, n_features = data.attributes.get("feature_names_in_"), data.attributes["n_features_in_"]
+        fixed = feature_positions(self.fixed_features, n_features, names, "fixed_features")
+        absent = np.intersect1d(fixed, data.others)
+        if len(absent):
+            label = feature_label(names, absent[0])
+            raise ValueError(f"fixed_features has feature {label!r}, which takes no part in the grouping; leave it out.")
+        return np.searchsorted(data.features, fixed)
+
+    def _kept(self) -> np.ndarray:
+        check_is_fitted(self)
+        others = getattr(self, "other_features_", self.support_features_[:0])  # older files have none
+        return np.union1d(self.support_features_, others if self.remainder == "passthrough" else others[:0])
+
+    def transform(self, X: Any) -> Any:
+        """Keep the representatives, and the columns that took no part unless they are dropped, in the order of the columns.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+            Data with the features seen in ``fit``. Where both have names, the columns go by them: in any order, with others
+            among them, or only those that are kept.
+
+        Returns
+        -------
+        X_selected : of shape (n_samples, n_kept)
+            The columns, with their values as they are. CSC stays CSC, CSR stays CSR, arrays keep their type; data frames come
+            back as arrays unless ``set_output`` says otherwise, as everywhere in scikit-learn, or unless columns were passed
+            through, of which an array could not keep the types.
+        """
+        check_is_fitted(self)
+        kept = self._kept()
+        mixed = len(kept) > len(self.support_features_) and hasattr(X, "columns") and hasattr(X, "dtypes")
+        as_given = mixed or stays_frame(self, X)
+        columns = columns_read(self, X, kept, as_given=as_given, any_kind=mixed, allow_nan=self.missing_values != "raise")
+        return columns.asformat(X.format) if sparse.issparse(X) else columns
+
+    @property
+    def features_to_drop_(self) -> list[Any]:
+        """Names (or indices) of the columns that :meth:`transform` drops, as in feature-engine."""
+        return [self._label(int(j)) for j in np.flatnonzero(~self._get_support_mask())]
+
+    @property
+    def variables_(self) -> list[Any]:
+        """Names (or indices) of the columns that took part, as in feature-engine."""
+        check_is_fitted(self)
+        others = getattr(self, "other_features_", self.support_features_[:0])
+        return [self._label(int(j)) for j in np.setdiff1d(np.arange(self.n_features_in_), others)]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
+        tags.input_tags.allow_nan = self.missing_values != "raise"
         return tags
+
+
+def _placed(groups: FeatureGroups, features: np.ndarray) -> FeatureGroups:
+    """Groups of some columns as groups of the table that they come from."""
+    return FeatureGroups(
+        [replace(group, support=int(features[group.support]), affiliated=features[group.affiliated]) for group in groups]
+    )
 
 
 def _assembled(found: Grouping, scores: np.ndarray, n_fixed: int, measure: Correlation) -> FeatureGroups:

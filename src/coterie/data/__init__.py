@@ -17,12 +17,14 @@ _HOMES = {
     "FeatureSource": "coterie.data.source",
     "FeatureView": "coterie.data.view",
     "Format": "coterie.data.readers.formats",
+    "ImputedSource": "coterie.data.imputation",
     "Moments": "coterie.data.source",
     "PackedStrings": "coterie.data.names",
     "SparseSource": "coterie.data.memory",
     "Store": "coterie.data.store.reading",
     "StrongPairs": "coterie.data.source",
     "StrongQuery": "coterie.data.source",
+    "annotated": "coterie.data.annotations",
     "as_source": "coterie.data.memory",
     "check_store": "coterie.data.store.reading",
     "convert": "coterie.data.opening",
@@ -40,12 +42,14 @@ __all__ = [
     "FeatureSource",
     "FeatureView",
     "Format",
+    "ImputedSource",
     "Moments",
     "PackedStrings",
     "SparseSource",
     "Store",
     "StrongPairs",
     "StrongQuery",
+    "annotated",
     "as_source",
     "check_store",
     "convert",
@@ -55,8 +59,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from coterie.data.annotations import annotated
     from coterie.data.dataset import Dataset
     from coterie.data.errors import DataFileError
+    from coterie.data.imputation import ImputedSource
     from coterie.data.memory import DenseSource, SparseSource, as_source
     from coterie.data.names import PackedStrings
     from coterie.data.opening import convert, open_features

@@ -12,6 +12,8 @@ from coterie.data.source import LARGEST_NORM, FeatureSource
 
 # Values that are looked at again at a time.
 _BLOCK_ENTRIES = 1 << 22
+# Features that a message names.
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,15 @@ class BadValues:
         Sample and feature of the first of them. The feature is counted in the whole matrix.
     too_large : int or None
         The first feature whose finite values are too large to compute with, counted in the whole matrix.
+    features : tuple of int
+        The first features that have any, counted in the whole matrix.
     """
 
     n_values: int = 0
     n_features: int = 0
     first: tuple[int, int] | None = None
     too_large: int | None = None
+    features: tuple[int, ...] = ()
 
     @classmethod
     def find(
@@ -46,7 +51,8 @@ class BadValues:
         bad, huge = np.flatnonzero(~finite), np.flatnonzero(finite & ~usable)
         first = (_first_sample(source, bad[:1]), first_feature + int(bad[0])) if len(bad) else None
         too_large = first_feature + int(huge[0]) if len(huge) else None
-        return cls(_count(source, bad), len(bad), first, too_large)
+        shown = tuple(first_feature + int(j) for j in bad[:_SHOWN])
+        return cls(_count(source, bad), len(bad), first, too_large, shown)
 
     def joined(self, later: BadValues) -> BadValues:
         """Those of this part and of one with later features."""
@@ -55,6 +61,7 @@ class BadValues:
             self.n_features + later.n_features,
             later.first if self.first is None else self.first,
             later.too_large if self.too_large is None else self.too_large,
+            (*self.features, *later.features)[:_SHOWN],
         )
 
     def __bool__(self) -> bool:
@@ -71,12 +78,19 @@ class BadValues:
             # Names are checked after the last block, so there may be too few of them here.
             return f"{feature} ({names[place]!r})" if names is not None and place < len(names) else f"{feature}"
 
+        def named() -> str:
+            places = [feature - first_feature for feature in self.features]
+            if names is None or self.n_features < 2 or max(places) >= len(names):
+                return ""
+            more = self.n_features - len(places)
+            return f" ({', '.join(repr(names[j]) for j in places)}{f' and {more:,} more' if more else ''})"
+
         if self.first is not None:
             sample, feature = self.first
             raise ValueError(
                 f"{'Input X' if path is None else f'{path}: it'} contains {self.n_values} NaN or infinite value(s) in "
                 f"{self.n_features} feature(s); the first is in sample {sample} of feature {called(feature)}. Impute them "
-                "(for instance with sklearn.impute.SimpleImputer) or drop those features or samples."
+                f"(for instance with sklearn.impute.SimpleImputer) or drop those features{named()} or samples."
             )
         if self.too_large is not None:
             raise ValueError(

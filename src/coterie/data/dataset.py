@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.data.annotations import annotated
+from coterie.data.covariates import Covariates
 from coterie.data.names import PackedStrings
 from coterie.data.source import FeatureSource
 
@@ -35,6 +37,9 @@ class Dataset:
         Counts worth knowing: missing genotypes imputed, samples dropped, …
     feature_info : dict
         More about each feature, such as the chromosome and position of a SNP: arrays or packed strings of length n_features.
+        The source carries them (:func:`coterie.data.annotated`), and groups get those of their features.
+    covariates : Covariates or None
+        Covariates of the samples (``values`` and ``names``), which ``fit(dataset)`` accounts for.
 
     Examples
     --------
@@ -52,6 +57,10 @@ class Dataset:
     path: Path = Path()
     notes: dict[str, Any] = field(default_factory=dict)
     feature_info: dict[str, np.ndarray | PackedStrings] = field(default_factory=dict)
+    covariates: Covariates | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", annotated(self.source, self.feature_info))
 
     def __iter__(self) -> Iterator[Any]:
         yield self.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from scipy import sparse
 
 from coterie._numba import read_only, run_chunks, run_evenly
 from coterie.data.bad_values import BadValues
+from coterie.data.names import check_names
 from coterie.data.source import SMALLEST_NORM, Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
@@ -405,25 +407,60 @@ class SparseSource:
             yield start, self.block(start, min(start + n_features, self._n_features))
 
 
-def as_source(X: Any, feature_names: Sequence[str] | None = None) -> FeatureSource:
-    """A source over an array, a sparse matrix, or a source itself.
+def as_source(X: Any, feature_names: Any = None) -> FeatureSource:
+    """A source over an array, a sparse matrix, or a source itself, with names for its features.
+
+    All estimators of Coterie's take a source for X, in ``fit`` as well as in ``predict`` and ``transform``. So a sparse
+    matrix, which has no names of its own, can have some.
 
     NumPy arrays and canonical CSC are used without a copy. Any other sparse format is converted to
     CSC once, which takes the memory of a second copy of its nonzeros; CSC with unsorted or
     repeated entries is copied and put in order.
 
+    Parameters
+    ----------
+    X : {array, sparse matrix, FeatureSource} of shape (n_samples, n_features)
+        The features.
+    feature_names : sequence of str, default=None
+        A name for each of them, none twice. None leaves a source the names that it has.
+
+    Returns
+    -------
+    source : FeatureSource
+        The features, which are not copied where they need not be.
+
+    See Also
+    --------
+    coterie.name_features : Names after the fit, in a pipeline.
+
     Examples
     --------
-    >>> import numpy as np
-    >>> from coterie.data import as_source
-    >>> as_source(np.eye(3)).shape
-    (3, 3)
+    >>> from scipy import sparse
+    >>> import coterie
+    >>> X = coterie.as_source(sparse.csr_array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0], [0.0, 1.0]]), ["fine", "dull"])
+    >>> X.shape
+    (4, 2)
+    >>> coterie.GroupDiscoveryClassifier(1).fit(X, [1, 0, 1, 0]).groups_
+    1 group, 2 features
+      1. fine ~ dull (-0.90)
     """
+    if feature_names is not None:
+        feature_names = check_names(feature_names, X.shape[1] if hasattr(X, "shape") else np.shape(X)[1])
     if isinstance(X, FeatureSource):
-        return X
+        return X if feature_names is None else _renamed(X, feature_names)
     if sparse.issparse(X):
         return SparseSource(canonical_csc(X), feature_names)
     return DenseSource(np.asarray(X), feature_names)
+
+
+def _renamed(source: FeatureSource, names: Sequence[str]) -> FeatureSource:
+    """The same features under other names; the source itself keeps those that it has."""
+    result: Any = copy.copy(source)
+    try:
+        result.feature_names = names
+    except AttributeError:
+        raise ValueError(f"A {type(source).__name__} has names of its own that cannot be changed.") from None
+    return result
 
 
 def _joined(parts: list[StrongPairs]) -> StrongPairs:

@@ -21,6 +21,26 @@ def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None, 
         places[name] = j
 
 
+def check_names(names: Any, n_features: int) -> Sequence[str]:
+    """Names that somebody gives to features (or a function makes of nothing): text, one each, none of them twice."""
+    if callable(names):
+        names = names()
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__len__"):
+        raise ValueError(f"feature_names must be a list of names, one for each of the {n_features} features.")
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} names, but X has {n_features} features.")
+    if isinstance(names, PackedStrings):
+        return names
+    found = list(names)
+    wrong = next((name for name in found if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise ValueError(f"feature_names must be text, but {wrong!r} is of type {type(wrong).__name__}.")
+    found = [str(name) for name in found]  # not NumPy's
+    if len(set(found)) < len(found):
+        refuse_repeated(found, of="feature_names: ")
+    return found
+
+
 class PackedStrings(Sequence[str]):
     """Strings held as UTF-8 bytes and offsets; each becomes a Python string when it is asked for.
 

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
+from coterie.data.anndata_objects import from_anndata
+from coterie.data.covariates import Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError
+from coterie.data.imputation import STRATEGIES, ImputedSource
+from coterie.data.memory import DenseSource, as_source
 from coterie.data.names import PackedStrings
+from coterie.data.readers.anndata_parts import is_anndata
 from coterie.data.readers.byte_stream import read_lines
+from coterie.data.readers.columns import places_of
 from coterie.data.readers.detection import detect_format, resolve
 from coterie.data.readers.features import read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
-from coterie.data.store.reading import PathLike, is_store, open_store
+from coterie.data.source import FeatureSource
+from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
 
-def open_features(path: PathLike, *, label: Any = None, format: str | None = None, **options: Any) -> Dataset:
+def open_features(
+    path: PathLike | Any,
+    *,
+    label: Any = None,
+    format: str | None = None,
+    drop: Any = None,
+    keep_numeric: bool = False,
+    impute: str | None = None,
+    **options: Any,
+) -> Dataset:
     """Open a data file of any format that Coterie knows.
 
     The format is found by the content of the file, then by its name. A store is opened by memory map; any other file
@@ -29,14 +48,21 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
 
     Parameters
     ----------
-    path : path-like
-        A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), or the
-        folder of a store.
+    path : path-like or AnnData
+        A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), the
+        folder of a store, or an AnnData object, which has the options of an .h5ad file and is not copied.
     label : str, int or False, optional
         Where the labels are: in a format with a place for them the name or position of a column, or a key; in any other, and
         for a store, a text file with one label a line. False: no labels.
     format : str, optional
         A name in ``coterie.data.FORMATS``, or ``"store"``, where the content leaves a doubt.
+    drop : str, int or list of them, optional
+        Features (columns of a table) to leave out, by name or position. Text may have several names with commas between.
+    keep_numeric : bool, default=False
+        Whether to leave out the columns of a table that hold something other than numbers, or True and False (which are read
+        as 1 and 0), instead of refusing them. ``dataset.notes`` says which.
+    impute : {"median", "mean", "most_frequent"}, optional
+        What to fill missing values of dense features with; see :func:`coterie.imputed`. By default they are NaN.
     **options
         Options of the format, see Notes.
 
@@ -67,15 +93,36 @@ def open_features(path: PathLike, *, label: Any = None, format: str | None = Non
     >>> X.shape, y
     ((2, 3), array([ 1, -1]))
     """
+    if impute is not None and impute not in STRATEGIES:
+        raise ValueError(f"impute={impute!r} must be one of {', '.join(STRATEGIES)}.")
+    if is_anndata(path):
+        if format not in (None, "h5ad"):
+            raise ValueError(f"format={format!r} does not go with an AnnData object; leave it out.")
+        return _changed(from_anndata(path, label=label, **options), drop, impute)
     path, format = _settled(path, format)
     if format == "store":
+        if drop is not None:
+            raise ValueError("drop: a store is opened as it is; leave features out when it is made (convert with drop=).")
         return _open_store(path, label, options)
+    in_table = "drop" in FORMATS[format].options()
+    if in_table:
+        options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     reader = _reader(path, format, label, options)
     try:
-        source = read_into_memory(reader)
+        source: FeatureSource = read_into_memory(reader)
     finally:
         reader.close()
-    return Dataset(source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info)
+    dataset = Dataset(
+        source, reader.labels, reader.sample_names, reader.format, path, reader.notes, reader.feature_info, reader.covariates
+    )
+    return _changed(dataset, None if in_table else drop, impute)
+
+
+def _changed(dataset: Dataset, drop: Any, impute: str | None) -> Dataset:
+    """The data without some features, and with gaps filled."""
+    if drop is not None:
+        dataset = without_features(dataset, drop)
+    return dataset if impute is None else imputed_dataset(dataset, impute)
 
 
 def convert(
@@ -84,6 +131,8 @@ def convert(
     *,
     label: Any = None,
     format: str | None = None,
+    drop: Any = None,
+    keep_numeric: bool = False,
     overwrite: bool = False,
     memory_limit: int | None = None,
     progress: Progress | None = None,
@@ -97,8 +146,9 @@ def convert(
         The file, as for :func:`open_features`.
     store : path-like
         The folder to make, in a folder that exists.
-    label, format, **options
-        As for :func:`open_features`.
+    label, format, drop, keep_numeric, **options
+        As for :func:`open_features`; ``drop`` and ``keep_numeric`` for tables (CSV, TSV, Parquet). A store has no gaps: fill
+        them beforehand.
     overwrite : bool, default=False
         Whether a store of that name may be replaced; it stays whole until the new one is.
     memory_limit : int, optional
@@ -127,6 +177,10 @@ def convert(
     path, format = _settled(src, format)
     if format == "store":
         raise DataFileError("it is a store already.", path)
+    if "drop" in FORMATS[format].options():
+        options = {**options, "drop": drop, "keep_numeric": keep_numeric}
+    elif drop is not None:
+        raise DataFileError("drop leaves out columns of tables (CSV, TSV, Parquet) when a store is made.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
         reader = _reader(path, format, label, options)
@@ -134,6 +188,38 @@ def convert(
             return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress)
         finally:
             reader.close()
+
+
+def without_features(dataset: Dataset, drop: Any) -> Dataset:
+    """The data without some features, given by name or position."""
+    source = dataset.source
+    names = None if source.feature_names is None else list(source.feature_names)
+    try:
+        dropped = places_of(drop, names, source.shape[1], "drop")
+    except ValueError as error:
+        raise DataFileError(str(error), dataset.path) from error
+    kept = np.setdiff1d(np.arange(source.shape[1]), dropped)
+    if not len(kept):
+        raise DataFileError("no feature is left.", dataset.path)
+    left = as_source(source.columns(kept), None if names is None else PackedStrings.pack(names[j] for j in kept))
+    info = {
+        key: PackedStrings.pack(values[int(j)] for j in kept) if isinstance(values, PackedStrings) else values[kept]
+        for key, values in dataset.feature_info.items()
+    }
+    return replace(dataset, source=left, feature_info=info)
+
+
+def imputed_dataset(dataset: Dataset, strategy: str) -> Dataset:
+    """The data with missing values filled."""
+    source = dataset.source
+    if not isinstance(source, DenseSource):
+        if source.is_sparse:
+            raise DataFileError("impute fills dense features; in sparse data what is not there is zero.", dataset.path)
+        return dataset  # a store, which has no gaps
+    try:
+        return replace(dataset, source=ImputedSource(source.array, strategy, source.feature_names))
+    except ValueError as error:
+        raise DataFileError(str(error), dataset.path) from error
 
 
 def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
@@ -155,6 +241,7 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
 
 
 def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
+    file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
         raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
     store = open_store(path)
@@ -163,7 +250,26 @@ def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
         y = labels_in_file(label, path)
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
-    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info)
+    covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
+    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info, covariates)
+
+
+def _covariates_by_name(file: Any, names: Any, store: Store, path: Path) -> Covariates:
+    """Covariates from a file for the samples of a store, whose names are IID or FID:IID."""
+    if store.sample_names is None:
+        raise DataFileError("its samples have no names, so covariates cannot be matched with them.", path)
+    known = read_covariate_file(file, names)
+    samples = {**{iid: (fid, iid) for fid, iid in known.rows}, **{f"{fid}:{iid}": (fid, iid) for fid, iid in known.rows}}
+    texts, absent = known.of([samples.get(name, ("", name)) for name in store.sample_names])
+    if absent.any():
+        without = [store.sample_names[i] for i in np.flatnonzero(absent)[:5].tolist()]
+        raise DataFileError(
+            f"{int(absent.sum())} of the {len(absent)} samples of {path} have no covariates, or not all of them: "
+            f"{', '.join(without)}{', …' if absent.sum() > 5 else ''}. Complete them, or convert the original data with this "
+            "file, which leaves those samples out.",
+            known.path,
+        )
+    return known.parsed(texts)
 
 
 def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:
@@ -172,6 +278,11 @@ def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Rea
     feature_names = options.pop("feature_names", None)
     unknown = [key for key in options if key not in takes]
     if unknown:
+        if unknown[0] in ("covariates", "covariate_names"):
+            raise TypeError(
+                f"Files of covariates go with PLINK data (.bed), or a store of them, not with the format {format!r}. In "
+                "Python, fit(X, y, covariates=...) takes them for any data."
+            )
         known = sorted({*takes, "feature_names"} - {"label"})
         raise TypeError(f"{unknown[0]!r} is not an option of the format {format!r}; its options are {', '.join(known)}.")
     if "label" in takes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ def assemble_groups(
     oracle : Oracle
         With its support features and affiliations.
     history : sequence of Round
-        The rounds, which know the scores.
+        The rounds.
     weights : ndarray of shape (n_support,)
         Weights in the model.
     final_scores : ndarray of shape (n_features,)
@@ -35,7 +37,6 @@ def assemble_groups(
     blocks = np.concatenate([entry.features for entry in history] or [np.empty(0, int)])
     first = np.sort(np.unique(blocks, return_index=True)[1])
     rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])[first]
-    scores = np.concatenate([entry.scores for entry in history] or [np.empty(0)])[first]
     books = oracle.collect()
     # By group, the most correlated first, then by feature (the books are in order of feature).
     order = np.lexsort((-np.abs(books.correlation), books.support))
@@ -51,7 +52,7 @@ def assemble_groups(
                 affiliated=books.feature[own],
                 correlation=books.correlation[own],
                 names=None if names is None else tuple(str(names[j]) for j in members),
-                score=float(scores[position]),
+                score=float(final_scores[support]),
                 affiliated_scores=final_scores[books.feature[own]],
                 weight=float(weights[position]),
                 round=int(rounds[position]),
@@ -59,3 +60,22 @@ def assemble_groups(
             )
         )
     return FeatureGroups(groups)
+
+
+def with_class_weights(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Fitted attributes of a classifier, with groups that know their signed weights for each class; others as they are.
+
+    Also for files from the time when groups did not, so nothing is taken for granted.
+    """
+    groups, classes, coef = (state.get(name) for name in ("groups_", "classes_", "support_coef_"))
+    if not (isinstance(groups, FeatureGroups) and isinstance(classes, np.ndarray) and isinstance(coef, np.ndarray)):
+        return dict(state)
+    if coef.shape != (len(classes) if len(classes) > 2 else 1, len(groups)):
+        return dict(state)
+    signed = coef if len(classes) > 2 else np.vstack([-coef, coef])
+    labels = classes.tolist()
+    weighed = [
+        replace(group, class_weights=dict(zip(labels, own, strict=True)))
+        for group, own in zip(groups, (signed + 0.0).T.tolist(), strict=True)  # + 0.0: no -0.0
+    ]
+    return {**state, "groups_": FeatureGroups(weighed)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import check_features, features_of_share, take_columns
+from coterie._inputs import features_of_share, known_covariates, with_covariates
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -33,18 +33,22 @@ from coterie._parameters import (
 from coterie._sklearn import CallbackSupportMixin, RoundReport
 from coterie.correlation.measures import CORRELATION_OR_NONE, measure_of
 from coterie.correlation.protocol import Correlation
+from coterie.data.covariates import as_covariates, explains
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.data.zeros import mostly_zero
-from coterie.discovery.assembly import assemble_groups
+from coterie.discovery.assembly import assemble_groups, with_class_weights
 from coterie.discovery.loop import CuttingPlane, Round, StoppingRule
 from coterie.discovery.oracle import Oracle
-from coterie.discovery.prediction import group_model, support_model
+from coterie.discovery.prediction import group_model, support_model, with_effects
 from coterie.discovery.voting import VotingOracle, fold_parts
 from coterie.groups import FeatureGroups
 from coterie.interruption import stop_requested
+from coterie.methods import load
+from coterie.naming import columns_read
 from coterie.progress import RoundProgress
 from coterie.selection import FeatureSets, Selector, fixed_positions
+from coterie.solver.adjusted import adjusted
 from coterie.solver.design import design_of
 from coterie.solver.losses import Loss
 from coterie.solver.master import Master
@@ -66,6 +70,8 @@ class Samples:
         The same as the loss wants them: numbers of classes, or numbers.
     weight : ndarray of shape (n_samples,) or None
         Sample weights; None where all are one.
+    covariates : ndarray of shape (n_samples, n_covariates) or None
+        What is to be accounted for.
     """
 
     attributes: dict[str, Any]
@@ -73,6 +79,7 @@ class Samples:
     y: np.ndarray
     targets: np.ndarray
     weight: np.ndarray | None
+    covariates: np.ndarray | None = None
 
     @property
     def score_weight(self) -> np.ndarray | None:
@@ -112,10 +119,28 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     }
     groups_: FeatureGroups
     standardize_: bool
+    covariate_coef_: np.ndarray
 
     @abstractmethod
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
         """The loss of samples with these weights."""
+
+    def _adjusted_loss(self, data: Samples, weight: np.ndarray | None) -> Loss:
+        """The loss of samples with these weights (None: all one), covariates eliminated."""
+        weight = np.ones(len(data.y)) if weight is None else weight
+        return adjusted(self._loss(data, weight), data.covariates, weight)
+
+    def _read_covariates(self, covariates: Any, targets: np.ndarray) -> tuple[np.ndarray | None, dict[str, Any]]:
+        """Values of the covariates of a fit, and what the fitted estimator will say of them."""
+        if covariates is None:
+            return None, {}
+        values, names = as_covariates(covariates, len(targets))
+        if explains(values, targets):
+            raise ValueError(
+                f"The covariates ({', '.join(names)}) explain y completely, so that nothing is left for the features. Is y "
+                "one of them, or are there as many covariates as samples?"
+            )
+        return values, {"covariate_names_": np.array(names, dtype=object)}
 
     def _procedure(self) -> GroupDiscovery:
         """The search that has led to this fitted model, to be done again on other samples."""
@@ -145,11 +170,11 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         # Folds may agree on fewer features a round, and a block may have old ones: then the number of rounds is not known.
         most_rounds = self.max_rounds if self.reuse_features or self._voting_cv is not None else loop.rule.most_rounds()
         report = RoundReport(owner, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
-        loop.on_round = lambda _: report.round_done(lambda: {**known, **self._fitted_state(loop)})
+        loop.on_round = lambda _: report.round_done(lambda: with_class_weights({**known, **self._fitted_state(loop)}))
         # Who has ended a validation by a signal wants the model that this has chosen.
         self._run(loop, type(owner).__name__, stoppable=owner is self or not stop_requested())
         with one_blas_thread():
-            state = {**known, **self._fitted_state(loop)}
+            state = with_class_weights({**known, **self._fitted_state(loop)})
         self._warn_if_short(loop, n_features)
         self._warn_if_inexact(state["prediction_gap_"])
         report.done(state)
@@ -164,7 +189,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         view: FeatureView | None = None,
     ) -> CuttingPlane:
         """The loop over these data with other weights, ready to run; moments, or the whole view, if they are known."""
-        loss = self._loss(data, np.ones(len(data.y)) if weight is None else weight)
+        loss = self._adjusted_loss(data, weight)
         if view is None:
             view = FeatureView.of(
                 data.source,
@@ -235,9 +260,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         groups = assemble_groups(oracle, history, weights, scores)
         lower, upper, converged_at = loop.final_bounds(scores)
         model = discovered if self.predict_with == "support" else group_model(loop)
-        n_features = oracle.view.n_features
+        n_pairs = oracle.view.n_features * (oracle.view.n_features - 1) // 2
         return {
-            "groups_": groups,
+            "groups_": with_effects(groups, model, oracle.view.moments),
             "scores_": scores,
             "support_features_": discovered.features,
             "support_coef_": coef,
@@ -246,6 +271,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             "prediction_gap_": model.gap,
             "intercept_": model.intercept,
             "margin_": model.margin,
+            **({} if model.covariate_coef is None else {"covariate_coef_": model.covariate_coef}),
             "history_": history,
             "n_rounds_": history[-1].round,
             "converged_at_": converged_at,
@@ -256,8 +282,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             "block_weights_": loop.block_weights,
             "standardize_": oracle.view.scale is not None,
             "dual_coef_": solution.residual.T,
-            "n_correlations_evaluated_": oracle.n_evaluated,
-            "n_correlations_possible_": n_features * (n_features - 1) // 2,
+            # A pair that is looked at in several rounds is one pair; which ones were, nobody writes down.
+            "n_correlations_evaluated_": min(oracle.n_evaluated, n_pairs),
+            "n_correlations_possible_": n_pairs,
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
             **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
         }
@@ -268,6 +295,30 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Parameters and attributes of a file from the time when no block had features of another one."""
         return {"reuse_features": False, **parameters}, attributes
+
+    @staticmethod
+    def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
+        """Attributes of an older file.
+
+        A support feature had the score it was chosen for, pairs counted twice, and groups did not know the weights of classes.
+        """
+        attributes = with_class_weights(attributes)
+        groups, scores = attributes.get("groups_"), attributes.get("scores_")
+        if not isinstance(groups, FeatureGroups) or not isinstance(scores, np.ndarray):
+            return attributes
+        evaluated, possible = (attributes.get(f"n_correlations_{what}_") for what in ("evaluated", "possible"))
+        if isinstance(evaluated, int) and isinstance(possible, int):
+            attributes = {**attributes, "n_correlations_evaluated_": min(evaluated, possible)}
+        known = [0 <= group.support < len(scores) for group in groups]  # whether all fits together is checked after this
+        return {
+            **attributes,
+            "groups_": FeatureGroups(
+                [
+                    replace(group, score=float(scores[group.support])) if fits else group
+                    for group, fits in zip(groups, known, strict=True)
+                ]
+            ),
+        }
 
     def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
         found = len(loop.oracle.supports)
@@ -290,15 +341,38 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
                 stacklevel=6,
             )
 
+    def report(self, X: Any, y: Any = None, path: Any = None, **options: Any) -> Any:
+        """Make a page about the model in its data; see :func:`coterie.report` for the options.
+
+        Parameters
+        ----------
+        X, y
+            The data of the fit.
+        path : path, default=None
+            Where to save the page.
+        **options
+            As for :func:`coterie.report`.
+
+        Returns
+        -------
+        report : coterie.report.Report
+            It shows itself in a notebook.
+        """
+        return load("coterie.report.making:report")(self, X, y, path, **options)
+
     def _kept(self) -> np.ndarray:
         check_is_fitted(self)
         return self.groups_.members if self.keep == "groups" else np.sort(self.groups_.support)
 
-    def _outputs(self, X: Any) -> np.ndarray:
+    def _outputs(self, X: Any, covariates: Any = None) -> np.ndarray:
         """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
         check_is_fitted(self)
-        columns = take_columns(check_features(self, X), self.prediction_features_)
-        return np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
+        if hasattr(self, "covariate_names_"):
+            X, covariates, _ = with_covariates(X, covariates)
+        columns = columns_read(self, X, self.prediction_features_)
+        outputs = np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
+        known = known_covariates(self, covariates, len(outputs))
+        return outputs if known is None else outputs + known @ self.covariate_coef_.T
 
     @property
     def coef_(self) -> np.ndarray:

@@ -6,14 +6,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.metaestimators import available_if
 
-from coterie._inputs import class_weights, read_features, read_labels, read_sample_weight
+from coterie._inputs import class_weights, opened, read_features, read_labels, read_sample_weight, with_covariates
 from coterie._parameters import Anything, Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import GroupDiscovery, Samples
+from coterie.discovery.calibration import probabilities
 from coterie.discovery.oracle import Representative
 from coterie.discovery.prediction import classes_of
 from coterie.solver.losses import Loss, OneVsRestHinge, SquaredHinge
+
+
+def _has_probabilities(model: Any) -> bool:
+    """Whether a model has seen held-out samples, or will have in its fit; the error says what to do."""
+    if "calibration_slope_" in vars(model) or (model._calibrates and "classes_" not in vars(model)):
+        return True
+    name = type(model).__name__
+    raise AttributeError(
+        f"This {name} has no predict_proba: it was fitted without held-out samples to calibrate on. Fit a "
+        "GroupDiscoveryClassifierCV, or wrap it: sklearn.calibration.CalibratedClassifierCV(model, ensemble=False)."
+    )
 
 
 class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
@@ -188,7 +202,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         Dual variables with the signs of their classes.
 
     n_correlations_evaluated_, n_correlations_possible_ : int
-        Pairs of features whose correlation was computed, and all pairs.
+        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
+        of features.
 
     n_passes_ : float
         Times the data were read, all told.
@@ -204,6 +219,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X has names that are all strings.
+
+    covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
+        Weights and names of the covariates; only with ``covariates``.
 
     See Also
     --------
@@ -243,6 +261,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     (400, 3)
     """
 
+    _calibrates: ClassVar[bool] = False
+    calibration_slope_: float
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
         "fit_intercept": Flag(),
@@ -299,31 +319,42 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+    ) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-            Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,), default=None
-            Labels of two or more classes; None takes those that a path, data set or store has.
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+            Training data; a path is opened with :func:`coterie.data.open_features`, which also chooses a layer of AnnData.
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels of two or more classes; of AnnData also the name of a column of ``obs``, of a path that of its labels. None
+            takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+    def _read(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Samples:
+        X, covariates, y = with_covariates(X, covariates, y)
         reading, labels = read_features(self, X, y)
         weight = read_sample_weight(sample_weight, labels)
         classes, codes = read_labels(labels, weight)
-        return Samples({**reading.attributes, "classes_": classes}, reading.source, labels, codes, weight)
+        values, known = self._read_covariates(covariates, codes)
+        return Samples({**reading.attributes, "classes_": classes, **known}, reading.source, labels, codes, weight, values)
 
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
         classes, codes = data.attributes["classes_"], data.targets
@@ -332,30 +363,93 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
             return SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))
         return OneVsRestHinge(codes, len(classes), loss_weight, self.C, bool(self.fit_intercept))
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Signed score of each sample: positive for ``classes_[1]``, or the largest for the predicted class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
-        outputs = self._outputs(X)
+        outputs = self._outputs(X, covariates)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Class of each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, covariates)
         return classes_of(self.classes_, scores)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Probability of each class, for models that have seen held-out samples: :class:`GroupDiscoveryClassifierCV`.
+
+        The decision values of the folds' held-out samples, each from the model of the fold that did not see it, tell by what
+        number they must be multiplied to be logits (temperature scaling). So the most probable class is the one that
+        :meth:`predict` names. Class weights count in it, as in :class:`sklearn.linear_model.LogisticRegression`. A model
+        without held-out samples has no probabilities; ``CalibratedClassifierCV(model, ensemble=False)`` makes some.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return probabilities(self._outputs(X, covariates), self.calibration_slope_)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, covariates))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
+        """Accuracy: the share of samples (by weight) whose class is predicted.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        y : array-like of shape (n_samples,), str or None, default=None
+            Labels, as for :meth:`fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
+
+        Returns
+        -------
+        accuracy : float
+        """
+        X, covariates, y = with_covariates(X, covariates, y)
+        X, y = opened(X, y)
+        return float(accuracy_score(y, self.predict(X, covariates), sample_weight=sample_weight))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from coterie._inputs import class_weights
 from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import Samples
+from coterie.discovery.calibration import calibration_slope
 from coterie.discovery.classifier import GroupDiscoveryClassifier
 from coterie.discovery.oracle import Representative
+from coterie.discovery.path_search import Fold
+from coterie.discovery.prediction import LinearModel
 from coterie.discovery.validated import ValidatedDiscovery, validated_rules
 
 
@@ -145,6 +150,9 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     constant_scores_ : ndarray of shape (n_folds,)
         For each fold the score of a prediction that does not look at the features; only with ``nested``.
 
+    calibration_slope_ : float
+        What decision values are multiplied by to be logits of probabilities; see :meth:`predict_proba`.
+
     groups_, support_features_, support_coef_, coef_, intercept_, classes_, history_, ...
         As in :class:`GroupDiscoveryClassifier`, for the model fitted to all samples.
 
@@ -172,6 +180,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
     """
 
     _plain = GroupDiscoveryClassifier
+    _calibrates = True
     _allowed: ClassVar[dict[str, Rule]] = validated_rules(GroupDiscoveryClassifier)
 
     def __init__(
@@ -236,24 +245,33 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryClassifierCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+    ) -> GroupDiscoveryClassifierCV:
         """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
             Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,), default=None
-            Labels of two or more classes; None takes those that a path, data set or store has.
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels of two or more classes; of AnnData also the name of a column of ``obs``, of a path that of its labels. None
+            takes those that a path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryClassifierCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
         return self
 
     def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:
@@ -265,3 +283,15 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
                 f"{name} of cv leaves no samples of class {absent.tolist()[0]!r} to learn from. "
                 "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
             )
+
+    def _calibration(self, data: Samples, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
+        """The calibration of the chosen models on what each of them has not seen."""
+        outputs, samples = [], []
+        for fold, model in zip(folds, models, strict=True):
+            samples.append(fold.parts[0])
+            outputs.append(model.outputs(data.source, fold.parts[0], data.covariates))
+        held_out = np.concatenate(samples)
+        weight = np.ones(len(data.y)) if data.weight is None else data.weight
+        weight = class_weights(self.class_weight, data.attributes["classes_"], data.targets, weight)
+        slope = calibration_slope(np.concatenate(outputs), data.targets[held_out], weight[held_out])
+        return {"calibration_slope_": slope}

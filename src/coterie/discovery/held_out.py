@@ -30,6 +30,7 @@ class HeldOutScores:
     _y: np.ndarray
 
     def __init__(self, scoring: Any, data: Samples) -> None:
+        scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # as messages show it
         if isinstance(scoring, (list, tuple, set, dict)):
             raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
         self._weight = data.score_weight

@@ -64,6 +64,8 @@ class Round:
         the dual variables before it.
     set_size : int
         Features of such a set, at most: those of the largest block so far (that of the fixed features aside).
+    covariate_coef : ndarray of shape (n_covariates, n_outputs) or None
+        Weights of the covariates in the model so far.
     """
 
     round: int
@@ -84,6 +86,7 @@ class Round:
     lower: float = np.nan  # files from before the bounds have none
     upper: float = np.nan
     set_size: int = 0
+    covariate_coef: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -364,6 +367,7 @@ class CuttingPlane:
             lower=self.lower,
             upper=self.upper,
             set_size=self.set_size,
+            covariate_coef=solution.state.covariate_coef,
         )
         self.history.append(entry)
         if self.on_round is not None and self.on_round(entry):

@@ -8,7 +8,7 @@ rests on anyway.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -17,6 +17,7 @@ from coterie.discovery.base import Samples
 from coterie.discovery.held_out import HeldOutScores, NormalityScores
 from coterie.discovery.path_search import Fold
 from coterie.discovery.score_table import Candidate, ScoredPath, choose, merge_paths, score_table
+from coterie.solver.losses import Loss
 
 
 def pairs_of(folds: Sequence[Fold]) -> list[Fold]:
@@ -66,14 +67,20 @@ def nested_scores(
     return scores
 
 
-def constant_scores(score: HeldOutScores, data: Samples, folds: Sequence[Fold]) -> np.ndarray:
+def constant_scores(
+    score: HeldOutScores, data: Samples, folds: Sequence[Fold], loss_of: Callable[[np.ndarray], Loss]
+) -> np.ndarray:
     """The score of each fold for a prediction that does not look at the features.
 
-    That is the largest class, the mean, or of one class that all samples are normal.
+    That is the largest class, the mean, or of one class that all samples are normal; with covariates, what the loss of the
+    fold's samples (``loss_of`` their weights) makes of these alone.
     """
     classes = data.attributes.get("classes_")
     scores = np.empty(len(folds))
     for number, fold in enumerate(folds):
+        if data.covariates is not None:
+            scores[number] = score(_by_covariates(loss_of(fold.weight), data.covariates[fold.parts[0]]), fold.parts[0])
+            continue
         if isinstance(score, NormalityScores):
             outputs = np.ones(1)
         elif classes is None:
@@ -84,3 +91,9 @@ def constant_scores(score: HeldOutScores, data: Samples, folds: Sequence[Fold]) 
         held_out = fold.parts[0]
         scores[number] = score(np.tile(outputs, (len(held_out), 1)), held_out)
     return scores
+
+
+def _by_covariates(loss: Loss, covariates: np.ndarray) -> np.ndarray:
+    """Outputs of the model without features for samples with these covariates."""
+    state = loss.evaluate(np.zeros((len(loss.strata), loss.n_outputs)))
+    return covariates @ state.covariate_coef + state.intercept

@@ -226,7 +226,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryOneClass:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryOneClass:
         """Find groups of features that are typical of the samples.
 
         Parameters
@@ -237,13 +237,16 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
             For the common interface.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
 
         Returns
         -------
         self : GroupDiscoveryOneClass
             The fitted estimator.
         """
-        self._fit(X, None, sample_weight)
+        self._fit(X, None, sample_weight, feature_names)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:

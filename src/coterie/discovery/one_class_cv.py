@@ -37,7 +37,7 @@ class JudgedSamples(Samples):
         Weights of the samples of both kinds; None where all are one.
     """
 
-    given_weight: np.ndarray | None
+    given_weight: np.ndarray | None = None
 
     @property
     def score_weight(self) -> np.ndarray | None:
@@ -279,7 +279,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryOneClassCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryOneClassCV:
         """Choose on held-out samples of both kinds, then find the groups in all normal samples.
 
         Parameters
@@ -291,13 +291,16 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
             all samples are normal, and ``scoring`` must be a function that works so.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
 
         Returns
         -------
         self : GroupDiscoveryOneClassCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -323,7 +326,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         weight = given if normal.all() else np.where(normal, 1.0 if given is None else given, 0.0)
         if weight is not None and not weight.any():
             raise ValueError("There are no normal samples (label 1) of positive weight to learn from.")
-        return JudgedSamples(reading.attributes, reading.source, labels, np.ones(len(labels)), weight, given)
+        return JudgedSamples(reading.attributes, reading.source, labels, np.ones(len(labels)), weight, given_weight=given)
 
     def _held_out_scores(self, data: Samples) -> HeldOutScores:
         scores = NormalityScores(self.scoring, data)

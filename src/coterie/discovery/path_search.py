@@ -3,26 +3,29 @@
 A path is searched once, up to the largest size, and sizes on it are scored: the model of the support features after each
 round, from the weights that the rounds have written down; models on the groups at a few sizes, each of which is fitted anew.
 The folds' held-out samples have weight zero, so the features are neither cut nor copied; the few columns of a model are
-read once more for the outputs of these samples.
+read once more for the outputs of these samples. Only features with gaps (:class:`~coterie.data.imputation.ImputedSource`) are
+copied, once for each fold, which fills them from its own training samples.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from coterie._numba import one_blas_thread, run_chunks
+from coterie.data.imputation import ImputedSource
 from coterie.discovery.base import Samples
 from coterie.discovery.held_out import HeldOutScores
 from coterie.discovery.lockstep import Path, batches, run_together
 from coterie.discovery.loop import CuttingPlane
 from coterie.discovery.membership import Membership, MetOnTheWay, complete_memberships
-from coterie.discovery.prediction import fit_members
+from coterie.discovery.prediction import LinearModel, covariate_coef, fit_members, unscaled
 from coterie.discovery.score_table import Candidate, ScoredPath
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
@@ -52,6 +55,24 @@ class Fold(NamedTuple):
     parts: tuple[np.ndarray, ...]
 
 
+class SearchResult(NamedTuple):
+    """What a search has found.
+
+    Attributes
+    ----------
+    paths : dict of Candidate to list of ScoredPath
+        Sizes and scores of each candidate: a path for each part of each fold, in this order.
+    largest : int or None
+        The size that all paths have reached, if a signal has ended them.
+    models : dict of Candidate to list of dict
+        For each fold with one part the models by their size, if they are kept.
+    """
+
+    paths: dict[Candidate, list[ScoredPath]]
+    largest: int | None
+    models: dict[Candidate, list[dict[int, LinearModel]]]
+
+
 @dataclass(frozen=True)
 class PathSearch:
     """Searches with every setting in every fold, and scores all sizes.
@@ -74,6 +95,8 @@ class PathSearch:
         Makes the display of progress.
     from_margin : bool
         Whether outputs are counted from the margin, as those of one class are: negative below it.
+    keep_models : bool
+        Whether the models of the folds are wanted afterwards.
     """
 
     make: Callable[[Setting], Any]
@@ -84,24 +107,24 @@ class PathSearch:
     n_threads: int
     progress: Callable[[], RoundProgress]
     from_margin: bool = False
+    keep_models: bool = False
 
-    def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> tuple[dict[Candidate, list[ScoredPath]], int | None]:
-        """The scored paths of all candidates, and the size that all have reached if a signal has ended them.
-
-        There is a path for each part of each fold, in this order.
-        """
+    def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> SearchResult:
+        """Search with every setting in every fold."""
         estimators = {setting: self.make(setting) for setting in settings}
         # Fold by fold: paths that share the weights share moments and views, too.
         jobs = [(fold, setting) for fold in folds for setting in settings]
         scored: dict[Candidate, list[ScoredPath]] = {
             setting.predicting(model): [] for setting in settings for model in self.predict_with
         }
+        models: dict[Candidate, list[dict[int, LinearModel]]] = {candidate: [] for candidate in scored}
         largest: int | None = None
         n_samples, n_columns = self.data.source.shape
         n_values = 0 if self.data.source.is_sparse else n_samples * self.n_features
-        parts = list(batches(jobs, n_columns, n_values))
+        parts = self._parts(jobs, n_columns, n_values)
         for number, part in enumerate(parts, start=1):
-            paths = [Path(estimators[setting], self.data, fold.weight, self.n_features) for fold, setting in part]
+            data = self._data_of(part[0][0])
+            paths = [Path(estimators[setting], data, fold.weight, self.n_features) for fold, setting in part]
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
             with self.progress() as bar:
                 watch = _Watch(len(part), bar, note, groups="groups" in self.predict_with)
@@ -114,28 +137,45 @@ class PathSearch:
                     for held_out in fold.parts:
                         here = slice(first, first + len(held_out))
                         first = here.stop
-                        own = [(size, self.score(values[here], held_out)) for size, values in path]
+                        own = [(size, self.score(values[here], held_out)) for size, values, _ in path]
                         scored[setting.predicting(model)].append(own)
+                    if self.keep_models and len(fold.parts) == 1:
+                        models[setting.predicting(model)].append({size: kept for size, _, kept in path})
             stopped = [len(loop.oracle.supports) for loop in loops if loop.stopped]
             if stopped:
                 largest = min(stopped) if largest is None else min(largest, *stopped)
-        return scored, largest
+        return SearchResult(scored, largest, models)
+
+    def _parts(self, jobs: Sequence[tuple[Fold, Setting]], n_columns: int, n_values: int) -> list[Any]:
+        """The jobs in parts that go through the data together: that fit into memory, and have the same data."""
+        if not isinstance(self.data.source, ImputedSource):
+            return list(batches(jobs, n_columns, n_values))
+        folds = [list(own) for _, own in groupby(jobs, key=lambda job: id(job[0]))]
+        return [part for own in folds for part in batches(own, n_columns, n_values)]
+
+    def _data_of(self, fold: Fold) -> Samples:
+        """The samples as a fold may see them: its gaps are filled from what it learns from."""
+        source = self.data.source
+        if not isinstance(source, ImputedSource):
+            return self.data
+        return replace(self.data, source=source.refilled(fold.weight > 0.0))
 
     def _outputs(
         self, loops: Sequence[CuttingPlane], held_out: Sequence[np.ndarray], members: Sequence[Membership] | None
-    ) -> list[list[tuple[int, np.ndarray]]]:
-        """The sizes on each path with the outputs of held-out samples, of the support features or of given members.
+    ) -> list[list[tuple[int, np.ndarray, LinearModel]]]:
+        """The sizes on each path, outputs of held-out samples and models, of the support features or of given members.
 
         Scores are left to the caller: functions of users' may not be made for several threads.
         """
-        results: list[list[tuple[int, np.ndarray]]] = [[] for _ in loops]
+        results: list[list[tuple[int, np.ndarray, LinearModel]]] = [[] for _ in loops]
 
         def task(start: int, stop: int) -> None:
             for k in range(start, stop):
+                covariates = None if self.data.covariates is None else self.data.covariates[held_out[k]]
                 if members is None:
-                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset))
+                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset, covariates))
                 else:
-                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset))
+                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset, covariates))
 
         with one_blas_thread():
             run_chunks(task, range(len(loops) + 1), self.n_threads)
@@ -179,23 +219,35 @@ class _Watch:
         return [found[position] for position in range(len(loops))]
 
 
-def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset) -> Any:
+def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset, covariates: np.ndarray | None) -> Any:
     columns = _columns(loop, loop.oracle.supports, held_out)
     size = 0
     for entry in loop.history:
         if entry.n_support == size:  # a block of old features: a search for so many ends before it
             continue
         size = entry.n_support
-        yield size, columns[:, :size] @ entry.coef + offset(entry.intercept, entry.margin)
+        model = unscaled(loop.oracle.view, loop.oracle.supports[:size], entry.coef, entry.intercept, entry.margin, entry.gap)
+        added = offset(entry.intercept, entry.margin)
+        if covariates is not None and entry.covariate_coef is not None:
+            model = replace(model, covariate_coef=entry.covariate_coef.T)
+            added = added + covariates @ entry.covariate_coef
+        yield size, columns[:, :size] @ entry.coef + added, model
 
 
-def _group_outputs(loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset) -> Any:
+def _group_outputs(
+    loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset, covariates: np.ndarray | None
+) -> Any:
     for size in coarse([entry.n_support for entry in loop.history]):
         own = members.at(size)
         coef, parts = fit_members(loop, own)
         states = [part.state for part in parts]
-        added = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
-        yield size, _columns(loop, own, held_out) @ coef + offset(*added)
+        free = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
+        model = unscaled(loop.oracle.view, own, coef, free[0], free[1], max(part.gap for part in parts))
+        added, known = offset(*free), covariate_coef(states)
+        if known is not None:
+            model = replace(model, covariate_coef=known)
+            added = added + covariates @ known.T
+        yield size, _columns(loop, own, held_out) @ coef + added, model
 
 
 def _columns(loop: CuttingPlane, features: np.ndarray, samples: np.ndarray) -> Any:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
+from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
+from coterie.groups import FeatureGroups
 from coterie.solver.block_problem import Solution
 from coterie.solver.design import design_of
-from coterie.solver.losses import MERGING, require
+from coterie.solver.losses import MERGING, LossState, require
 from coterie.solver.ridge import fit_ridge
 from coterie.solver.rows import Rows
 
@@ -29,6 +33,8 @@ class LinearModel:
         Offset and margin.
     gap : float
         Certified relative gap of the problem that it solves.
+    covariate_coef : ndarray of shape (n_outputs, n_covariates) or None
+        Weights of the covariates, where there are any.
     """
 
     features: np.ndarray
@@ -36,13 +42,24 @@ class LinearModel:
     intercept: np.ndarray
     margin: np.ndarray
     gap: float
+    covariate_coef: np.ndarray | None = None
+
+    def outputs(self, source: FeatureSource, samples: np.ndarray, covariates: np.ndarray | None = None) -> np.ndarray:
+        """Outputs for some samples, of shape (n_samples, n_outputs); the covariates are those of all samples."""
+        columns = source.columns(self.features)
+        rows = columns[samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[samples]
+        outputs = np.asarray(rows @ self.coef.T) + self.intercept
+        if covariates is None or self.covariate_coef is None:
+            return outputs
+        return outputs + covariates[samples] @ self.covariate_coef.T
 
 
 def support_model(loop: CuttingPlane) -> LinearModel:
     """The discovery's own model: support features with the weights of the last master problem."""
     solution, supports = loop.solution, loop.oracle.supports
     state = solution.state
-    return _unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
+    model = unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
+    return replace(model, covariate_coef=covariate_coef([state]))
 
 
 def group_model(loop: CuttingPlane) -> LinearModel:
@@ -50,7 +67,7 @@ def group_model(loop: CuttingPlane) -> LinearModel:
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
     coef, parts = fit_members(loop, members)
-    return _unscaled(
+    model = unscaled(
         oracle.view,
         members,
         coef,
@@ -58,6 +75,13 @@ def group_model(loop: CuttingPlane) -> LinearModel:
         np.concatenate([part.state.margin for part in parts]),
         max(part.gap for part in parts),
     )
+    return replace(model, covariate_coef=covariate_coef([part.state for part in parts]))
+
+
+def covariate_coef(states: Sequence[LossState]) -> np.ndarray | None:
+    """Weights of the covariates, of shape (n_outputs, n_covariates), from the states of the outputs; None without any."""
+    known = [state.covariate_coef for state in states if state.covariate_coef is not None]
+    return np.hstack(known).T if known else None
 
 
 def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, list[Solution]]:
@@ -75,12 +99,48 @@ def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, li
     return np.hstack([part.coef for part in parts]), parts
 
 
-def _unscaled(
+def unscaled(
     view: FeatureView, features: np.ndarray, coef: np.ndarray, intercept: np.ndarray, margin: np.ndarray, gap: float
 ) -> LinearModel:
     """Weights of centred and scaled columns as those of the features themselves."""
     original = (coef / view.scales(features)[:, None]).T
     return LinearModel(features, original, intercept - original @ view.centre(features), margin.copy(), gap)
+
+
+def group_effects(groups: FeatureGroups, features: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """What each group does to the outputs of a linear model, of shape (n_groups, n_outputs).
+
+    The change of an output when the support feature rises by one standard deviation and the other members that the model
+    reads follow by their correlations. Of a model on support features alone, the weight times the standard deviation.
+
+    Parameters
+    ----------
+    groups : FeatureGroups
+        The groups.
+    features, coef
+        The features that the model reads, and their weights of shape (n_outputs, n_used).
+    scale : ndarray of shape (n_used,)
+        Their standard deviations.
+    """
+    order = np.argsort(features, kind="stable")
+    known = np.asarray(features)[order]
+    standardised = (coef * scale)[:, order]
+    effects = np.zeros((len(groups), len(coef)))
+    for number, group in enumerate(groups):
+        members = group.members
+        place = np.minimum(np.searchsorted(known, members), len(known) - 1)
+        read = known[place] == members
+        follows = np.append(1.0, np.nan_to_num(group.correlation))
+        effects[number] = standardised[:, place[read]] @ follows[read]
+    return effects
+
+
+def with_effects(groups: FeatureGroups, model: LinearModel, moments: Moments) -> FeatureGroups:
+    """The groups with their effects; over several outputs, the norm."""
+    scale = moments.norm[model.features] / np.sqrt(moments.total_weight)
+    effects = group_effects(groups, model.features, model.coef, scale)
+    sizes = effects[:, 0] if effects.shape[1] == 1 else np.linalg.norm(effects, axis=1)
+    return FeatureGroups([replace(group, effect=float(value)) for group, value in zip(groups, sizes, strict=True)])
 
 
 def classes_of(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:

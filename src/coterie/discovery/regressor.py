@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
-from coterie._inputs import read_features, read_sample_weight, read_targets
+from coterie._inputs import opened, read_features, read_sample_weight, read_targets, with_covariates
 from coterie._parameters import Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.discovery.base import GroupDiscovery, Samples
@@ -158,7 +159,8 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         Dual variables: C times the weighted errors.
 
     n_correlations_evaluated_, n_correlations_possible_ : int
-        Pairs of features whose correlation was computed, and all pairs.
+        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
+        of features.
 
     votes_ : ndarray of int of shape (n_features,)
         How often each feature was proposed by a fold; only with ``cv``.
@@ -168,6 +170,9 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, when X has names that are all strings.
+
+    covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
+        Weights and names of the covariates; only with ``covariates``.
 
     See Also
     --------
@@ -239,30 +244,42 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryRegressor:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+    ) -> GroupDiscoveryRegressor:
         """Find groups of features that predict a number.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
             Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,), default=None
-            Targets; None takes those that a path, data set or store has.
+        y : array-like of shape (n_samples,) or str, default=None
+            Targets; of AnnData also the name of a column of ``obs``, of a path that of its labels. None takes those that a
+            path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryRegressor
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
+    def _read(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Samples:
+        X, covariates, y = with_covariates(X, covariates, y)
         reading, y = read_features(self, X, y)
         targets = read_targets(y)
-        return Samples(reading.attributes, reading.source, y, targets, read_sample_weight(sample_weight, targets))
+        values, known = self._read_covariates(covariates, targets)
+        weight = read_sample_weight(sample_weight, targets)
+        return Samples({**reading.attributes, **known}, reading.source, y, targets, weight, values)
 
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
         return SquaredLoss(data.targets, weight, self.C, bool(self.fit_intercept))
@@ -272,18 +289,40 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         del state["margin_"]  # a classifier's
         return {**state, "intercept_": float(state["intercept_"][0])}
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Predicted value of each sample.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
 
         Returns
         -------
         values : ndarray of shape (n_samples,)
         """
-        return self._outputs(X)[:, 0]
+        return self._outputs(X, covariates)[:, 0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
+        """R², the share of the targets' variance that is predicted.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        y : array-like of shape (n_samples,), str or None, default=None
+            Targets, as for :meth:`fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            Those of these samples; needed where the model was fitted with covariates.
+
+        Returns
+        -------
+        score : float
+        """
+        X, covariates, y = with_covariates(X, covariates, y)
+        X, y = opened(X, y)
+        return float(r2_score(y, self.predict(X, covariates), sample_weight=sample_weight))
 
     @property
     def coef_(self) -> np.ndarray:

@@ -228,22 +228,31 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GroupDiscoveryRegressorCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+    ) -> GroupDiscoveryRegressorCV:
         """Choose on held-out samples, then find the groups in all samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
             Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,), default=None
-            Targets; None takes those that a path, data set or store has.
+        y : array-like of shape (n_samples,) or str, default=None
+            Targets; of AnnData also the name of a column of ``obs``, of a path that of its labels. None takes those that a
+            path, data set or store has.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; a weight of 2 is the same as having the sample twice.
+        feature_names : array-like of str or callable, default=None
+            Names of the features, for data that have none; or a function that returns them, such as the
+            ``get_feature_names_out`` of the step before in a pipeline.
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
 
         Returns
         -------
         self : GroupDiscoveryRegressorCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight)
+        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
         return self

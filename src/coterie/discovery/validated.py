@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
@@ -30,6 +30,7 @@ from coterie.discovery.base import GroupDiscovery, Samples
 from coterie.discovery.held_out import HeldOutScores
 from coterie.discovery.nested import constant_scores, nested_scores, pairs_of
 from coterie.discovery.path_search import Fold, PathSearch, Setting
+from coterie.discovery.prediction import LinearModel
 from coterie.discovery.score_table import Candidate, choose, score_table
 from coterie.progress import RoundProgress
 
@@ -76,9 +77,10 @@ class ValidatedDiscovery(GroupDiscovery):
             n_threads=n_threads,
             progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
             from_margin=is_outlier_detector(self),
+            keep_models=is_classifier(self),
         )
         settings = self._settings(data, moments)
-        paths, largest = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
+        paths, largest, models = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
         outer = {candidate: own[: len(folds)] for candidate, own in paths.items()}
         results = score_table(outer, largest)
         fewest = min(int(self.min_features_to_select), most)
@@ -89,7 +91,9 @@ class ValidatedDiscovery(GroupDiscovery):
         if self.nested:
             pairs = {candidate: own[len(folds) :] for candidate, own in paths.items()}
             scores = nested_scores(outer, pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
-            nested = {"nested_scores_": scores, "constant_scores_": constant_scores(score, data, folds)}
+            alone = self._plain_estimator(*chosen)
+            constant = constant_scores(score, data, folds, lambda weight: alone._adjusted_loss(data, weight))
+            nested = {"nested_scores_": scores, "constant_scores_": constant}
         return self._plain_estimator(*chosen)._discover(
             data,
             size,
@@ -100,7 +104,12 @@ class ValidatedDiscovery(GroupDiscovery):
             best_score_=float(results["mean_test_score"][row]),
             cv_results_=results,
             **nested,
+            **self._calibration(data, folds, [_at_size(own, size) for own in models[chosen]]),
         )
+
+    def _calibration(self, data: Samples, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
+        """What the held-out outputs of the chosen models tell of probabilities: nothing, without classes."""
+        return {}
 
     def _held_out_scores(self, data: Samples) -> HeldOutScores:
         """The score that decides."""
@@ -200,6 +209,11 @@ class ValidatedDiscovery(GroupDiscovery):
                 "cv_results_": {**columns, **results},
             }
         return parameters, attributes
+
+
+def _at_size(models: Mapping[int, LinearModel], size: int) -> LinearModel:
+    """The largest model of a path that has at most so many support features."""
+    return models[max((own for own in models if own <= size), default=min(models))]
 
 
 def validated_rules(plain: type[GroupDiscovery]) -> dict[str, Rule]:

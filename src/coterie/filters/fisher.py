@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import class_codes, source_of
+from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import thread_count
 
 # Scatter within the classes counts as at least this part of the whole: below it there is only rounding.
@@ -45,6 +45,7 @@ def fisher_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarray:
     >>> fisher_score([[0.0, 1.0], [2.0, 2.0], [5.0, 1.0], [7.0, 2.0]], [0, 0, 1, 1])
     array([6.25, 0.  ])
     """
+    X, y = opened(X, y)
     source = source_of(X)
     classes, codes = class_codes(y, source.shape[0], "fisher_score")
     n_threads = thread_count(n_jobs)

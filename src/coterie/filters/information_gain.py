@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import class_codes, source_of
+from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import Columns, for_blocks
@@ -50,6 +50,7 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
     array([0.6931, 0.    ])
     """
     check("n_bins", n_bins, Whole(2, _MOST_BINS))
+    X, y = opened(X, y)
     source = source_of(X)
     _, codes = class_codes(y, source.shape[0], "information_gain_score")
     n_threads = thread_count(n_jobs)

@@ -1,4 +1,4 @@
-"""Kernels of the master problem: eliminated offsets, sparse designs, and the block subproblem."""
+"""Kernels of the master problem: sparse designs, and the block subproblem."""
 
 from __future__ import annotations
 
@@ -27,80 +27,6 @@ def number_by_first(names, first):
 
 
 @kernel()
-def hinge_offset(margin, weight, stratum, which, target, guess):
-    r"""The :math:`\gamma` with :math:`\sum_i \omega_i (\gamma - m_i)_+ = target` over one stratum of samples.
-
-    The left side is convex, increasing and piecewise linear in :math:`\gamma`, so Newton's method
-    goes to the right of the root in its first step, then descends to it monotonically and ends,
-    exactly, when the active set stays the same: a handful of linear passes, no sort.
-    """
-    offset = guess
-    n_active = -1
-    from_far_right = offset == np.inf
-    for _ in range(200):
-        total = 0.0
-        moment = 0.0
-        count = 0
-        for i in range(margin.shape[0]):
-            if stratum[i] == which and margin[i] < offset and weight[i] > 0.0:
-                total += weight[i]
-                moment += weight[i] * margin[i]
-                count += 1
-        if count == 0:
-            if from_far_right:  # the target is less than the last digit of the smallest margin
-                break
-            offset = np.inf  # left of every margin: start again from the far right
-            n_active = -1
-            from_far_right = True
-            continue
-        updated = (target + moment) / total
-        if count == n_active and updated >= offset:
-            break
-        if count == n_active and abs(updated - offset) <= 1e-15 * max(abs(updated), abs(offset)):
-            break
-        offset = updated
-        n_active = count
-    return offset
-
-
-@kernel()
-def unit_hinge_offset(output, label, weight, guess):
-    r"""The b that minimises :math:`\sum_i \omega_i (1 - y_i(z_i + b))_+^2`.
-
-    The derivative is increasing and piecewise linear: Newton's method, kept between a point where it is
-    negative and one where it is positive, ends exactly when the active set stays the same.
-    """
-    low = -np.inf
-    high = np.inf
-    offset = guess
-    for _ in range(200):
-        total = 0.0
-        moment = 0.0
-        for i in range(output.shape[0]):
-            if weight[i] > 0.0 and label[i] * (output[i] + offset) < 1.0:
-                total += weight[i]
-                moment += weight[i] * (label[i] - output[i])
-        if total == 0.0:  # no loss at all: as good as any
-            break
-        slope = offset * total - moment
-        if slope < 0.0:
-            low = offset
-        elif slope > 0.0:
-            high = offset
-        else:
-            break
-        updated = moment / total
-        if not low < updated < high:
-            if low == -np.inf or high == np.inf:
-                break
-            updated = 0.5 * (low + high)
-        if abs(updated - offset) <= 1e-15 * max(abs(updated), abs(offset)):
-            break
-        offset = updated
-    return offset
-
-
-@kernel()
 def csr_output(indptr, indices, values, coef, out):
     """``out = X coef`` for a sparse design by rows."""
     n_outputs = coef.shape[1]
@@ -114,12 +40,11 @@ def csr_output(indptr, indices, values, coef, out):
 
 @kernel()
 def csr_scores(indptr, indices, values, residual, out):
-    """``out = X' residual`` for a sparse design by rows; samples with no residual cost nothing."""
-    n_outputs = residual.shape[1]
+    """``out = X' residual'`` for a sparse design by rows and a residual by outputs; samples with none cost nothing."""
     out[:, :] = 0.0
-    for i in range(indptr.shape[0] - 1):
-        for c in range(n_outputs):
-            r = residual[i, c]
+    for c in range(residual.shape[0]):
+        for i in range(indptr.shape[0] - 1):
+            r = residual[c, i]
             if r != 0.0:
                 for p in range(indptr[i], indptr[i + 1]):
                     out[indices[p], c] += values[p] * r
@@ -130,14 +55,59 @@ def csr_gram(indptr, indices, values, weight, out):
     """``out = X' diag(weight) X``: each active sample adds the outer product of its few nonzeros."""
     out[:, :] = 0.0
     for i in range(indptr.shape[0] - 1):
-        w = weight[i]
-        if w == 0.0:
-            continue
-        for p in range(indptr[i], indptr[i + 1]):
-            scaled = w * values[p]
-            a = indices[p]
-            for r in range(indptr[i], p + 1):
-                out[a, indices[r]] += scaled * values[r]
+        if weight[i] != 0.0:
+            _add_outer(indices, values, indptr[i], indptr[i + 1], weight[i], out)
+    _mirror(out)
+
+
+@kernel()
+def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, out, first, last):
+    r"""Hessians ``out[c]`` of the outputs from ``first`` to ``last``, eliminated offsets projected out.
+
+    ``curvature`` has a row for each output; ``strata`` and ``signs`` of shape (samples, outputs) say which offset a sample of
+    an output has, and with which sign: :math:`X'\mathrm{diag}(h)X - \sum_e u_e u_e'/\kappa_e` (see the losses).
+    """
+    size = out.shape[1]
+    mixed = np.empty((n_strata, size))
+    total = np.empty(n_strata)
+    for c in range(first, last):
+        hessian = out[c]
+        hessian[:, :] = 0.0
+        mixed[:, :] = 0.0
+        total[:] = 0.0
+        for i in range(indptr.shape[0] - 1):
+            w = curvature[c, i]
+            if w == 0.0:
+                continue
+            _add_outer(indices, values, indptr[i], indptr[i + 1], w, hessian)
+            if n_strata > 0:
+                e = strata[i, c]
+                total[e] += w
+                signed = w * signs[i, c]
+                for p in range(indptr[i], indptr[i + 1]):
+                    mixed[e, indices[p]] += signed * values[p]
+        _mirror(hessian)
+        for e in range(n_strata):
+            if total[e] > 0.0:
+                for a in range(size):
+                    share = mixed[e, a] / total[e]
+                    for b in range(size):
+                        hessian[a, b] -= share * mixed[e, b]
+
+
+@kernel()
+def _add_outer(indices, values, first, last, weight, out):
+    """Add the weighted outer product of one row's nonzeros, each pair in one of its two places."""
+    for p in range(first, last):
+        scaled = weight * values[p]
+        a = indices[p]
+        for r in range(first, p + 1):
+            out[a, indices[r]] += scaled * values[r]
+
+
+@kernel()
+def _mirror(out):
+    """Make a matrix symmetric of which each pair stands in one of its two places."""
     for a in range(out.shape[0]):
         for b in range(a):
             if out[b, a] != 0.0:  # rows need not be sorted by column

@@ -1,5 +1,6 @@
 """How good a selection is, apart from its accuracy."""
 
+from coterie.metrics.class_statistics import ClassStatistics, class_statistics
 from coterie.metrics.moves import correct_move_rate
 from coterie.metrics.recovery import SuccessHits, group_recovery, success_hits
 from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
@@ -14,7 +15,9 @@ from coterie.metrics.stability import (
 )
 
 __all__ = [
+    "ClassStatistics",
     "SuccessHits",
+    "class_statistics",
     "correct_move_rate",
     "group_hamming_stability",
     "group_recovery",

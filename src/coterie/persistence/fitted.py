@@ -71,6 +71,15 @@ def _are_names(value: Any, attributes: Mapping[str, Any]) -> bool:
     return fits and all(isinstance(name, str) for name in value)
 
 
+def _are_kept_names(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = type(value).__name__ == "KeptNames" and "feature_names_in_" not in attributes
+    return fits and bool(value.fits(attributes.get("n_features_in_")))
+
+
+def _are_fill_values(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return _is_vector(value, "f") and len(value) == attributes.get("n_features_in_")
+
+
 def _are_groups(value: Any, attributes: Mapping[str, Any]) -> bool:
     return type(value).__name__ == "FeatureGroups" and all(_is_group(group, attributes) for group in value)
 
@@ -90,7 +99,25 @@ def _is_group(group: Any, attributes: Mapping[str, Any]) -> bool:
         and (group.purity is None or type(group.purity).__name__ == "Purity")
         and (group.confidence is None or _is_number(group.confidence, attributes))
         and (group.shares is None or (_is_vector(group.shares, "f") and len(group.shares) == len(group)))
+        and _are_class_weights(group.class_weights, attributes)
+        and (group.annotations is None or _are_annotations(group.annotations, len(group)))
     )
+
+
+def _are_annotations(value: Any, n_members: int) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and isinstance(column, tuple) and len(column) == n_members for name, column in value.items()
+    )
+
+
+def _are_class_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
+    """Whether these are numbers, one for each class of the model."""
+    classes = attributes.get("classes_")
+    if value is None:
+        return True
+    if not isinstance(value, dict) or not isinstance(classes, np.ndarray) or len(value) != len(classes):
+        return False
+    return list(value) == classes.tolist() and all(_is_number(weight, attributes) for weight in value.values())
 
 
 def _is_confidence(value: Any, attributes: Mapping[str, Any]) -> bool:
@@ -114,6 +141,21 @@ def _are_offsets(value: Any, attributes: Mapping[str, Any]) -> bool:
     return _is_vector(value, "f") and len(value) == _n_outputs(attributes)
 
 
+def _is_slope(value: Any, attributes: Mapping[str, Any]) -> bool:
+    return isinstance(value, float) and 0.0 <= value < np.inf
+
+
+def _are_covariate_weights(value: Any, attributes: Mapping[str, Any]) -> bool:
+    fits = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f"
+    return fits and len(value) == _n_outputs(attributes) and "covariate_names_" in attributes
+
+
+def _are_covariate_names(value: Any, attributes: Mapping[str, Any]) -> bool:
+    coef = attributes.get("covariate_coef_")
+    fits = _is_vector(value, "O") and isinstance(coef, np.ndarray) and coef.ndim == 2 and len(value) == coef.shape[1]
+    return fits and all(isinstance(name, str) for name in value)
+
+
 def _are_classes(value: Any, attributes: Mapping[str, Any]) -> bool:
     n_outputs = _n_outputs(attributes)
     return isinstance(value, np.ndarray) and value.shape == (2 if n_outputs == 1 else n_outputs,)
@@ -127,11 +169,18 @@ def _is_output_config(value: Any, attributes: Mapping[str, Any]) -> bool:
 _RULES: dict[str, Callable[[Any, Mapping[str, Any]], bool]] = {
     "n_features_in_": _is_count,
     "feature_names_in_": _are_names,
+    "kept_names_": _are_kept_names,
+    "names_given_": lambda value, attributes: isinstance(value, bool),
+    "fill_values_": _are_fill_values,
     "support_features_": _are_features,
+    "other_features_": _are_features,
     "prediction_features_": _are_features,
     "prediction_coef_": _are_weights,
     "intercept_": _are_offsets,
+    "covariate_coef_": _are_covariate_weights,
+    "covariate_names_": _are_covariate_names,
     "offset_": _is_number,
+    "calibration_slope_": _is_slope,
     "classes_": _are_classes,
     "groups_": _are_groups,
     "confidence_": _is_confidence,

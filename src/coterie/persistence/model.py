@@ -10,9 +10,11 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from coterie import __version__
+from coterie._parameters import OneOf, check
 from coterie.files import new_file
 from coterie.persistence.archive import DamagedModelError, read_archive, write_archive
 from coterie.persistence.encoding import Decoder, Encoder
+from coterie.persistence.slim import slimmed
 
 FORMAT = "coterie model"
 VERSION = 2
@@ -20,7 +22,7 @@ VERSION = 2
 READABLE = (1, VERSION)
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str], *, content: str = "auto") -> None:
     """Save an estimator, fitted or not, to a file that runs no code when it is loaded.
 
     Parameters
@@ -31,6 +33,10 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         Callbacks and metadata requests are left out.
     path : path
         The file. One that is there already is replaced in one step once the new one is complete.
+    content : {"auto", "all", "prediction"}, default="auto"
+        What goes into the file: ``"all"`` of the model; all but the names of features that it neither reads nor has in its
+        groups, where the names are more than 1 MB (``"auto"``); or without those names in any case, and without the scores,
+        votes and dual variables, which have a number for each feature or sample (``"prediction"``). All predict by name.
 
     See Also
     --------
@@ -62,16 +68,17 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
             f"save() takes an estimator of Coterie, not {kind.__module__}.{kind.__qualname__}. For a pipeline or another "
             "package's estimator use skops.io.dump."
         )
+    check("content", content, OneOf("auto", "all", "prediction"))
     encoder = Encoder()
-    encoded = encoder.encode_estimator(model)
-    content = {
+    encoded = encoder.encode_estimator(slimmed(model, content))
+    text = {
         "format": FORMAT,
         "version": VERSION,
         "written_by": {"coterie": __version__, "scikit-learn": sklearn.__version__},
         "model": encoded,
     }
     with new_file(path) as partial:
-        write_archive(partial, content, encoder.pooled())
+        write_archive(partial, text, encoder.pooled())
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -1,13 +1,15 @@
 """Pictures of groups, selections and comparisons (they need ``pip install coterie[plot]``).
 
 Every function draws on the axes it is given, or else on a figure of its own, and returns the figure. None of them goes
-through pyplot: no figure is left open, no backend is chosen, nothing is shown. ``figure.savefig("groups.png")`` writes a file.
+through pyplot: no figure is left open, no backend is chosen. A notebook shows the figure where it is the last line of a cell;
+``figure.savefig("groups.png")`` writes a file.
 """
 
 from coterie.plots.affiliated import affiliated_counts
 from coterie.plots.comparison import comparison_curves
 from coterie.plots.graph import group_graph
+from coterie.plots.manhattan import manhattan
 from coterie.plots.pixels import pixel_map
 from coterie.plots.scatter import feature_scatter
 
-__all__ = ["affiliated_counts", "comparison_curves", "feature_scatter", "group_graph", "pixel_map"]
+__all__ = ["affiliated_counts", "comparison_curves", "feature_scatter", "group_graph", "manhattan", "pixel_map"]

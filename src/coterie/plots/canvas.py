@@ -34,10 +34,12 @@ def style(number: int) -> Style:
 def new_figure(width: float, height: float) -> Figure:
     """A figure of that size in inches, which pyplot does not know of."""
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401  # named first, so that its absence is what is told
+
+        from coterie._figure import Picture
     except ImportError as error:
         raise ImportError("coterie.plots needs matplotlib: pip install 'coterie[plot]'.") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def axes_or_new(ax: Any, width: float, height: float) -> Axes:

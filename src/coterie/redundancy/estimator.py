@@ -344,6 +344,7 @@ class GlobalRedundancySelector(Selector):
                 "score_func."
             )
         self._check_options()
+        X, y = opened(X, y)
         reading = read_source(self, X)
         n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
         view = FeatureView.of(reading.source, n_threads=thread_count(self.n_jobs))
@@ -439,7 +440,7 @@ class GlobalRedundancySelector(Selector):
         """Labels as numbers (or the numbers to predict), and the folds."""
         if _is(self.redundancy, "precomputed"):
             raise ValueError("n_candidates='cv' and power='cv' need samples, and redundancy='precomputed' has none.")
-        y = opened(data.X, data.y)[1]
+        y = data.y
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: n_candidates='cv' and power='cv' predict it.")
         check_consistent_length(np.empty((data.view.n_samples, 0)), y)

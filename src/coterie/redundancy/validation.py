@@ -83,6 +83,7 @@ def validated_scores(
 
     ``refinement_of`` scores the features on the training part; the pool and the weights never see the held-out samples.
     """
+    scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # as messages show it
     if isinstance(scoring, (list, tuple, set, dict)):
         raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
     X = source.block(0, source.shape[1])

@@ -1,9 +1,43 @@
-"""What a discovery leaves on the disk: tables, JSON, the model and a page to read."""
+"""What a discovery leaves for people: tables, JSON, the model and a page to read.
+
+``coterie.report`` is a package and can be called as well: ``coterie.report(model, X, y)`` is :func:`coterie.report.report`.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from coterie.report.annotated import annotate
+from coterie.report.classes import write_classes
 from coterie.report.clumps import write_clumps
+from coterie.report.details import GroupDetails, describe
 from coterie.report.folder import read_result, write_result
 from coterie.report.judgement import HeldOut, judgement
+from coterie.report.making import Report, report
 from coterie.report.result import DiscoveryResult
 
-__all__ = ["DiscoveryResult", "HeldOut", "annotate", "judgement", "read_result", "write_clumps", "write_result"]
+__all__ = [
+    "DiscoveryResult",
+    "GroupDetails",
+    "HeldOut",
+    "Report",
+    "annotate",
+    "describe",
+    "judgement",
+    "read_result",
+    "report",
+    "write_classes",
+    "write_clumps",
+    "write_result",
+]
+
+
+class _Callable(ModuleType):
+    """This package, which is also the function that its name promises."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Report:
+        """See :func:`coterie.report.report`."""
+        return report(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

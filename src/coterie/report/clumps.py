@@ -1,38 +1,50 @@
-"""Groups of SNPs in the form of PLINK's ``.clumps``."""
+"""Groups of SNPs in the form of PLINK's ``.clumped``."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
+from coterie.groups import CLUMP_COLUMNS
 from coterie.report.result import DiscoveryResult
 
 CLUMPS = "groups.clumps"
-_HEADER = ["#CHROM", "POS", "ID", "SCORE", "WEIGHT", "TOTAL", "SP2"]
+# Widths that PLINK gives its columns; the last has none.
+_WIDTHS = (4, 4, 14, 10, 10, 8, 6, 6, 6, 6, 7)
 
 
-def write_clumps(path: Path, result: DiscoveryResult) -> None:
-    """Write one line a group: place and name of the support SNP, score, weight, number of others, and these with correlations.
+def write_clumps(path: Path, result: DiscoveryResult, **windows: Any) -> None:
+    """Write one line a group in PLINK 1.9's columns, the smallest p-value first.
 
-    As in PLINK 2, columns are separated by tabs, ``TOTAL`` counts the other SNPs, ``SP2`` lists them as ``ID(r)``, and a dot
-    stands for nothing. ``SCORE`` and ``WEIGHT`` take the place of the p-values, which a multivariate model does not have.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    result : DiscoveryResult
+        With groups that are annotated, or a ``feature_info`` that they can be annotated with.
+    **windows
+        ``kb``, ``r2`` and ``p2`` as for :meth:`coterie.FeatureGroups.clumps`.
+
+    Notes
+    -----
+    ``SNP`` is the support feature. ``P`` and the columns that count p-values are NA where there was no association; they are
+    of the samples that the groups were found in, and so too small.
     """
-    chromosome, position = result.feature_info.get("chromosome"), result.feature_info.get("position")
+    groups = result.model.groups_
+    if "chromosome" not in groups.annotations:
+        groups = groups.annotated(result.feature_info)
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        print(*_HEADER, sep="\t", file=file)
-        for group in result.model.groups_:
-            labels = [_token(label) for label in group.labels]
-            others = ",".join(f"{name}({r:+.4f})" for name, r in zip(labels[1:], group.correlation, strict=True))
-            place = [_token(info[group.support]) if info is not None else "." for info in (chromosome, position)]
-            figures = [_figure(group.score), _figure(group.weight), str(len(group) - 1)]
-            print(*place, labels[0], *figures, others or ".", sep="\t", file=file)
+        print(_line(CLUMP_COLUMNS), file=file)
+        for row in groups.clumps(**windows):
+            print(_line([_token(row[name]) for name in CLUMP_COLUMNS]), file=file)
+
+
+def _line(words: list[str]) -> str:
+    return " ".join([*(word.rjust(width) for word, width in zip(words[:-1], _WIDTHS, strict=True)), "  " + words[-1]])
 
 
 def _token(value: Any) -> str:
-    """A name without white space, which would break the columns."""
-    return "_".join(str(value).split()) or "."
-
-
-def _figure(value: float | None) -> str:
-    return "." if value is None or math.isnan(value) else f"{value:.6g}"
+    """A word without white space, which would break the columns."""
+    if value is None:
+        return "NA"
+    return f"{value:.4g}" if isinstance(value, float) else "_".join(str(value).split()) or "."

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import check_folder, new_folder, read_record, writing
-from coterie.groups import COLUMNS
 from coterie.persistence.model import load, save
 from coterie.report.annotated import ANNOTATED
 from coterie.report.clumps import CLUMPS
+from coterie.report.page import render
 from coterie.report.result import FORMAT, VERSION, DiscoveryResult
 from coterie.report.table import write_csv
 
@@ -68,21 +68,19 @@ def write_result(
     Notes
     -----
     ``groups.csv`` has one row a feature, ``result.json`` everything as text, ``model.coterie`` is for :func:`coterie.load`,
-    ``report.html`` for people (it needs ``pip install coterie[report]``).
+    ``report.html`` for people.
     """
     with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:
-        write_csv(folder / GROUPS, result.model.groups_.rows(), COLUMNS, nan="")
+        columns, rows = result.table()
+        write_csv(folder / GROUPS, rows, columns, nan="")
         content = result.to_dict()
         save(result.model, folder / MODEL)
-        page = _page(content)
-        if page is not None:
-            _write_text(folder / REPORT, page)
+        _write_text(folder / REPORT, render(content))
         if extras is not None:
             with writing(folder):
                 extras(folder)
         files = sorted({RESULT, *(file.name for file in folder.iterdir())})
-        text = json.dumps({**content, "files": files}, indent=2, ensure_ascii=True, allow_nan=False)
-        _write_text(folder / RESULT, text + "\n")
+        _write_text(folder / RESULT, dumps({**content, "files": files}) + "\n")
         return files
 
 
@@ -109,9 +107,12 @@ def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:
     return load(folder / MODEL) if model else content
 
 
-def _page(content: dict[str, Any]) -> str | None:
-    try:
-        from coterie.report.page import render
-    except ImportError:  # the extra is not installed
-        return None
-    return render(content)
+def dumps(value: Any, indent: int = 0) -> str:
+    """JSON with lists of plain values in one line each, so that people can read a file with matrices in it."""
+    pad = "  " * (indent + 1)
+    if isinstance(value, dict) and value:
+        lines = [f"{pad}{json.dumps(str(key))}: {dumps(item, indent + 1)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n" + pad[2:] + "}"
+    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        return "[\n" + ",\n".join(pad + dumps(item, indent + 1) for item in value) + "\n" + pad[2:] + "]"
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)

@@ -31,6 +31,8 @@ class HeldOut:
         Mean score of a prediction that does not look at the features.
     training : float
         Score of the model on its own training data.
+    baseline : str
+        What that prediction rests on: ``"constant"``, or ``"covariates alone"``.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class HeldOut:
     folds: Sequence[float]
     constant: float
     training: float
+    baseline: str = "constant"
 
     @property
     def mean(self) -> float:
@@ -58,7 +61,7 @@ class HeldOut:
     @property
     def predicts(self) -> bool:
         """Whether the mean is better than a constant prediction by more than its standard error."""
-        return _predicts(self.mean, self.error, self.constant)
+        return predicts(self.mean, self.error, self.constant)
 
     def to_dict(self) -> dict[str, Any]:
         """For ``result.json``."""
@@ -68,11 +71,12 @@ class HeldOut:
             "error": self.error,
             "constant": self.constant,
             "training": self.training,
+            "baseline": self.baseline,
             "folds": [float(value) for value in self.folds],
         }
 
 
-def _predicts(mean: float, error: float | None, constant: float) -> bool:
+def predicts(mean: float, error: float | None, constant: float) -> bool:
     """Whether a mean score is better than a constant prediction's by more than its error, where that is known."""
     return mean - (0.0 if error is None or np.isnan(error) else error) > constant
 
@@ -86,20 +90,22 @@ def judgement(held_out: Mapping[str, Any] | None, confidence: Mapping[str, Any] 
     >>> judgement(HeldOut("accuracy", [0.52, 0.48], 0.5, 0.99).to_dict(), None)
     'On held-out samples the groups predict no better than a constant: accuracy 0.5 ± 0.02, constant 0.5 (training 0.99).'
     """
-    return " ".join(filter(None, [_of_scores(held_out), _of_groups(confidence)]))
+    return " ".join(filter(None, [_of_scores(held_out), of_groups(confidence)]))
 
 
 def _of_scores(held_out: Mapping[str, Any] | None) -> str:
     if held_out is None:
         return ""
     error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
-    figures = f"{held_out['mean']:.3g}{error}, constant {held_out['constant']:.3g} (training {held_out['training']:.3g})"
-    if _predicts(held_out["mean"], held_out["error"], held_out["constant"]):
+    baseline = held_out.get("baseline", "constant")  # results of earlier versions have none
+    figures = f"{held_out['mean']:.3g}{error}, {baseline} {held_out['constant']:.3g} (training {held_out['training']:.3g})"
+    if predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         return f"Held-out {held_out['score']} {figures}."
-    return f"On held-out samples the groups predict no better than a constant: {held_out['score']} {figures}."
+    alone = "a constant" if baseline == "constant" else "the covariates alone"
+    return f"On held-out samples the groups predict no better than {alone}: {held_out['score']} {figures}."
 
 
-def _of_groups(confidence: Mapping[str, Any] | None) -> str:
+def of_groups(confidence: Mapping[str, Any] | None) -> str:
     """How many groups are sure, and what the others are."""
     if confidence is None:
         return ""
@@ -121,9 +127,9 @@ def _of_groups(confidence: Mapping[str, Any] | None) -> str:
         if n_groups == 1:
             return "The group is not sure to come back on other samples."
         words = "they appear about as often with shuffled labels" if by_chance else "look at them one by one"
-        return f"None of the {n_groups} groups is sure to come back on other samples; {words}."
+        return f"None of the {n_groups:,} groups is sure to come back on other samples; {words}."
     level = float(values[sure].min())
-    which = "The group" if n_groups == 1 else f"{n_sure} of {n_groups} groups"
+    which = "The group" if n_groups == 1 else f"{n_sure:,} of {n_groups:,} groups"
     come = f"{which} {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
     come += "" if level >= 1.0 else " or more"
     return f"{come}." if not others.any() else f"{come}; the others {rest}."

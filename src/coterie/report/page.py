@@ -1,74 +1,241 @@
-"""The page for people: one HTML file without scripts or links to elsewhere, in which every name is escaped."""
+"""Pages for people: one HTML file each that asks nobody for anything, and in which every name is text.
+
+The policy of the page allows the two inline parts that it has, by their digests, and nothing else. What a browser without
+scripts shows is a plain table of the first groups; the pictures and the table of all come from ``report-js/``.
+"""
 
 from __future__ import annotations
 
-import math
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from importlib import resources
+from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from coterie.markup import Markup, join, shortened, tag
+from coterie.report.payload import chance_level, discovery_data, group_name, packed
+from coterie.report.sentence import cautions, file_name, lead, number, title
 
-_SHOWN_MEMBERS = 200
-_SHOWN_GROUPS = 1000
-
-
-def render(content: dict[str, Any]) -> str:
-    """The report of a result, given as the dictionary of its ``result.json``."""
-    weights = [abs(group["weight"] or 0.0) for group in content["groups"]]
-    return (
-        _environment()
-        .get_template("report.html")
-        .render(
-            **content,
-            heaviest=max(weights, default=0.0) or 1.0,
-            shown_members=_SHOWN_MEMBERS,
-            shown_groups=_SHOWN_GROUPS,
-            chance=_by_chance(content["confidence"]),
-            curve=_curve([entry["objective"] for entry in content["rounds"]]),
-        )
-    )
+# What a page without scripts shows.
+_PLAIN_GROUPS, _PLAIN_MEMBERS = 50, 12
+_ROUNDS = 200
+_LETTERS = 200
+_ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Cg fill='%230072b2'%3E"
+    "%3Ccircle cx='16' cy='16' r='7'/%3E%3Ccircle cx='5' cy='9' r='3'/%3E%3Ccircle cx='27' cy='8' r='3'/%3E"
+    "%3Ccircle cx='8' cy='27' r='3'/%3E%3Ccircle cx='26' cy='25' r='3'/%3E%3C/g%3E%3C/svg%3E"
+)
 
 
-def _by_chance(confidence: dict[str, Any] | None) -> float:
-    """The largest confidence that a group reached with shuffled labels."""
-    values = [value for group in (confidence or {}).get("permuted", ()) for value in group if value is not None]
-    return max(values, default=0.0)
+class Assets(NamedTuple):
+    """Script and style of all pages, with the policy that allows them."""
+
+    script: Markup
+    style: Markup
+    policy: str
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("coterie.report"),
-        autoescape=True,  # names come from data: whoever wrote them must not write the page
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def assets() -> Assets:
+    """The bundle that the package carries; no Node is needed where it is used."""
+    folder = resources.files("coterie.report") / "assets"
+    script, style = ((folder / name).read_text(encoding="utf-8") for name in ("report.js", "report.css"))
+    allowed = "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {_source(script)}",
+            f"style-src {_source(style)}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
     )
-    environment.filters["number"] = number
-    return environment
+    return Assets(Markup(script), Markup(style), allowed)
 
 
-def number(value: Any) -> str:
-    """A figure as people write it."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    if value != 0 and not 1e-3 <= abs(value) < 1e6:
-        return f"{value:.2e}"
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+def _source(part: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"
 
 
-def _curve(values: list[float | None], width: int = 600, height: int = 120) -> str:
-    """Points of a line through the values, for an SVG of that size."""
-    points = [(i, value) for i, value in enumerate(values) if value is not None and math.isfinite(value)]
-    if len(points) < 2:
-        return ""
-    low, high = min(v for _, v in points), max(v for _, v in points)
-    span = (high - low) or 1.0
-    last = len(values) - 1
-    return " ".join(
-        f"{8 + (width - 16) * i / last:.1f},{height - 8 - (height - 16) * (v - low) / span:.1f}" for i, v in points
+def page(heading: str, body: Markup, data: Mapping[str, Any]) -> str:
+    """A whole page around its content.
+
+    Parameters
+    ----------
+    heading : str
+        Title of the window.
+    body : Markup
+        What it shows; the script fills the elements ``pictures`` and ``groups``, and takes away ``plain``.
+    data : mapping
+        What the script draws.
+    """
+    script, style, policy = assets()
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", heading),
+        tag("link", rel="icon", href=Markup(_ICON)),
+        tag("style", style),
+    ]
+    block = tag("script", Markup(packed(data)), type="application/x-coterie", id="data")
+    parts = [tag("head", *head), tag("body", tag("main", body), block, tag("script", script))]
+    return f"<!DOCTYPE html>\n{tag('html', *parts, lang='en')}\n"
+
+
+def render(content: Mapping[str, Any]) -> str:
+    """The report of a discovery, given as the dictionary of its ``result.json``."""
+    body = join(
+        [
+            header(kicker(content), title(content), lead(content), cautions(content)),
+            failed(),
+            tag("section", id="pictures", aria_label="Pictures"),
+            tag("section", tag("h2", "Groups"), _about_groups(content), tag("div", id="groups")),
+            _plain_table(content),
+            tag("section", tag("h2", "How it was made"), *_folded(content)),
+            _footer(content),
+        ]
     )
+    return page(f"{title(content)} – Coterie", body, discovery_data(content))
+
+
+def header(above: str, heading: str, sentences: Sequence[Markup], care: Sequence[str]) -> Markup:
+    """The head of a page: what it is about, the sentences, and what to be careful about."""
+    warned = (
+        tag("aside", tag("h2", "Be careful"), tag("ul", *(tag("li", shortened(item, 1000)) for item in care)), class_="care")
+        if care
+        else None
+    )
+    lines = (tag("p", sentence, class_="lead") for sentence in sentences)
+    return tag("header", tag("p", above, class_="kicker"), tag("h1", heading), *lines, warned)
+
+
+def kicker(content: Mapping[str, Any]) -> str:
+    """The line above the title: what the data are called, and the day."""
+    day = str(content.get("written_at") or "")[:10]
+    name = shortened(file_name(content if "data" in content else {"data": content}), 100)
+    return " · ".join(part for part in ("Coterie", name, day) if part)
+
+
+def failed() -> Markup:
+    """What a browser says that cannot draw the pictures."""
+    note = "The pictures need a newer browser with scripts; here is a plain table of the first rows."
+    return join([tag("noscript", tag("p", note, class_="care")), tag("p", note, class_="care", id="failed", hidden="hidden")])
+
+
+def _about_groups(content: Mapping[str, Any]) -> Markup:
+    """What the columns mean."""
+    confidence, parameters = content.get("confidence"), content["parameters"]
+    threshold = content["summary"].get("threshold", parameters.get("threshold"))
+    around = (
+        f"Around each support feature stand all features with {parameters['correlation']} |correlation| ≥ {threshold}. "
+        if parameters.get("correlation")
+        else "There was no correlation constraint, so every feature stands alone. "
+    )
+    effect = "Effect: the weight on the standardised feature, so that bars compare. "
+    sure = ""
+    if confidence:
+        sure = (
+            f"Confidence: share of {2 * confidence['n_pairs']} half-samples in which any member of the group is chosen again. "
+        )
+        level = chance_level(confidence)
+        if level:
+            n_times = level["n_permutations"]
+            often = (
+                "when labels are shuffled once" if n_times == 1 else f"when labels are shuffled, on average of {n_times} times"
+            )
+            sure += f"By chance: how many groups reach that confidence {often}."
+    return tag("p", around + effect + sure, class_="quiet")
+
+
+def _plain_table(content: Mapping[str, Any]) -> Markup:
+    """The first groups for a browser without scripts."""
+    groups = content["groups"]
+    heads = ["#", "support feature", "direction", "effect", "confidence", "features", "affiliated (correlation)"]
+    rows = []
+    for group in groups[:_PLAIN_GROUPS]:
+        others = [
+            join([tag("bdi", shortened(_member_name(member), 60)), f" ({_signed(member['correlation'])})"])
+            for member in group["members"][1 : _PLAIN_MEMBERS + 1]
+        ]
+        more = [f"… {group['size'] - 1 - len(others):,} more"] if group["size"] - 1 > len(others) else []
+        effect = group.get("effect") if group.get("effect") is not None else group["weight"]
+        confidence = group.get("confidence")
+        cells = [
+            group["group"],
+            tag("bdi", shortened(group_name(group), _LETTERS)),
+            shortened(group.get("direction") or "", _LETTERS),
+            "" if effect is None else f"{effect:+.3g}",
+            "" if confidence is None else f"{confidence:.2f}",
+            number(group["size"]),
+            join([*others, *more], ", "),
+        ]
+        rows.append(tag("tr", *(tag("td", cell) for cell in cells)))
+    unseen = len(groups) - len(rows)
+    rest = tag("p", f"… and {unseen:,} more groups in groups.csv.") if unseen else None
+    head = tag("thead", tag("tr", *(tag("th", name) for name in heads)))
+    return tag("div", tag("table", head, tag("tbody", *rows)), rest, id="plain")
+
+
+def _member_name(member: Mapping[str, Any]) -> Any:
+    return member["feature"] if member["name"] is None else member["name"]
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.2f}"
+
+
+def _folded(content: Mapping[str, Any]) -> list[Markup]:
+    """What a reader looks up: certificate, rounds, parameters, data, versions, the command."""
+    data = {name: value for name, value in content["data"].items() if not isinstance(value, Mapping)}
+    notes = content["data"].get("notes") or {}
+    if notes:
+        data["notes"] = "; ".join(f"{name}: {value}" for name, value in notes.items())
+    seed = content["parameters"].get("random_state")
+    seeds = {"seed of the search": seed if seed is not None else "none"}
+    if content.get("confidence"):
+        seeds["seed of half-samples and shuffling"] = content["confidence"].get("seed")
+    versions = content.get("versions") or {"written by": content["written_by"]}
+    parts = [
+        fold("Certificate and figures", _facts(content["summary"])),
+        fold("Rounds", _rounds(content["rounds"])),
+        fold("Parameters", _facts({"estimator": content["estimator"], "task": content["task"], **content["parameters"]})),
+        fold("Data, versions and seed", _facts({**data, **seeds, **versions})),
+    ]
+    if content.get("command"):
+        parts.append(fold("Make it again", tag("pre", content["command"])))
+    return [part for group in parts for part in group]
+
+
+def fold(name: str, inside: Markup) -> list[Markup]:
+    """A part that is folded away until somebody asks for it."""
+    return [tag("details", tag("summary", name), tag("div", inside), class_="fold")]
+
+
+def _facts(facts: Mapping[str, Any]) -> Markup:
+    rows = (tag("tr", tag("td", words), tag("td", shortened(number(value), 2000))) for words, value in facts.items())
+    return tag("table", tag("tbody", *rows), class_="facts-table")
+
+
+def _rounds(rounds: Sequence[Mapping[str, Any]]) -> Markup:
+    heads = ["round", "support features", "objective", "gap", "Newton steps", "correlations evaluated"]
+    keys = ["round", "n_support", "objective", "gap", "n_iter", "n_correlations_evaluated"]
+    rows = [tag("tr", *(tag("td", number(entry.get(key)), class_="n") for key in keys)) for entry in rounds[:_ROUNDS]]
+    table = tag(
+        "table",
+        tag("thead", tag("tr", *(tag("th", head, class_="n") for head in heads))),
+        tag("tbody", *rows),
+        class_="plain roomy",
+    )
+    more = tag("p", f"… and {len(rounds) - _ROUNDS:,} more in result.json.", class_="quiet") if len(rounds) > _ROUNDS else None
+    return join([table, more])
+
+
+def _footer(content: Mapping[str, Any]) -> Markup:
+    written = f"{content['written_by']}, {content['written_at']}. "
+    if not content.get("files", True):  # a page alone
+        return tag("footer", written)
+    files = "The groups as a table: groups.csv; everything for programs: result.json; the model: "
+    return tag("footer", written, files, tag("code", 'coterie.load("model.coterie")'), ".")

@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from coterie import __version__
+from coterie.report.details import GroupDetails, genome_of
+from coterie.report.environment import versions
+from coterie.report.group_facts import annotations_of, group_columns, group_content
 from coterie.report.judgement import HeldOut, judgement
+from coterie.report.validation import score_curve
 
 FORMAT = "coterie result"
 VERSION = 1
@@ -60,6 +64,10 @@ class DiscoveryResult:
         Scores on samples that were not seen, if they were measured.
     target : mapping
         What was predicted: ``label``, its name, and ``classes``, the number of samples of each.
+    details : GroupDetails or None
+        What the data say about the groups, from :func:`coterie.report.describe`.
+    command : str or None
+        What makes the result again.
 
     Examples
     --------
@@ -83,6 +91,8 @@ class DiscoveryResult:
     feature_info: Mapping[str, Any] = field(default_factory=dict)
     held_out: HeldOut | None = None
     target: Mapping[str, Any] = field(default_factory=dict)
+    details: GroupDetails | None = None
+    command: str | None = None
 
     @property
     def confidence(self) -> dict[str, Any] | None:
@@ -103,7 +113,8 @@ class DiscoveryResult:
         if self.held_out is not None:
             facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
             facts["its standard error"] = self.held_out.error
-            facts[f"{self.held_out.score} of a constant prediction"] = self.held_out.constant
+            alone = "a constant prediction" if self.held_out.baseline == "constant" else f"the {self.held_out.baseline}"
+            facts[f"{self.held_out.score} of {alone}"] = self.held_out.constant
         if self.score is not None:
             facts["R² on the training data" if self.task == "regression" else "accuracy on the training data"] = self.score
         facts |= {words: getattr(self.model, name) for name, words in _FACTS.items() if hasattr(self.model, name)}
@@ -131,44 +142,59 @@ class DiscoveryResult:
             "target": {"label": None, "classes": None, **self.target},
             "judgement": self.judgement,
             "held_out": None if self.held_out is None else self.held_out.to_dict(),
+            "validation": self.validation,
             "confidence": self.confidence,
             "estimator": type(self.model).__name__,
             "parameters": self.model.get_params(deep=False),
             "summary": self.summary,
             "warnings": list(self.warnings),
             "interrupted": self.interrupted,
-            "groups": [
-                {**row, "members": [_member(self, group, i) for i in range(len(group))]}
-                for row, group in zip(_group_facts(self.model.groups_), self.model.groups_, strict=True)
-            ],
+            "command": self.command,
+            "versions": versions(),
+            "groups": [group_content(self, number) for number in range(len(self.model.groups_))],
+            "pictures": None if self.details is None else _pictures(self.details),
+            "genome": genome_of(self.feature_info),
             "rounds": self.rounds,
         }
         return plain(content)
 
+    def table(self) -> tuple[list[str], list[dict[str, Any]]]:
+        """The names of the columns and the rows of ``groups.csv``: one a feature, with all that is known of it.
 
-def _group_facts(groups: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "group": number,
-            "support": group.support,
-            "name": group.names[0] if group.names is not None else None,
-            "size": len(group),
-            "weight": group.weight,
-            "score": group.score,
-            "round": group.round,
-            "purity": group.purity._asdict() if group.purity is not None else None,
-            "confidence": group.confidence,
-        }
-        for number, group in enumerate(groups, start=1)
-    ]
+        On top of ``groups_.rows()``: the direction in words, the effect and the mean of the support feature in each class, and
+        what the data know of the features where the groups do not say it.
+        """
+        groups = self.model.groups_
+        rows, columns = groups.rows(), list(groups.columns)
+        places = [(number, position) for number, group in enumerate(groups) for position in range(len(group))]
+        for row, (number, position) in zip(rows, places, strict=True):
+            own = {} if position else group_columns(self, number)
+            own |= annotations_of(self, groups[number], position)
+            row |= {name: value for name, value in own.items() if name not in row}
+        more = dict.fromkeys(name for row in rows for name in row)
+        columns += [name for name in more if name not in columns]
+        return columns, [{name: row.get(name) for name in columns} for row in rows]
+
+    @property
+    def validation(self) -> dict[str, Any] | None:
+        """Scores against the number of features: held out, and on the training data where they are known."""
+        curve = score_curve(self.model)
+        if curve is None:
+            return None
+        curve["training"] = None if self.details is None else self.details.training
+        curve["constant"] = None if self.held_out is None else self.held_out.constant
+        return curve
 
 
-def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any]:
+def _pictures(details: GroupDetails) -> dict[str, Any]:
+    """What only pictures need: values of some samples, and the image."""
     return {
-        "feature": int(group.members[position]),
-        "name": group.names[position] if group.names is not None else None,
-        "correlation": 1.0 if position == 0 else float(group.correlation[position - 1]),
-        "share": None if group.shares is None else float(group.shares[position]),
+        "classes": details.classes,
+        "trait": details.trait,
+        "samples": details.samples,
+        "target": details.target,
+        "values": [[_rounded(value) for value in row] for row in details.values.tolist()],
+        "image": details.image,
     }
 
 
@@ -185,3 +211,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def _rounded(value: float) -> float:
+    """Four digits, which no picture shows more of."""
+    return float(f"{value:.4g}")

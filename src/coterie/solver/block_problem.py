@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import lapack
 
 from coterie.kernels.blocks import block_descent, block_newton
@@ -83,18 +84,32 @@ def constraint(scores: np.ndarray, blocks: np.ndarray) -> float:
 
 def loss_hessian(loss: Loss, design: AnyDesign, state: LossState) -> np.ndarray:
     """Hessian of the loss in the weights, of shape (n_outputs, p, p), eliminated offsets projected out."""
-    p = design.n_features
-    hessian = np.empty((loss.n_outputs, p, p))
-    for c in range(loss.n_outputs):
-        weight = state.curvature[:, c]
-        strata = np.zeros((len(weight), loss.n_strata))
-        for e in range(loss.n_strata):
-            strata[:, e] = np.where(loss.strata[:, c] == e, weight * loss.signs[:, c], 0.0)
-        mixed = design.scores(strata)
-        total = np.abs(strata).sum(axis=0)
-        mixed = mixed[:, total > 0] / np.sqrt(total[total > 0])
-        hessian[c] = design.gram(weight) - mixed @ mixed.T
+    hessian = design.hessians(state.curvature, loss.strata, loss.signs, loss.n_strata)
+    if loss.covariates is not None:
+        for c in range(loss.n_outputs):
+            cross = design.scores(curved(loss, state, c, loss.covariates))
+            hessian[c] -= cross @ linalg.solve(eliminated_curvature(loss, state, c), cross.T, assume_a="sym")
     return hessian
+
+
+def curved(loss: Loss, state: LossState, c: int, columns: np.ndarray) -> np.ndarray:
+    """The second derivative of an output's loss, offsets eliminated (but not covariates), times some columns."""
+    result = state.curvature[:, [c]] * columns
+    if not loss.n_strata:
+        return result
+    strata, curvature, signs = loss.strata[:, c], state.curvature[:, c], loss.signs[:, c]
+    total = np.bincount(strata, weights=curvature, minlength=loss.n_strata)[:, None]
+    moved = np.column_stack([np.bincount(strata, weights=signs * own, minlength=loss.n_strata) for own in result.T])
+    mean = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
+    return result - (curvature * signs)[:, None] * mean[strata]
+
+
+def eliminated_curvature(loss: Loss, state: LossState, c: int) -> np.ndarray:
+    """The second derivative in the weights of the covariates that are eliminated from an output."""
+    assert loss.covariates is not None
+    matrix = loss.covariates.T @ curved(loss, state, c, loss.covariates)
+    matrix[np.diag_indices_from(matrix)] += loss.covariate_penalty
+    return matrix
 
 
 def minimise_block_model(hessian: np.ndarray, gradient: np.ndarray, start: np.ndarray, blocks: np.ndarray) -> np.ndarray:
@@ -127,12 +142,10 @@ def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarr
     values = np.maximum(hessian.diagonal(axis1=1, axis2=2), 0.0)  # those of blocks of one, of which there are many
     vectors = np.zeros((n_outputs, p, int(widths.max(initial=1))))
     vectors[:, :, 0] = 1.0
-    wide = [(blocks[t], blocks[t + 1]) for t in np.flatnonzero(widths > 1)]
-    for c in range(n_outputs):
-        for first, last in wide:
-            value, vector = np.linalg.eigh(hessian[c, first:last, first:last])
-            values[c, first:last] = np.maximum(value, 0.0)
-            vectors[c, first:last, : last - first] = vector
+    for t in np.flatnonzero(widths > 1).tolist():
+        own = slice(blocks[t], blocks[t + 1])
+        value, vectors[:, own, : widths[t]] = np.linalg.eigh(hessian[:, own, own])
+        values[:, own] = np.maximum(value, 0.0)
     return values, vectors
 
 

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
+from coterie._numba import run_evenly
 from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
 from coterie.solver.rows import Rows
@@ -55,6 +56,21 @@ class DenseDesign:
         rows = self._array[active] * np.sqrt(weight[active])[:, None]
         return rows.T @ rows
 
+    def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
+        """Hessians of a loss in the weights, of shape (n_outputs, p, p), with eliminated offsets projected out.
+
+        ``curvature``, ``strata`` and ``signs`` of shape (n_samples, n_outputs) are those of a loss.
+        """
+        return np.stack(
+            [self._hessian(curvature[:, c], strata[:, c], signs[:, c], n_strata) for c in range(curvature.shape[1])]
+        )
+
+    def _hessian(self, weight: np.ndarray, stratum: np.ndarray, sign: np.ndarray, n_strata: int) -> np.ndarray:
+        offsets = np.where(stratum[:, None] == np.arange(n_strata), (weight * sign)[:, None], 0.0)
+        total = np.abs(offsets).sum(axis=0)
+        mixed = self.scores(offsets)[:, total > 0] / np.sqrt(total[total > 0])
+        return np.asarray(self.gram(weight) - mixed @ mixed.T)
+
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """``X diag(weight) X'``."""
         return (self._array if weight is None else self._array * weight) @ self._array.T
@@ -87,13 +103,26 @@ class SparseDesign:
     def scores(self, residual: np.ndarray) -> np.ndarray:
         """``X' residual``."""
         out = np.empty((self.n_features, residual.shape[1]))
-        kernels.csr_scores(self._rows.indptr, self._rows.indices, self._rows.data, residual, out)
+        by_output = np.ascontiguousarray(residual.T)
+        kernels.csr_scores(self._rows.indptr, self._rows.indices, self._rows.data, by_output, out)
         return out
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """``X' diag(weight) X`` for non-negative weights."""
         out = np.empty((self.n_features, self.n_features))
         kernels.csr_gram(self._rows.indptr, self._rows.indices, self._rows.data, weight, out)
+        return out
+
+    def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
+        """Hessians of a loss in the weights as above, several outputs on the threads."""
+        by_output = np.ascontiguousarray(curvature.T)
+        out = np.empty((len(by_output), self.n_features, self.n_features))
+        rows = self._rows
+
+        def task(first: int, last: int) -> None:
+            kernels.csr_hessians(rows.indptr, rows.indices, rows.data, by_output, strata, signs, n_strata, out, first, last)
+
+        run_evenly(task, len(by_output), self._view.n_threads)
         return out
 
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
@@ -121,6 +150,10 @@ class ScaledDesign:
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """``X' diag(weight) X`` for non-negative weights."""
         return self._factor * self._design.gram(weight) * self._factor.T
+
+    def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
+        """Hessians of a loss in the weights."""
+        return self._factor * self._design.hessians(curvature, strata, signs, n_strata) * self._factor.T
 
     def sample_products(self) -> np.ndarray:
         """``X X'``."""

@@ -25,6 +25,9 @@ it is
 Only q couples the outputs (the one-against-rest problems of several classes): each output's own part is factorised by
 itself, and what is left is as small as the number of blocks.
 The weights are :math:`W_t = \mu_t s_t`. The cost of a step is that of one weighted Gram matrix.
+
+Covariates that are eliminated from the loss (:mod:`coterie.solver.adjusted`) add :math:`\frac1{2\lambda}\|K'\alpha\|^2` to the
+objective. They are columns :math:`K/\sqrt\lambda` more, in a block of their own, whose multiplier is 1 and stays so.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: fl
             distance = reached + problem.infeasibility(ahead)
             if distance < least:
                 best, least = ahead, distance
-    return problem.weights(best), problem.residual(best)
+    return problem.weights(best)[: design.n_features], problem.residual(best)
 
 
 def _factorised(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -114,11 +117,31 @@ class _System:
     coupled: tuple[np.ndarray, np.ndarray]
 
 
+class _Beside:
+    """A design with further dense columns beside it."""
+
+    def __init__(self, design: Design, columns: np.ndarray) -> None:
+        self._design, self._columns = design, columns
+        self._n = design.n_features
+        self.n_features = self._n + columns.shape[1]
+
+    def output(self, coef: np.ndarray) -> np.ndarray:
+        return self._design.output(coef[: self._n]) + self._columns @ coef[self._n :]
+
+    def scores(self, residual: np.ndarray) -> np.ndarray:
+        return np.vstack([self._design.scores(residual), self._columns.T @ residual])
+
+    def gram(self, weight: np.ndarray) -> np.ndarray:
+        weighted = weight[:, None] * self._columns
+        cross = self._design.scores(weighted)
+        return np.block([[self._design.gram(weight), cross], [cross.T, self._columns.T @ weighted]])
+
+
 class _Problem:
     """The dual problem seen through a design. Arrays over samples have shape (n_samples, n_outputs)."""
 
     def __init__(self, design: Design, loss: Loss, blocks: np.ndarray) -> None:
-        self.design = design
+        self.design: Design | _Beside = design
         self.loss = loss
         self.signs = loss.signs
         self.used = loss.dual_weight > 0
@@ -129,7 +152,11 @@ class _Problem:
         self.mass = loss.mass
         self.owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
         self.n_blocks = len(blocks) - 1
-        self.shape = (design.n_features, loss.n_outputs)
+        self.n_features = design.n_features
+        if loss.covariates is not None:
+            self.design = _Beside(design, loss.covariates / np.sqrt(loss.covariate_penalty))
+            self.owner = np.append(self.owner, np.full(loss.covariates.shape[1], self.n_blocks))
+        self.shape = (self.design.n_features, loss.n_outputs)
 
     def start(self) -> _Point:
         """Uniform weights in each stratum, and a point well inside."""
@@ -160,7 +187,9 @@ class _Problem:
         return point + length * step
 
     def objective(self, point: _Point) -> float:
-        return point.theta + 0.5 * self._quadratic(point.alpha)
+        return point.theta + 0.5 * (
+            self._quadratic(point.alpha) + float((self.scores(point.alpha)[self.n_features :] ** 2).sum())
+        )
 
     def complementarity(self, point: _Point) -> float:
         """Sum of all products of a constraint and its multiplier: the duality gap at feasibility."""
@@ -179,7 +208,7 @@ class _Problem:
         return np.where(self.used, slope, 0.0)
 
     def weights(self, point: _Point) -> np.ndarray:
-        return np.asarray(point.mu[self.owner][:, None] * self.scores(point.alpha))
+        return np.asarray(self._by_column(point.mu, 1.0)[:, None] * self.scores(point.alpha))
 
     def residual(self, point: _Point) -> np.ndarray:
         """The dual variables with their signs, rounding errors in their sums removed."""
@@ -198,7 +227,7 @@ class _Problem:
         for c in range(n_outputs):
             both = np.vstack([self.design.gram(system.inverse[:, c]), self._link(system.inverse, c).T])
             own = np.zeros((p + self.n_strata, p + self.n_strata))
-            own[:, :p] = both * point.mu[self.owner]
+            own[:, :p] = both * self._by_column(point.mu, 1.0)
             own[:p, p:] = both[p:].T
             own[np.arange(p), np.arange(p)] += 1.0
             own[np.arange(p, p + self.n_strata), np.arange(p, p + self.n_strata)] = totals[c]
@@ -241,14 +270,14 @@ class _Problem:
         push = np.where(self.used, bound_target / safe, 0.0)
         pull = block_target / system.gap
         rhs_alpha = (
-            push - self.stationarity(point) - self.signs * self.design.output(pull[self.owner][:, None] * system.scores)
+            push - self.stationarity(point) - self.signs * self.design.output(self._by_column(pull)[:, None] * system.scores)
         )
         rhs_alpha = np.where(self.used, rhs_alpha, 0.0)
         scaled = system.inverse * rhs_alpha
         rhs_theta = float(point.mu.sum() - 1.0 + pull.sum())
         rhs_mass = self._sums(scaled) - (self.mass - self._sums(point.alpha))
         step_scores, theta, nu, q = self.solve(system, self.scores(scaled), rhs_theta, rhs_mass)
-        combined = point.mu[self.owner][:, None] * step_scores + q[self.owner][:, None] * system.scores
+        combined = self._by_column(point.mu, 1.0)[:, None] * step_scores + self._by_column(q)[:, None] * system.scores
         alpha = system.inverse * (rhs_alpha - self.signs * self.design.output(combined) - self._spread(nu))
         alpha = np.where(self.used, alpha, 0.0)
         lam = np.where(self.used, push - point.lam / safe * alpha, 0.0)
@@ -281,7 +310,7 @@ class _Problem:
         return 0.5 * self._inner(scores, scores)
 
     def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.bincount(self.owner, weights=(left * right).sum(axis=1), minlength=self.n_blocks)
+        return np.bincount(self.owner, weights=(left * right).sum(axis=1), minlength=self.n_blocks)[: self.n_blocks]
 
     def _quadratic(self, alpha: np.ndarray) -> float:
         return float((alpha * alpha * np.where(self.used, self.inverse_weight, 0.0)).sum())
@@ -297,8 +326,13 @@ class _Problem:
     def _in_blocks(self, scores: np.ndarray) -> np.ndarray:
         """The matrix S of one output."""
         spread = np.zeros((len(scores), self.n_blocks))
-        spread[np.arange(len(scores)), self.owner] = scores
+        own = np.arange(self.n_features)
+        spread[own, self.owner[own]] = scores[own]
         return spread
+
+    def _by_column(self, by_block: np.ndarray, of_covariates: float = 0.0) -> np.ndarray:
+        """The value of the block that each column is in."""
+        return np.append(by_block, of_covariates)[self.owner]
 
     def _link(self, inverse: np.ndarray, c: int) -> np.ndarray:
         """The columns of B that belong to output c, one for each stratum."""

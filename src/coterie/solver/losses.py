@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from coterie.kernels.blocks import hinge_offset, unit_hinge_offset
+from coterie.kernels.hinge import squared_hinges, unit_hinge_offset
 from coterie.solver.rows import Rows
 
 # What a loss may have besides what every loss has; see Loss.
@@ -46,6 +46,10 @@ class LossState:
         What to add to the outputs to predict.
     margin : ndarray of shape (n_outputs,)
         :math:`\gamma`, for losses that have one (else 0).
+    eliminated : ndarray of shape (rank, n_outputs), optional
+        Weights of eliminated covariates, of the columns that the loss works with.
+    covariate_coef : ndarray of shape (n_covariates, n_outputs), optional
+        The same for the covariates as they were given.
     """
 
     value: float
@@ -55,17 +59,8 @@ class LossState:
     offsets: np.ndarray
     intercept: np.ndarray
     margin: np.ndarray
-
-    def of_output(self, c: int) -> LossState:
-        """The state of one output by itself (its value and conjugate are those of all)."""
-        return replace(
-            self,
-            residual=self.residual[:, [c]],
-            curvature=self.curvature[:, [c]],
-            offsets=self.offsets[[c]],
-            intercept=self.intercept[[c]],
-            margin=self.margin[[c]],
-        )
+    eliminated: np.ndarray | None = None
+    covariate_coef: np.ndarray | None = None
 
 
 class Loss(ABC):
@@ -92,6 +87,8 @@ class Loss(ABC):
         Sums of the dual variables of each stratum, for losses whose dual variables are non-negative with given sums.
     dual_weight : ndarray of shape (n_samples, n_outputs), optional
         The weights h with :math:`F^*(-\tilde\alpha) = \frac12\sum\alpha^2/h`, for the same losses.
+    covariates : ndarray of shape (n_samples, rank) or None
+        Columns that have been eliminated (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
     """
 
     n_outputs: int = 1
@@ -101,6 +98,8 @@ class Loss(ABC):
     signs: np.ndarray
     mass: np.ndarray
     dual_weight: np.ndarray
+    covariates: np.ndarray | None = None
+    covariate_penalty: float = 0.0
 
     @abstractmethod
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
@@ -228,33 +227,8 @@ class SquaredHinge(Loss):
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """The loss at these outputs, with gamma and b eliminated."""
-        margin = self.labels * outputs[:, 0]
-        stratum = self.strata[:, 0]
-        offsets = np.empty((1, self.n_strata))
-        for which in range(self.n_strata):
-            guess = np.inf if previous is None else float(previous.offsets[0, which])
-            offsets[0, which] = hinge_offset(margin, self.weight, stratum, which, self.mass[0, which] / self.C, guess)
-        slack = np.maximum(offsets[0][stratum] - margin, 0.0)
-        alpha = self.C * self.weight * slack
-        # Rounding in the offsets is multiplied by C; the sums must be right for the dual bound to hold.
-        sums = np.bincount(stratum, weights=alpha, minlength=self.n_strata)
-        for which in np.flatnonzero(sums < 1e-9 * self.mass[0]).tolist():  # the slack is less than the margin's last digit
-            own = (stratum == which) & (self.weight > 0.0)
-            alpha[stratum == which] = 0.0
-            alpha[own & (margin == margin[own].min())] = 1.0
-            sums[which] = alpha[own].sum()
-        rescale = self.mass[0] / sums
-        feasible = alpha * rescale[stratum]
-        gamma = offsets.mean()
-        return LossState(
-            value=0.5 * float(alpha @ slack) - self.importance * gamma,
-            conjugate=0.5 * float(feasible @ (slack * rescale[stratum])),
-            residual=(feasible * self.labels)[:, None],
-            curvature=np.where(slack > 0.0, self.C * self.weight, 0.0)[:, None],
-            offsets=offsets,
-            intercept=np.array([0.5 * (offsets[0, 1] - offsets[0, 0]) if self.centred else 0.0]),
-            margin=np.array([gamma]),
-        )
+        codes = (self.labels < 0.0).astype(np.int64)
+        return _squared_hinges(outputs, codes, np.zeros(1, dtype=np.int64), self.weight, self.C, self.mass, previous)
 
 
 class UnitHinge(Loss):
@@ -303,6 +277,34 @@ class UnitHinge(Loss):
         )
 
 
+def _squared_hinges(
+    outputs: np.ndarray,
+    codes: np.ndarray,
+    classes: np.ndarray,
+    weight: np.ndarray,
+    C: float,
+    mass: np.ndarray,
+    previous: LossState | None,
+) -> LossState:
+    """Squared hinge losses of some classes against the others."""
+    n_samples, n_outputs = outputs.shape
+    guess = np.full(mass.shape, np.inf) if previous is None else previous.offsets
+    offsets, residual, curvature = np.empty(mass.shape), np.empty((n_outputs, n_samples)), np.empty((n_outputs, n_samples))
+    value, conjugate = squared_hinges(
+        np.ascontiguousarray(outputs), codes, classes, weight, C, mass, guess, offsets, residual, curvature
+    )
+    with_intercept = mass.shape[1] == 2
+    return LossState(
+        value=value,
+        conjugate=conjugate,
+        residual=residual.T,
+        curvature=curvature.T,
+        offsets=offsets,
+        intercept=0.5 * (offsets[:, 1] - offsets[:, 0]) if with_intercept else np.zeros(n_outputs),
+        margin=offsets.mean(axis=1),
+    )
+
+
 class OneVsRestHinge(Loss):
     """Squared hinge losses of each class against the others, which share their features.
 
@@ -327,7 +329,7 @@ class OneVsRestHinge(Loss):
 
     def __init__(self, codes: np.ndarray, n_classes: int, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
         sizes = np.bincount(codes, weights=weight, minlength=n_classes)
-        self._codes = codes
+        self._codes = np.ascontiguousarray(codes, dtype=np.int64)
         self._gather(
             [
                 SquaredHinge(np.where(codes == c, 1.0, -1.0), weight, C, fit_intercept, importance=importance)
@@ -370,19 +372,8 @@ class OneVsRestHinge(Loss):
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """The losses at these outputs, with the offsets of every class eliminated."""
-        states = [
-            part.evaluate(outputs[:, [c]], None if previous is None else previous.of_output(c))
-            for c, part in enumerate(self._parts)
-        ]
-        return LossState(
-            value=sum(state.value for state in states),
-            conjugate=sum(state.conjugate for state in states),
-            residual=np.hstack([state.residual for state in states]),
-            curvature=np.hstack([state.curvature for state in states]),
-            offsets=np.vstack([state.offsets for state in states]),
-            intercept=np.concatenate([state.intercept for state in states]),
-            margin=np.concatenate([state.margin for state in states]),
-        )
+        first = self._parts[0]
+        return _squared_hinges(outputs, self._codes, np.arange(self.n_outputs), first.weight, first.C, self.mass, previous)
 
 
 class SquaredLoss(Loss):

@@ -88,9 +88,10 @@ class Master:
 
     def _of_all_samples(self, solution: Solution) -> Solution:
         """A solution with the residual of every sample."""
-        if self._rows is None or self._rows.is_all:
-            return solution
-        return replace(solution, residual=self.loss.spread(solution.residual, self._rows))
+        residual = solution.residual
+        if self._rows is not None and not self._rows.is_all:
+            residual = self.loss.spread(residual, self._rows)
+        return replace(solution, residual=np.ascontiguousarray(residual))
 
     def add_block(self, features: np.ndarray) -> None:
         """Add a block of features, with weight zero."""

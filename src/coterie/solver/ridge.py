@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from coterie.solver.block_problem import Solution, loss_hessian
+from coterie.solver.block_problem import Solution, curved, eliminated_curvature, loss_hessian
 from coterie.solver.design import AnyDesign, DenseDesign
 from coterie.solver.losses import Loss, LossState
 
@@ -135,15 +135,12 @@ def _solve_by_products(
 
 
 def _curve(loss: Loss, state: LossState, outputs: np.ndarray) -> np.ndarray:
-    """The loss's second derivative times a change of the outputs, eliminated offsets projected out."""
-    result = state.curvature * outputs
-    if not loss.n_strata:
+    """The loss's second derivative times a change of the outputs, eliminated offsets and covariates projected out."""
+    result = curved(loss, state, 0, outputs)
+    if loss.covariates is None:
         return result
-    strata, curvature, signs = loss.strata[:, 0], state.curvature[:, 0], loss.signs[:, 0]
-    total = np.bincount(strata, weights=curvature, minlength=loss.n_strata)
-    moved = np.bincount(strata, weights=signs * result[:, 0], minlength=loss.n_strata)
-    mean = np.divide(moved, total, out=np.zeros_like(total), where=total > 0)
-    return result - (curvature * signs * mean[strata])[:, None]
+    both = curved(loss, state, 0, loss.covariates)
+    return result - both @ linalg.solve(eliminated_curvature(loss, state, 0), both.T @ outputs, assume_a="sym")
 
 
 def _line_search(

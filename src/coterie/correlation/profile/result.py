@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.markup import notebook_table
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -164,6 +166,20 @@ class CorrelationProfile:
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                f"{row['low']:.3g} – {row['high']:.3g}",
+                f"{100 * row['share']:.3g} %",
+                f"{100 * row['share_at_least']:.3g} %",
+                f"{row['pairs']:,}",
+            ]
+            for row in self.rows()
+        ]
+        heads = ["|correlation|", "share of pairs", "at or over", "pairs"]
+        kind = "all pairs" if self.exact else f"{self.n_counted:,} pairs drawn"
+        return notebook_table(f"Correlations of {self.n_features:,} features, {kind}", heads, rows, most=50)
+
     def plot(self, ax: Any = None, *, title: str | None = None) -> Any:
         """Draw the shares as bars on a logarithmic axis, as in the paper's Fig. 1 (needs ``pip install coterie[plot]``).
 
@@ -176,14 +192,17 @@ class CorrelationProfile:
 
         Returns
         -------
-        ax : matplotlib axes
+        figure : matplotlib Figure
+            As of every plot; ``figure.axes`` has the axes.
         """
         try:
-            from matplotlib.figure import Figure
+            import matplotlib.figure  # noqa: F401  # named first, so that its absence is what is told
+
+            from coterie._figure import Picture
         except ImportError as error:
             raise ImportError("plot() needs matplotlib: pip install 'coterie[plot]'.") from error
         if ax is None:
-            ax = Figure(figsize=(6.4, 3.6), layout="constrained").add_subplot()
+            ax = Picture(figsize=(6.4, 3.6), layout="constrained").add_subplot()
         shown = self.counts > 0
         share = 100 * self.fractions
         errors = None if self.exact else np.abs(100 * self.limits.T - share)[:, shown]
@@ -200,4 +219,4 @@ class CorrelationProfile:
         ax.legend(frameon=False)
         if title:
             ax.set_title(title)
-        return ax
+        return ax.figure.figure

@@ -197,7 +197,12 @@ class DenseRows:
         if self.n_rows and block.shape[1] != self.n_columns:
             raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.n_columns}.")
         self.n_columns = block.shape[1]
-        self._type = block.dtype if self.n_rows == 0 else self._type
+        if self.n_rows and block.dtype != self._type and self._file is not None:  # integers are on the disk; now there is NaN
+            raise ValueError(
+                f"There are values missing among integers, first in samples from {self.n_rows:,} on. Fill them, or leave "
+                "those columns out."
+            )
+        self._type = block.dtype if self.n_rows == 0 else np.result_type(self._type, block.dtype)
         self.kind.see(read_only(block))
         self._pending.append(block)
         self.n_rows += len(block)

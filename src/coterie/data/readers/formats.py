@@ -57,7 +57,7 @@ class Format:
     >>> FORMATS["parquet"].words, FORMATS["parquet"].suffixes
     ('Parquet', ('.parquet', '.pq'))
     >>> FORMATS["parquet"].options()
-    ('label', 'sample_names', 'missing_labels')
+    ('label', 'sample_names', 'missing_labels', 'drop', 'keep_numeric', 'columns')
     """
 
     name: str

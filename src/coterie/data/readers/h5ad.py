@@ -16,6 +16,8 @@ from scipy import sparse
 from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
+from coterie.data.readers.anndata_parts import labels_of, values_and_names
+from coterie.data.readers.columns import Column
 from coterie.data.readers.labels import is_missing, missing_labels
 from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, row_block, usable_values
 
@@ -82,30 +84,39 @@ class H5adReader(Reader):
         return _damaged(self.path, in_one_line(error))
 
     def _find_values(self, layer: str | None) -> tuple[Any, Any]:
-        data = self._data
-        if layer is None:
-            if data.X is None:
-                raise DataFileError(f"it has no X; choose a layer: {', '.join(data.layers) or 'there is none'}.", self.path)
-            return data.X, data.var_names
-        if layer == "raw" and data.raw is not None:
-            return data.raw.X, data.raw.var_names
-        if layer not in data.layers:
-            known = [*data.layers, *(["raw"] if data.raw is not None else [])]
-            raise DataFileError(f"it has no layer {layer!r}; there is {', '.join(known) or 'none'}.", self.path)
-        return data.layers[layer], data.var_names
+        try:
+            found = values_and_names(self._data, layer)
+        except ValueError as error:
+            raise DataFileError(str(error), self.path) from error
+        if layer is not None:
+            self.notes["layer"] = layer
+        return found
 
     def _take_labels(self, label: Any, policy: str) -> None:
-        obs = self._data.obs
-        if label not in obs.columns:
-            known = ", ".join(str(name) for name in obs.columns) or "none"
-            raise DataFileError(f"obs has no column {label!r} for the labels; it has {known}.", self.path)
-        values = obs[label].to_numpy()
-        absent = np.array([is_missing(value) for value in values])
+        try:
+            values, absent = labels_of(self._data, label)
+        except ValueError as error:
+            raise DataFileError(str(error), self.path) from error
         self._keep = missing_labels(absent, policy, self.path, f"obs[{label!r}]")
-        kept = values[self._keep]
-        self.labels = kept if kept.dtype.kind in "biuf" else np.array([str(value) for value in kept], dtype=object)
+        self.labels = values[self._keep]
         if absent.any():
             self.notes["samples_without_label_dropped"] = int(absent.sum())
+
+    def annotation(self) -> tuple[list[Column], list[str]]:
+        """What the columns of obs hold, and the layers that can be read."""
+        import pyarrow as pa
+
+        columns = []
+        for name in self._data.obs.columns:
+            column = Column(str(name))
+            values = self._data.obs[name]
+            try:
+                array = pa.array(values, from_pandas=True)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):  # objects of several kinds
+                array = pa.array([None if is_missing(value) else str(value) for value in values])
+            column.see(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, values=True)
+            columns.append(column)
+        return columns, [*self._data.layers, *(["raw"] if self._data.raw is not None else [])]
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Some samples at a time, or some features of a CSC matrix."""

@@ -13,6 +13,7 @@ from scipy import sparse
 from coterie.bounds import BEST_RATIO, check_length, claim, open_regular
 from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
+from coterie.data.readers.columns import nearest
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, usable_values
 
@@ -131,6 +132,8 @@ class NpzReader(Reader):
             self.labels = labels.astype(object) if labels.dtype.kind in "US" else labels
         elif isinstance(key, str) and not Path(key).exists():
             vectors = [name for name, array in arrays.items() if array.ndim == 1]
-            raise DataFileError(f"there is no array {key!r} for the labels; there are {', '.join(vectors)}.", self.path)
+            raise DataFileError(
+                f"label={key!r}: there is no such array for the labels; {nearest(str(key), vectors)}", self.path
+            )
         else:
             self.labels = labels_in_file(key, self.path)

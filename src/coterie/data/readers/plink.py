@@ -6,7 +6,7 @@ the matrix stays int8; ``dtype="float32"`` has the exact mean, for four times th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from coterie._numba import thread_count
 from coterie.bounds import claim, open_regular
+from coterie.data.covariates import CovariateFile, read_covariate_file
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
@@ -44,7 +45,12 @@ class PlinkReader(Reader):
     dtype : {"int8", "float32"}, default="int8"
         Type of the genotypes; in int8 the mean is rounded to the nearest genotype.
     missing_labels : {"drop", "error"}, default="drop"
-        What to do with samples whose phenotype is missing (NA, -9; also 0 where all are 0, 1, 2 or -9).
+        What to do with samples whose phenotype (or a covariate) is missing (NA, -9; also 0 where all are 0, 1, 2 or -9).
+    covariates : path-like, optional
+        File with FID, IID and covariates, with or without a header, in any order. Text is taken for categories.
+    covariate_names : str or sequence of str, optional
+        Which of its columns: names separated by commas, ranges as ``PC1-PC10``. All by default, but for the phenotype where
+        that is in the same file.
     """
 
     format = "plink"
@@ -59,6 +65,8 @@ class PlinkReader(Reader):
         missing: str = "mean",
         dtype: Any = "int8",
         missing_labels: str = "drop",
+        covariates: Any = None,
+        covariate_names: Any = None,
     ) -> None:
         super().__init__(path)
         if missing not in ("mean", "error"):
@@ -74,6 +82,12 @@ class PlinkReader(Reader):
         self._keep = np.arange(len(self._samples))
         if label is not False:
             self._take_phenotype(label, phenotype, missing_labels)
+        if covariates is not None:
+            if covariate_names is None and phenotype is not None and label is not False:
+                covariate_names = _others(covariates, phenotype, label)
+            self._take_covariates(read_covariate_file(covariates, covariate_names), missing_labels)
+        elif covariate_names is not None:
+            raise ValueError("covariate_names= names columns of a file of covariates; give it with covariates=.")
         self._take_names(snps)
 
     def _check_bed(self) -> None:
@@ -108,6 +122,9 @@ class PlinkReader(Reader):
             "allele_1": PackedStrings.pack(row[4] for row in snps),
             "allele_2": PackedStrings.pack(row[5] for row in snps),
         }
+        distances = _numbers(row[2] for row in snps)
+        if distances is not None and distances.any():  # most files have zeros for "not known"
+            self.feature_info["cm"] = distances
         people = [self._samples[i] for i in self._keep]
         unique = len({person[1] for person in people}) == len(people)
         self.sample_names = PackedStrings.pack(person[1] if unique else f"{person[0]}:{person[1]}" for person in people)
@@ -130,6 +147,25 @@ class PlinkReader(Reader):
         self.labels = parse_labels([texts[i] for i in self._keep])
         if absent.any():
             self.notes["samples_without_phenotype_dropped"] = int(absent.sum())
+
+    def _take_covariates(self, file: CovariateFile, policy: str) -> None:
+        people = [(self._samples[i][0], self._samples[i][1]) for i in self._keep]
+        texts, absent = file.of(people)
+        if absent.any():
+            without = [iid for (_, iid), gone in zip(people, absent.tolist(), strict=True) if gone]
+            shown = ", ".join(without[:5]) + (", …" if len(without) > 5 else "")
+            if policy == "error":
+                raise DataFileError(
+                    f"{len(without)} of {len(people)} samples have no covariates, or not all of them: {shown}. Drop them with "
+                    "missing_labels='drop', or complete them.",
+                    file.path,
+                )
+            self.notes["samples_without_covariates_dropped"] = f"{len(without)} ({shown})"
+            kept = np.flatnonzero(~absent)
+            self._keep = self._keep[kept]
+            self.labels = None if self.labels is None else self.labels[kept]
+            texts = [texts[i] for i in kept]
+        self.covariates = file.parsed(texts)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Some SNPs at a time."""
@@ -196,6 +232,15 @@ def _split_lines(path: Path) -> list[list[str]]:
     return [line.split() for line in read_lines(path)]
 
 
+def _numbers(texts: Iterable[str]) -> np.ndarray | None:
+    """Finite numbers, or None where one of the texts is none."""
+    try:
+        values = np.array([float(text) for text in texts])
+    except ValueError:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
 def _is_missing(text: str) -> bool:
     try:
         return text.lower() in MISSING_WORDS or float(text) == -9.0
@@ -222,6 +267,15 @@ def _phenotypes(path: Path, samples: list[list[str]], label: Any) -> tuple[list[
     if not any(texts):
         raise DataFileError("none of its FID and IID is in the .fam file.", path)
     return texts, f"column {names[column]!r}"
+
+
+def _others(covariates: Any, phenotype: Any, label: Any) -> list[str] | None:
+    """All columns but the phenotype, where both are in one file with a header."""
+    path = Path(covariates)
+    if not path.exists() or not path.samefile(phenotype):
+        return None
+    names = read_covariate_file(path).names
+    return [name for place, name in enumerate(names) if place != _phenotype_column(label, names, path)]
 
 
 def _phenotype_column(label: Any, names: list[str], path: Path) -> int:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from coterie.data.covariates import Covariates
 from coterie.data.errors import DataFileError
 from coterie.data.names import PackedStrings
 from coterie.kernels.transposition import value_range
@@ -74,6 +75,7 @@ class Reader:
         self.sample_names: PackedStrings | None = None
         self.feature_names: PackedStrings | None = None
         self.feature_info: dict[str, np.ndarray | PackedStrings] = {}
+        self.covariates: Covariates | None = None
         self.notes: dict[str, Any] = {}
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:

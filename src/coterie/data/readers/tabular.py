@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from coterie.bounds import FREE_BYTES, claim
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
+from coterie.data.readers.columns import Column, listed, nearest, places_of, problems_in_words
 from coterie.data.readers.labels import MISSING_WORDS, is_missing, missing_labels, parse_labels
 from coterie.data.readers.reader import Block, Progress, Reader, whole_numbers
 
@@ -30,49 +31,125 @@ _COLUMN_BYTES = 2000
 _ROW_BYTES = 32
 # Bytes that a label in words takes: as a Python string, and as another while the classes are found.
 _STRING_BYTES = 150
+# What counts as true and false, for pyarrow.
+_TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
+
+
+class ColumnChoice(NamedTuple):
+    """Which columns of a table are what, as the user has said it; see :class:`CsvReader`."""
+
+    label: Any
+    sample_names: Any
+    missing_labels: str
+    drop: Any
+    keep_numeric: bool
+    columns: Sequence[str] | None
 
 
 class TabularReader(Reader):
-    """What the readers of tables share: which columns are features, labels and sample names."""
+    """What the readers of tables share: which columns are features, labels and sample names.
 
-    def __init__(self, path: Path, label: Any, sample_names: Any, missing_labels: str) -> None:
+    A column that holds anything but numbers, or True and False, is refused, all such columns in one message, or left out
+    where ``keep_numeric`` says so.
+    """
+
+    _n_columns: int
+    _n_header_lines: int | None = None  # where there are lines
+
+    def __init__(self, path: Path, choice: ColumnChoice) -> None:
         super().__init__(path)
-        self._label = label
-        self._sample_names = sample_names
-        self._policy = missing_labels
+        self._choice = choice
+        self._booleans: set[int] = set()
 
     def _choose_columns(self, names: Sequence[str] | None, n_columns: int) -> None:
-        """Find the columns of labels and of sample names; the rest are features."""
+        """Find the columns of labels and of sample names; the rest are features, but for those to be left out."""
+        self._column_names = names
         self._label_column = self._label_place(names, n_columns)
         self._name_column = self._name_place(names, n_columns)
-        used = {self._label_column, self._name_column}
-        self._features = [j for j in range(n_columns) if j not in used]
+        try:
+            dropped = set(places_of(self._choice.drop or [], names, n_columns, "drop"))
+        except ValueError as error:
+            raise DataFileError(str(error), self.path, line=1) from error
+        if self._label_column in dropped:
+            raise DataFileError(f"drop={self._name(self._label_column)!r}: it is the column of the labels.", self.path)
+        if self._name_column in dropped:
+            self._name_column = None
+        used = {self._label_column, self._name_column, *dropped}
+        wanted = None if self._choice.columns is None else set(self._choice.columns)
+        self._features = [
+            j for j in range(n_columns) if j not in used and (wanted is None or names is None or names[j] in wanted)
+        ]
+        self._set_features()
+
+    def _set_features(self) -> None:
+        """Shape and names from the columns that are features."""
         if not self._features:
-            raise DataFileError("no column is left for features.", self.path, line=1)
+            wanted = self._choice.columns
+            missing = (
+                "" if not wanted else f" None of those that are read is there: {listed([repr(name) for name in wanted], 5)}."
+            )
+            raise DataFileError(f"no column is left for features.{missing}", self.path, line=1)
         self.shape = (None, len(self._features))
-        if names is not None:
-            mine = [names[j] for j in self._features]
+        others = (self._label_column, self._name_column)
+        self._used = sorted({*self._features, *(j for j in others if j is not None)})
+        self._place_in_batch = {column: place for place, column in enumerate(self._used)}
+        if self._column_names is not None:
+            mine = [self._column_names[j] for j in self._features]
             try:
                 refuse_repeated(mine, self._features)
             except ValueError as error:
                 raise DataFileError(str(error), self.path) from error
             self.feature_names = PackedStrings.pack(mine)
 
+    def _name(self, column: int) -> str:
+        return str(column) if self._column_names is None else self._column_names[column]
+
+    def survey(self, *, all_columns: bool = True, values: bool = False) -> list[Column]:
+        """What the columns hold, from a pass over the whole file; all of them, or those that are to be features.
+
+        ``values`` asks for ranges and numbers of different values, too.
+        """
+        places = list(range(self._n_columns)) if all_columns else self._features
+        columns = [Column(self._name(j)) for j in places]
+        for batch in self._typed_batches(places):
+            for place, column in enumerate(columns):
+                column.see(batch.column(place), values=values)
+        return columns
+
+    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
+        """Batches of some columns with the types that the file has for them; text where it has none."""
+        raise NotImplementedError  # every format has its own
+
+    def _settle_kinds(self, doubtful: bool) -> None:
+        """Refuse the columns that are no numbers, or leave them out; to be sure takes a pass over the file."""
+        if not doubtful and not self._choice.keep_numeric:
+            return
+        found = self.survey(all_columns=False)
+        wrong = {j: column for j, column in zip(self._features, found, strict=True) if not column.usable}
+        if wrong and not self._choice.keep_numeric:
+            raise DataFileError(problems_in_words(found, self._n_header_lines), self.path)
+        self._booleans = {j for j, column in zip(self._features, found, strict=True) if column.kind == "booleans"}
+        if wrong:
+            self._features = [j for j in self._features if j not in wrong]
+            self.notes["columns_ignored"] = f"{len(wrong)} ({listed([column.name for column in wrong.values()])})"
+            self._set_features()
+
     def _label_place(self, names: Sequence[str] | None, n_columns: int) -> int | None:
-        if self._label is False:
+        label = self._choice.label
+        if label is False:
             return None
-        if self._label is not None:
-            return self._place("label", self._label, names, n_columns)
+        if label is not None:
+            return self._place("label", label, names, n_columns)
         found = [j for j, name in enumerate(names or ()) if name.strip().lower() in _LABEL_NAMES]
         if len(found) > 1:
             assert names is not None
-            listed = ", ".join(repr(names[j]) for j in found)
-            raise DataFileError(f"the columns {listed} could all be the labels: state label=.", self.path, line=1)
+            several = ", ".join(repr(names[j]) for j in found)
+            raise DataFileError(f"the columns {several} could all be the labels: state label=NAME.", self.path, line=1)
         return found[0] if found else None
 
     def _name_place(self, names: Sequence[str] | None, n_columns: int) -> int | None:
-        if self._sample_names is not None:
-            return self._place("sample_names", self._sample_names, names, n_columns)
+        if self._choice.sample_names is not None:
+            return self._place("sample_names", self._choice.sample_names, names, n_columns)
         # pandas writes its index as a first column without a name, or with this one.
         index = [
             j for j, name in enumerate(names or ()) if name == "__index_level_0__" or (j == 0 and name in ("", "Unnamed: 0"))
@@ -88,8 +165,8 @@ class TabularReader(Reader):
             raise DataFileError(f"{option}={column!r}: the columns have no names; give a position.", self.path, line=1)
         places = [j for j, name in enumerate(names) if name == column]
         if len(places) != 1:
-            problem = "two columns have that name" if places else f"the columns are {_some(names)}"
-            raise DataFileError(f"{option}={column!r}: {problem}.", self.path, line=1)
+            problem = "two columns have that name." if places else f"there is no such column; {nearest(str(column), names)}"
+            raise DataFileError(f"{option}={column!r}: {problem}", self.path, line=1)
         return places[0]
 
     def _collect(self, batches: Iterator[Any], dtype: np.dtype) -> Iterator[np.ndarray]:
@@ -100,19 +177,22 @@ class TabularReader(Reader):
         for batch in batches:
             keep = np.arange(batch.num_rows)
             if self._label_column is not None:
-                mine, absent = _labels_in(batch.column(self._label_column))
-                if absent.any() and self._policy != "drop":
+                mine, absent = _labels_in(batch.column(self._place_in_batch[self._label_column]))
+                if absent.any() and self._choice.missing_labels != "drop":
                     self._refuse_labels(n_seen + int(np.argmax(absent)))
                 keep = np.flatnonzero(~absent)
                 labels.append(
                     mine[keep] if isinstance(mine, np.ndarray) else PackedStrings.pack(mine[i] for i in keep.tolist())
                 )
             if self._name_column is not None:
-                called = batch.column(self._name_column).to_pylist()
+                called = batch.column(self._place_in_batch[self._name_column]).to_pylist()
                 names.append(PackedStrings.pack("" if called[i] is None else called[i] for i in keep.tolist()))
+            columns = [batch.column(self._place_in_batch[j]) for j in self._features]
+            if dtype.kind != "f" and any(column.null_count for column in columns):  # from here on there are gaps: NaN
+                self.dtype = dtype = np.dtype(np.float64)
             block = np.empty((batch.num_rows, len(self._features)), dtype=dtype)
-            for k, j in enumerate(self._features):
-                block[:, k] = self._numbers(batch.column(j), k, n_seen, dtype)
+            for k, column in enumerate(columns):
+                block[:, k] = self._numbers(column, self._features[k])
             n_seen, n_kept = n_seen + batch.num_rows, n_kept + len(keep)
             self._claim_strings(labels, "labels")
             self._claim_strings(names, "sample names")
@@ -136,19 +216,15 @@ class TabularReader(Reader):
         claim(n_bytes, self.path, f"{sum(map(len, strings))} {what}")
 
     def _refuse_labels(self, sample: int) -> None:
-        missing_labels(np.array([False]), self._policy, self.path, "")  # the policy itself may be wrong
+        missing_labels(np.array([False]), self._choice.missing_labels, self.path, "")  # the policy itself may be wrong
         raise DataFileError(
             f"the label of sample {sample} is missing. Drop such samples with missing_labels='drop', or complete them.",
             self.path,
         )
 
-    def _numbers(self, column: Any, feature: int, first_sample: int, dtype: np.dtype) -> np.ndarray:
-        if column.null_count and dtype.kind != "f":
-            sample = first_sample + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            assert self.feature_names is not None
-            raise DataFileError(
-                f"feature {self.feature_names[feature]!r} has no value in sample {sample}. Impute it.", self.path
-            )
+    def _numbers(self, column: Any, place: int) -> np.ndarray:
+        if place in self._booleans or str(column.type) == "bool":
+            column = _zeros_and_ones(column)
         return column.to_numpy(zero_copy_only=False)
 
     def _failed(self, error: Exception) -> DataFileError:
@@ -170,6 +246,13 @@ class CsvReader(TabularReader):
         Whether the first line has names. ``"auto"``: unless all of it are numbers.
     missing_labels : {"error", "drop"}, default="error"
         What to do with samples whose label is missing.
+    drop : str, int or list of them, optional
+        Columns to leave out, by name (several with commas between) or position.
+    keep_numeric : bool, default=False
+        Whether to leave out all columns that hold something other than numbers, or True and False, instead of refusing them.
+        It takes a pass more over the file.
+    columns : sequence of str, optional
+        The only columns to read as features; those that are not there are not missed.
     """
 
     format = "csv"
@@ -183,22 +266,27 @@ class CsvReader(TabularReader):
         sample_names: Any = None,
         header: bool | str = "auto",
         missing_labels: str = "error",
+        drop: Any = None,
+        keep_numeric: bool = False,
+        columns: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(path, label, sample_names, missing_labels)
+        super().__init__(path, ColumnChoice(label, sample_names, missing_labels, drop, keep_numeric, columns))
         try:
             import pyarrow.csv
         except ImportError as error:
             raise missing_extra("Reading CSV files", "pyarrow", "tabular") from error
         self._csv = pyarrow.csv
-        first, self._n_header_lines, self._n_header_bytes = self._first_row()
+        first, n_lines, self._n_header_bytes = self._first_row()
         if header not in (True, False, "auto"):
             raise ValueError(f"header={header!r} must be True, False or 'auto'.")
         if header == "auto":
             header = not all(_is_number(cell) for cell in first)
         self._n_columns = len(first)
+        self._n_header_lines = n_lines if header else 0
         if not header:
-            self._n_header_lines = self._n_header_bytes = 0
+            self._n_header_bytes = 0
         self._choose_columns(first if header else None, len(first))
+        self._settle_kinds(self._guess_kinds())
 
     def _first_row(self) -> tuple[list[str], int, int]:
         """Cells of the first row, which may go over several lines, and the lines and bytes that it takes."""
@@ -225,30 +313,65 @@ class CsvReader(TabularReader):
         claim(_COLUMN_BYTES * len(row), self.path, f"a table of {len(row)} columns", line=lambda: 1)
         return row, cells.line_num, n_bytes
 
+    def _batches(self, places: Sequence[int], types: Mapping[str, Any], n_values: int = 0) -> Iterator[Any]:
+        """Batches of some columns, of the types given by position; pyarrow guesses the others from the first batch."""
+        arrow = self._csv
+        with open_binary(self.path) as file:
+            skip(file, self._n_header_bytes)
+            if not file.peek(1):  # type: ignore[attr-defined]  # all four kinds of files have it
+                return
+            yield from arrow.open_csv(
+                file,
+                read_options=arrow.ReadOptions(
+                    column_names=[str(j) for j in range(self._n_columns)],
+                    block_size=int(min(max(2 * n_values, 1 << 20, 64 * self._n_columns), 1 << 28)),
+                    use_threads=False,
+                ),
+                parse_options=arrow.ParseOptions(delimiter=self.delimiter),
+                convert_options=arrow.ConvertOptions(
+                    include_columns=[str(j) for j in places],
+                    column_types=types,
+                    null_values=_NULLS,
+                    strings_can_be_null=True,
+                    true_values=_TRUE,
+                    false_values=_FALSE,
+                ),
+            )
+
+    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        try:
+            yield from self._batches(places, {str(j): pa.string() for j in places})
+        except Exception as error:  # of pyarrow's parser, or of the decompressor
+            raise self._failed(error) from error
+
+    def _guess_kinds(self) -> bool:
+        """Find columns of True and False by the first batch; whether there are others that are no numbers."""
+        import pyarrow as pa
+
+        batches = self._batches(self._features, {})
+        try:
+            first = next(batches, None)
+        except Exception:  # reading the file will tell what is wrong with it
+            return False
+        finally:
+            batches.close()  # type: ignore[attr-defined]  # it is a generator
+        types = [] if first is None else first.schema.types
+        self._booleans = {j for j, kind in zip(self._features, types, strict=False) if pa.types.is_boolean(kind)}
+        return any(not (_is_real(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)) for kind in types)
+
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Some samples at a time."""
         import pyarrow as pa
 
-        arrow = self._csv
-        columns = [str(j) for j in range(self._n_columns)]
         words = {self._label_column, self._name_column}
-        types = {str(j): pa.string() if j in words else pa.float64() for j in range(self._n_columns)}
+        types = {
+            str(j): pa.string() if j in words else pa.bool_() if j in self._booleans else pa.float64() for j in self._used
+        }
         try:
-            with open_binary(self.path) as file:
-                skip(file, self._n_header_bytes)
-                if not file.peek(1):  # type: ignore[attr-defined]  # all four kinds of files have it
-                    return
-                batches = arrow.open_csv(
-                    file,
-                    read_options=arrow.ReadOptions(
-                        column_names=columns,
-                        block_size=int(min(max(2 * n_values, 1 << 20, 64 * self._n_columns), 1 << 28)),
-                        use_threads=False,
-                    ),
-                    parse_options=arrow.ParseOptions(delimiter=self.delimiter),
-                    convert_options=arrow.ConvertOptions(column_types=types, null_values=_NULLS, strings_can_be_null=True),
-                )
-                yield from self._collect(self._told(batches, progress), np.dtype(np.float64))
+            batches = self._batches(self._used, types, n_values)
+            yield from self._collect(self._told(batches, progress), np.dtype(np.float64))
         except DataFileError:
             raise
         except OSError as error:
@@ -267,16 +390,23 @@ class CsvReader(TabularReader):
                 progress(done, None, "reading samples")
 
     def _failed(self, error: Exception) -> DataFileError:
-        """pyarrow's message with the column's name instead of our number."""
+        """All columns that are no numbers where one made pyarrow stumble; else its message, with the column's name."""
         text = in_one_line(error)
+        if "conversion error to" in text:
+            problems = problems_in_words(self.survey(all_columns=False), self._n_header_lines)
+            if problems:
+                return DataFileError(problems, self.path)
         for j, name in zip(self._features, self.feature_names or (), strict=False):
             text = text.replace(f"In CSV column #{j}: ", f"in column {name!r}: ")
         row = re.search(r"Row #(\d+): ", text)
         text = text.replace(row.group(), "") if row else text
         advice = (
-            " Features must be numbers: encode or drop the column, or name it as label=." if "conversion error" in text else ""
+            " Features must be numbers: encode the column, leave it out (drop=NAME), or name it as the labels (label=NAME)."
+            if "conversion error" in text
+            else ""
         )
-        return DataFileError(f"{text}.{advice}", self.path, line=int(row.group(1)) + self._n_header_lines if row else None)
+        line = int(row.group(1)) + (self._n_header_lines or 0) if row else None
+        return DataFileError(f"{text}.{advice}", self.path, line=line)
 
 
 class TsvReader(CsvReader):
@@ -293,14 +423,24 @@ class ParquetReader(TabularReader):
     ----------
     path : Path
         The file.
-    label, sample_names, missing_labels
+    label, sample_names, missing_labels, drop, keep_numeric, columns
         As for :class:`CsvReader`.
     """
 
     format = "parquet"
 
-    def __init__(self, path: Path, *, label: Any = None, sample_names: Any = None, missing_labels: str = "error") -> None:
-        super().__init__(path, label, sample_names, missing_labels)
+    def __init__(
+        self,
+        path: Path,
+        *,
+        label: Any = None,
+        sample_names: Any = None,
+        missing_labels: str = "error",
+        drop: Any = None,
+        keep_numeric: bool = False,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(path, ColumnChoice(label, sample_names, missing_labels, drop, keep_numeric, columns))
         try:
             import pyarrow.parquet
         except ImportError as error:
@@ -319,16 +459,28 @@ class ParquetReader(TabularReader):
         claim(_COLUMN_BYTES * len(schema), path, f"a table of {len(schema)} columns")
         claim(_ROW_BYTES * content.num_rows, path, f"a column of {content.num_rows} samples")
         names, types = schema.names, schema.types  # each is a new list at every call
+        self._n_columns = len(names)
         self._choose_columns(names, len(names))
+        self._settle_kinds(any(not (_is_real(types[j]) or str(types[j]) == "bool") for j in self._features))
         kinds = []
         for j in self._features:
             kind = types[j]
-            if not (_is_real(kind) or str(kind) == "bool"):
-                advice = "Features must be numbers: encode or drop the column, or name it as label=."
-                raise DataFileError(f"column {names[j]!r} has the type {kind}. {advice}", path)
-            kinds.append(np.dtype(np.float64) if str(kind).startswith("decimal") else np.dtype(kind.to_pandas_dtype()))
+            whole = not str(kind).startswith("decimal") and _is_real(kind)
+            kinds.append(np.dtype(kind.to_pandas_dtype() if whole else np.bool_ if str(kind) == "bool" else np.float64))
         dtype = np.result_type(*kinds)
         self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
+
+    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
+        names = [self._name(j) for j in places]
+        if len(set(names)) < len(names):  # pyarrow would take both for each
+            raise DataFileError("two columns have the same name. Rename one of them.", self.path)
+        size = max(1, (1 << 22) // len(names))
+        try:
+            for batch in self._file.iter_batches(batch_size=size, columns=names):
+                batch.validate(full=True)  # kernels for text trust their input
+                yield batch.select(names)
+        except Exception as error:  # of pyarrow's decoder
+            raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> DataFileError:
         return DataFileError(f"it is damaged or no Parquet file ({in_one_line(error)}).", self.path)
@@ -340,7 +492,7 @@ class ParquetReader(TabularReader):
         total = self._file.metadata.num_rows
         done = 0
         try:
-            for block in self._collect(self._file.iter_batches(batch_size=size), self.dtype):
+            for block in self._collect(self._batches(size), self.dtype):
                 done += len(block)
                 yield block
                 if progress is not None:
@@ -354,8 +506,36 @@ class ParquetReader(TabularReader):
         except Exception as error:  # of pyarrow's decoder
             raise self._damaged(error) from error
 
+    def _batches(self, size: int) -> Iterator[Any]:
+        """Batches of the columns in use; of all of them without a look at their names, which may come twice."""
+        if len(self._used) == self._n_columns:
+            yield from self._file.iter_batches(batch_size=size)
+            return
+        names = [self._name(j) for j in self._used]
+        for batch in self._file.iter_batches(batch_size=size, columns=names):
+            yield batch.select(names)
+
     def close(self) -> None:
         self._file.close()
+
+
+def table_columns(format: str, path: Path, **options: Any) -> tuple[list[Column], Column | None]:
+    """What all columns of a table hold, whatever that is, and the one among them that has the labels, if any."""
+    kind: Any = {"csv": CsvReader, "tsv": TsvReader, "parquet": ParquetReader}[format]
+
+    class Looking(kind):
+        """A reader that takes columns as they are."""
+
+        def _settle_kinds(self, doubtful: bool) -> None:
+            """Nothing is refused or left out."""
+
+    reader = Looking(path, **options)
+    try:
+        columns = reader.survey(values=True)
+        place = reader._label_column
+    finally:
+        reader.close()
+    return columns, None if place is None else columns[place]
 
 
 def _is_real(kind: Any) -> bool:
@@ -370,9 +550,14 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:10])
-    return f"{shown}, …" if len(names) > 10 else shown
+def _zeros_and_ones(column: Any) -> Any:
+    """True and False, as such or as words, as 1 and 0."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_boolean(column.type):
+        column = pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(column)), pa.scalar("true", column.type))
+    return column.cast(pa.uint8()).cast(pa.float64())
 
 
 def _labels_in(column: Any) -> tuple[np.ndarray | list[str], np.ndarray]:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import read_only
+from coterie.data.annotations import annotated
+from coterie.data.covariates import Covariates
 from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
@@ -199,6 +201,17 @@ class Store:
             result[str(key)] = column
         return result
 
+    @cached_property
+    def covariates(self) -> Covariates | None:
+        """Covariates of the samples, or None."""
+        names = self._strings("covariate_names")
+        if names is None:
+            return None
+        values = self.array("covariates")  # flat, sample after sample
+        if values.dtype != np.float64 or values.shape != (self.shape[0] * len(names),) or not np.isfinite(values).all():
+            raise damaged(self.path / self._entries["covariates"]["file"], "the covariates do not fit the samples")
+        return Covariates(np.array(values).reshape(self.shape[0], len(names)), tuple(names))
+
     def _strings(self, name: str) -> PackedStrings | None:
         if f"{name}_offsets" not in self._entries:
             return None
@@ -219,7 +232,7 @@ class Store:
         if not self.is_sparse:
             dense = StoredDenseSource(self.array("values"), self.feature_names)
             dense.stored, dense.path = moments, self.path / self._entries["values"]["file"]
-            return dense
+            return annotated(dense, self.feature_info)
         indptr, indices, values = self.array("indptr"), self.array("indices"), self.array("values")
         if not is_partition(indptr, len(indices)):
             raise damaged(self.path / self._entries["indptr"]["file"], "the column starts are not in order")
@@ -228,7 +241,7 @@ class Store:
             raise damaged(self.path / self._entries["indices"]["file"], f"the rows of feature {bad} are out of order or range")
         result = StoredSparseSource.from_arrays(indptr, indices, values, self.shape, self.feature_names)
         result.stored, result.path = moments, self.path / self._entries["values"]["file"]
-        return result
+        return annotated(result, self.feature_info)
 
     def _moments(self) -> Moments:
         nonnegative = self.header.get("nonnegative")
@@ -319,7 +332,7 @@ def check_store(path: PathLike) -> Store:
         found = checksum(store.path / entry["file"])
         if found != entry["crc32"]:
             raise damaged(store.path / entry["file"], f"its checksum is {found} instead of {entry['crc32']}")
-    for part in (store.source, store.y, store.feature_names, store.sample_names, store.feature_info):
+    for part in (store.source, store.y, store.feature_names, store.sample_names, store.feature_info, store.covariates):
         del part  # each is checked when it is made
     return store
 

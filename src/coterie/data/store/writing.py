@@ -108,6 +108,9 @@ class StoreWriter:
         self._add_labels(reader.labels)
         self.add_strings("feature_names", reader.feature_names)
         self.add_strings("sample_names", reader.sample_names)
+        if reader.covariates is not None:
+            self.add("covariates", reader.covariates.values)
+            self.add_strings("covariate_names", PackedStrings.pack(reader.covariates.names))
         for key, column in reader.feature_info.items():
             if isinstance(column, PackedStrings):
                 self.add_strings(f"info_{key}", column)

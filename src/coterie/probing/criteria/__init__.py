@@ -4,6 +4,7 @@ from coterie.probing.criteria.base import Criterion
 from coterie.probing.criteria.estimators import CallableCriterion, EstimatorCriterion, as_criterion, criterion_named
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
+from coterie.probing.criteria.regression import KNNRegressionCriterion, RidgeRegressionCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
 from coterie.probing.criteria.svm import SVMCriterion
 from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
@@ -14,9 +15,11 @@ __all__ = [
     "Criterion",
     "EstimatorCriterion",
     "KNNCriterion",
+    "KNNRegressionCriterion",
     "LinearSVMCriterion",
     "ReconstructionCriterion",
     "RidgeCriterion",
+    "RidgeRegressionCriterion",
     "SVMCriterion",
     "as_criterion",
     "criterion_named",

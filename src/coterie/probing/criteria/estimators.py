@@ -16,6 +16,7 @@ from coterie.data.source import FeatureSource
 from coterie.probing.criteria.base import Criterion, Scorer, own_columns
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
+from coterie.probing.criteria.regression import KNNRegressionCriterion, RidgeRegressionCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
 from coterie.probing.criteria.svm import SVMCriterion
 from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
@@ -25,6 +26,8 @@ _NAMED: dict[str, type[Criterion]] = {
     "linear_svm": LinearSVMCriterion,
     "svm": SVMCriterion,
     "ridge": RidgeCriterion,
+    "knn_regression": KNNRegressionCriterion,
+    "ridge_regression": RidgeRegressionCriterion,
     "clustering": ClusteringCriterion,
     "reconstruction": ReconstructionCriterion,
 }
@@ -172,6 +175,7 @@ def criterion_named(name: Any, **parameters: Any) -> Criterion:
 
 def as_criterion(criterion: Any) -> Criterion:
     """A criterion from its name, a criterion, an estimator or a function."""
+    criterion = criterion.item() if isinstance(criterion, np.generic) else criterion
     if isinstance(criterion, Criterion):
         return criterion
     if isinstance(criterion, str) and criterion in _NAMED:

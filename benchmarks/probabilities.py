@@ -1,0 +1,75 @@
+"""Probabilities of GroupDiscoveryClassifierCV on unseen samples, beside scikit-learn's calibration of the same model.
+
+Log-loss and Brier score on 40 % of the samples, stratified. "sigmoid" is ``CalibratedClassifierCV(model, ensemble=False)``
+around the plain estimator with what was chosen, by the same number of folds; "shares" predicts the shares of the classes for
+everybody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from typing import Any
+
+import numpy as np
+from _real import find_data, load
+from _record import source_digest, write_results
+from _tables import print_table
+from sklearn import datasets
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.model_selection import train_test_split
+
+from coterie import GroupDiscoveryClassifierCV
+
+FOLDS = 3
+MOST = 700
+OWN = {"breast cancer": "load_breast_cancer", "wine": "load_wine", "iris": "load_iris", "digits": "load_digits"}
+SHARED = ("spambase", "khan", "chowdary", "usps")
+
+
+def tables() -> dict[str, tuple[Any, np.ndarray]]:
+    """The data sets, at most ``MOST`` samples of each."""
+    found: dict[str, tuple[Any, np.ndarray]] = {
+        name: getattr(datasets, loader)(return_X_y=True) for name, loader in OWN.items()
+    }
+    for name in SHARED:
+        if find_data(f"{name}.npz") is not None:
+            found[name] = load(name)
+    rng = np.random.default_rng(0)
+    for name, (X, y) in found.items():
+        chosen = np.sort(rng.permutation(X.shape[0])[:MOST])
+        found[name] = X[chosen], np.asarray(y)[chosen]
+    return found
+
+
+def row_of(name: str, X: Any, y: np.ndarray, seed: int) -> dict[str, Any]:
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
+    model = GroupDiscoveryClassifierCV(20, Cs=4, cv=FOLDS, random_state=seed).fit(X, y)
+    rival = CalibratedClassifierCV(clone(model._procedure()), ensemble=False, cv=FOLDS).fit(X, y)
+    shares = np.tile(np.unique(y, return_counts=True)[1] / len(y), (len(y_test), 1))
+    row: dict[str, Any] = {"data": name, "samples": len(y), "classes": len(model.classes_), "features": model.n_features_}
+    for who, p in (("ours", model.predict_proba(X_test)), ("sigmoid", rival.predict_proba(X_test)), ("shares", shares)):
+        row |= {f"log-loss, {who}": round(log_loss(y_test, p), 3), f"Brier, {who}": round(brier_score_loss(y_test, p), 3)}
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="two data sets")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    options.source = source_digest()
+    rows = []
+    for name, (X, y) in list(tables().items())[: 2 if options.quick else None]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fits that are not at their best
+            rows.append(row_of(name, X, y, options.seed))
+        print(rows[-1], flush=True)
+    print_table("Probabilities on unseen samples", rows)
+    write_results("probabilities", options, rows=rows)
+
+
+if __name__ == "__main__":
+    main()

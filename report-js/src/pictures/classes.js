@@ -1,0 +1,62 @@
+// Several classes: which group speaks for which class, and which against.
+
+import { max } from "d3-array";
+import { canvas } from "../axes.js";
+import { figure, s } from "../dom.js";
+import { clipped, num, short, signedNum } from "../format.js";
+
+const MOST = 40;
+
+export function classesPicture(page) {
+  const { data, groups } = page;
+  const { classes, class_effects: effects } = data;
+  const shown = Math.min(MOST, groups.n, effects.length);
+  let marker = null;
+  let size = 20;
+  const picture = figure({
+    title: "Which group speaks for which class?", wide: !(data.image && classes.length <= 12), className: "classes", draw,
+    caption: `Blue: more of the feature speaks for the class; orange: against it. Colour by the weight on standardised features${shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : ""}.`,
+  });
+  page.onSelect(mark);
+  return picture;
+
+  function draw(width) {
+    const gutter = Math.min(190, Math.max(96, width * 0.3));
+    const longest = Math.max(...classes.map((name) => short(name, 22).length));
+    const upright = longest <= 3;
+    const top = upright ? 22 : Math.min(120, 14 + longest * 4.4);
+    const cell = Math.min(64, (width - gutter - (upright ? 4 : 60)) / classes.length);
+    size = Math.max(16, Math.min(24, cell));
+    const height = top + shown * size + 4;
+    const large = max(effects.slice(0, shown), (row) => max(row, Math.abs)) || 1;
+    const svg = canvas(width, height, `Signed weights of ${shown} groups in ${classes.length} classes.`);
+    marker = s("rect", { class: "row-mark", x: 0, y: -100, width: gutter + cell * classes.length, height: size });
+    svg.append(marker);
+    classes.forEach((name, c) => {
+      const x = gutter + cell * (c + 0.5);
+      svg.append(s("text", { class: upright ? "tick middle" : "tick", x: 0, y: 0, transform: `translate(${x.toFixed(1)},${top - 8})${upright ? "" : " rotate(-40)"}` }, short(name, 22), s("title", {}, clipped(name))));
+    });
+    for (let g = 0; g < shown; g++) {
+      const y = top + g * size;
+      svg.append(s("text", { class: "tick end", x: gutter - 8, y: y + size / 2 + 4 }, short(groups.name[g], Math.floor(gutter / 6.8)), s("title", {}, clipped(groups.name[g]))));
+      classes.forEach((name, c) => {
+        const value = effects[g][c];
+        svg.append(s("rect", { class: `cell ${value < 0 ? "less" : "more"}`, x: gutter + cell * c, y, width: Math.max(1, cell - 1), height: size - 1, "fill-opacity": Math.sqrt(Math.abs(value) / large).toFixed(2) }, s("title", {}, `${clipped(groups.name[g], 80)}, ${clipped(name, 80)}: ${signedNum(value)}`)));
+      });
+    }
+    svg.addEventListener("pointermove", (event) => {
+      const frame = svg.getBoundingClientRect();
+      const g = Math.floor((((event.clientY - frame.top) / frame.height) * height - top) / size);
+      if (g >= 0 && g < shown) page.select(g);
+    });
+    mark.top = top;
+    mark();
+    return svg;
+  }
+
+  function mark() {
+    if (!marker) return;
+    const inside = page.selected !== null && page.selected < shown;
+    marker.setAttribute("y", inside ? mark.top + page.selected * size - 0.5 : -100);
+  }
+}

@@ -1,0 +1,316 @@
+"""The association of single features with a trait: linear or logistic regression of one feature and the covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg, special, stats
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from coterie._inputs import feature_positions, opened, source_of, with_covariates
+from coterie._parameters import OneOf, check
+from coterie.data.annotations import annotations_of
+from coterie.data.covariates import as_covariates
+from coterie.data.source import FeatureSource
+from coterie.groups import FeatureGroups
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Features that are done together, and steps of Newton's method after which a logistic regression has no optimum.
+_BLOCK = 256
+_MAX_STEPS = 25
+# Part of a feature's variation that must be left beside the covariates.
+_LEAST = 1e-10
+# Directions of the covariates that vary less are repetitions of others.
+_RANK = 1e-10
+FIGURES = ("effect", "standard_error", "statistic", "p_value")
+
+
+@dataclass(frozen=True, eq=False)
+class Association:
+    """What :func:`association` returns: one entry a feature.
+
+    Attributes
+    ----------
+    feature : ndarray of int of shape (k,)
+        Indices of the features.
+    effect : ndarray of shape (k,)
+        Slope of the trait, or the logarithm of the odds ratio, for a unit of the feature; for a SNP one copy of ``allele_1``.
+    standard_error, statistic, p_value : ndarray of shape (k,)
+        Its standard error, their ratio (t, or Wald's z) and the two-sided p-value. NaN where there is no estimate: the
+        feature is constant, or explained by the covariates, or separates the classes.
+    model : {"linear", "logistic"}
+        What was fitted.
+    n_samples : int
+        Number of samples.
+    covariates : tuple of str
+        Names of the covariates.
+    names : tuple of str or None
+        Names of the features, if the data have names.
+    annotations : dict of str to list
+        What the data know of these features: chromosome, position, alleles.
+
+    Examples
+    --------
+    >>> from coterie import association
+    >>> found = association([[0, 1], [1, 1], [2, 0], [1, 0]], [0.1, 1.2, 1.9, 0.8])
+    >>> [round(float(effect), 2) for effect in found.effect]
+    [0.9, -0.7]
+    """
+
+    feature: np.ndarray
+    effect: np.ndarray
+    standard_error: np.ndarray
+    statistic: np.ndarray
+    p_value: np.ndarray
+    model: str
+    n_samples: int
+    covariates: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = None
+    annotations: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary a feature: feature, name, annotations, effect, standard_error, statistic, p_value."""
+        columns: dict[str, Sequence[Any]] = {
+            "feature": self.feature.tolist(),
+            "name": [None] * len(self) if self.names is None else self.names,
+            **self.annotations,
+            **{name: getattr(self, name).tolist() for name in FIGURES},
+        }
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
+        return pd.DataFrame(self.rows(), columns=["feature", "name", *self.annotations, *FIGURES])
+
+    def attach(self, groups: FeatureGroups) -> FeatureGroups:
+        """The groups with marginal_effect, standard_error, statistic and p_value of their features as annotations.
+
+        The effect is called marginal there: groups have one of their own, that of the model of all of them.
+        """
+        place = {int(feature): k for k, feature in enumerate(self.feature)}
+        missing = [j for j in groups.members.tolist() if j not in place]
+        if missing:
+            raise ValueError(f"The association lacks feature {missing[0]} of the groups; compute it with features=groups.")
+        columns = {f"marginal_{name}" if name == "effect" else name: getattr(self, name) for name in FIGURES}
+        return groups.annotated({name: _Picked(values, place) for name, values in columns.items()})
+
+    def __repr__(self) -> str:
+        beside = f", beside {', '.join(self.covariates)}" if self.covariates else ""
+        best = "" if np.isnan(self.p_value).all() else f", smallest p-value {np.nanmin(self.p_value):.3g}"
+        return f"<Association of {len(self):,} features, {self.model}, {self.n_samples:,} samples{beside}{best}>"
+
+
+class _Picked:
+    """Values of some features by the index of the feature."""
+
+    def __init__(self, values: np.ndarray, place: Mapping[int, int]) -> None:
+        self._values, self._place = values, place
+
+    def __getitem__(self, feature: int) -> Any:
+        return self._values[self._place[feature]]
+
+
+def association(X: Any, y: Any = None, features: Any = None, *, covariates: Any = None, model: str = "auto") -> Association:
+    """The association of each feature with the trait, by itself, beside the covariates.
+
+    For every feature a regression with an intercept, the covariates and this feature alone is fitted, as ``plink --linear``
+    and ``plink --logistic`` do.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        The data.
+
+    y : array-like of shape (n_samples,), default=None
+        The trait: numbers, or two classes. None takes what a path, data set or store has.
+
+    features : FeatureGroups, fitted selector, or array-like of int, str or bool, default=None
+        Which features: all members of groups (or of the groups of a selector), indices, names or a mask. All by default.
+
+    covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+        What is to be accounted for. None takes those that a data set or store has.
+
+    model : {"auto", "linear", "logistic"}, default="auto"
+        The regression. ``"auto"`` is logistic for two different values of y, else linear.
+
+    Returns
+    -------
+    association : Association
+        Effect, standard error, statistic and p-value of each feature.
+
+    Notes
+    -----
+    **The p-values of features that were selected on the same samples are too small**: the features were chosen because they
+    look associated. Take p-values of all features, with a threshold for so many tests, or of other samples; what a group is
+    worth in these samples is told by :func:`coterie.group_confidence`.
+
+    The p-values of a linear regression are those of Student's t, of a logistic one Wald's. Genotypes that were missing have
+    been imputed by the reader of .bed files; PLINK leaves their samples out, SNP by SNP.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import association
+    >>> rng = np.random.default_rng(0)
+    >>> X, age = rng.integers(0, 3, (200, 5)), rng.uniform(20, 70, 200)
+    >>> y = 0.5 * X[:, 3] + 0.1 * age + rng.standard_normal(200)
+    >>> found = association(X, y, covariates=age)
+    >>> int(found.p_value.argmin()), round(float(found.effect[3]), 1)
+    (3, 0.5)
+    """
+    check("model", model, OneOf("auto", "linear", "logistic"))
+    X, covariates, y = with_covariates(X, covariates, y)
+    X, y = opened(X, y)
+    source = source_of(X)
+    if y is None:
+        raise ValueError("association needs y: pass the trait of each sample.")
+    trait = column_or_1d(y, warn=True)
+    check_consistent_length(trait, np.empty(source.shape[0]))
+    known = None if covariates is None else as_covariates(covariates, source.shape[0])
+    chosen, (kind, targets) = _chosen(features, source), _targets(trait, model)
+    basis = _basis(source.shape[0], None if known is None else known.values)
+    fit = _linear if kind == "linear" else _logistic
+    figures = np.full((3, len(chosen)), np.nan)  # effect, standard error, p-value
+    for start in range(0, len(chosen), _BLOCK):
+        own = slice(start, start + _BLOCK)
+        columns = source.columns(chosen[own])
+        dense = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
+        if not np.isfinite(dense).all():
+            place = int(np.argmax(~np.isfinite(dense).all(axis=0)))
+            raise ValueError(f"Feature {chosen[start + place]} has values that are missing or infinite. Impute them.")
+        figures[:, own] = fit(dense, targets, basis)
+    effect, error, p_value = figures
+    with np.errstate(all="ignore"):
+        statistic = effect / error
+    names = source.feature_names
+    return Association(
+        chosen,
+        effect,
+        error,
+        statistic,
+        p_value,
+        kind,
+        source.shape[0],
+        () if known is None else known.names,
+        None if names is None else tuple(str(names[j]) for j in chosen.tolist()),
+        {name: [_plain(values[j]) for j in chosen.tolist()] for name, values in annotations_of(source).items()},
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _chosen(features: Any, source: FeatureSource) -> np.ndarray:
+    if features is None:
+        return np.arange(source.shape[1])
+    groups = getattr(features, "groups_", features)
+    if isinstance(groups, FeatureGroups):
+        if len(groups) and groups.members[-1] >= source.shape[1]:
+            raise ValueError(f"The groups have feature {groups.members[-1]}, but X has {source.shape[1]} features.")
+        return groups.members
+    if hasattr(features, "get_support"):
+        features = features.get_support(indices=True)
+    return feature_positions(features, source.shape[1], source.feature_names, "features")
+
+
+def _targets(trait: np.ndarray, model: str) -> tuple[str, np.ndarray]:
+    """The model, and the trait as it wants it: numbers, or 0 and 1."""
+    values, codes = np.unique(trait.astype(str) if trait.dtype.kind == "O" else trait, return_inverse=True)
+    if len(values) < 2:
+        raise ValueError("y is constant; there is nothing to be associated with.")
+    if model == "logistic" or (model == "auto" and len(values) == 2):
+        if len(values) != 2:
+            raise ValueError(f"A logistic regression needs a y of two classes; there are {len(values)}.")
+        return "logistic", codes.astype(np.float64)
+    try:
+        numbers = trait.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y has {len(values)} classes; an association needs two classes, or numbers.") from error
+    if not np.isfinite(numbers).all():
+        raise ValueError("y contains NaN or infinity. Drop those samples.")
+    return "linear", numbers
+
+
+def _basis(n_samples: int, covariates: np.ndarray | None) -> np.ndarray:
+    """Orthonormal columns that span the intercept and the covariates."""
+    ones = np.full((n_samples, 1), 1.0 / np.sqrt(n_samples))
+    if covariates is None:
+        return ones
+    centred = covariates - covariates.mean(axis=0)
+    scale = np.sqrt((centred**2).sum(axis=0))
+    vectors, values, _ = linalg.svd(centred / np.where(scale > 0.0, scale, 1.0), full_matrices=False)
+    return np.hstack([ones, vectors[:, values > _RANK]])
+
+
+def _without(columns: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns less what the basis explains, and which of them have something left."""
+    centred = columns - columns.mean(axis=0)  # first, so that little is left of a large mean
+    left = centred - basis @ (basis.T @ centred)
+    before, after = (centred**2).sum(axis=0), (left**2).sum(axis=0)
+    return left, after > _LEAST * np.maximum(before, np.finfo(float).tiny)
+
+
+def _linear(columns: np.ndarray, y: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Effect, standard error and p-value by least squares; exact by Frisch, Waugh and Lovell."""
+    left, varies = _without(columns, basis)
+    rest = _without(y[:, None], basis)[0][:, 0]
+    freedom = len(y) - basis.shape[1] - 1
+    if freedom < 1:
+        raise ValueError(f"{len(y)} samples are too few for {basis.shape[1] - 1} covariates and a feature.")
+    with np.errstate(all="ignore"):
+        squares = np.where(varies, (left**2).sum(axis=0), np.nan)
+        effect = left.T @ rest / squares
+        errors = ((rest[:, None] - left * effect) ** 2).sum(axis=0)
+        error = np.sqrt(errors / freedom / squares)
+        p_value = 2.0 * stats.t.sf(np.abs(effect / error), freedom)
+    return np.stack([effect, error, p_value])
+
+
+def _logistic(columns: np.ndarray, y: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Effect, standard error and p-value by maximum likelihood: Newton's method for all columns at once."""
+    left, varies = _without(columns, basis)
+    if len(y) <= basis.shape[1] + 1:
+        raise ValueError(f"{len(y)} samples are too few for {basis.shape[1] - 1} covariates and a feature.")
+    # What is left of a feature has the same weight as the feature, and its own scale.
+    scale = np.where(varies, np.sqrt((left**2).mean(axis=0)), 1.0)
+    own = left / scale
+    shared = basis * np.sqrt(len(y))
+    r = shared.shape[1]
+    pairs = (shared[:, :, None] * shared[:, None, :]).reshape(len(y), r * r)
+    coef = np.zeros((own.shape[1], r + 1))
+    mean = y.mean()
+    coef[:, 0] = np.log(mean / (1.0 - mean))
+    hessian = np.empty((own.shape[1], r + 1, r + 1))
+    step = np.full_like(coef, np.inf)
+    for _ in range(_MAX_STEPS):
+        chance = special.expit(shared @ coef[:, :r].T + own * coef[:, r])
+        weight = np.maximum(chance * (1.0 - chance), 1e-12)
+        errors = y[:, None] - chance
+        hessian[:, :r, :r] = (weight.T @ pairs).reshape(-1, r, r)
+        hessian[:, :r, r] = hessian[:, r, :r] = (weight * own).T @ shared
+        hessian[:, r, r] = np.where(varies, (weight * own**2).sum(axis=0), 1.0)
+        slope = np.hstack([errors.T @ shared, (errors * own).sum(axis=0)[:, None]])
+        step = np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
+        step *= np.minimum(1.0, 5.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))  # not into the flat parts
+        coef += step
+        if np.abs(step).max() < 1e-10:
+            break
+    settled = varies & (np.abs(step).max(axis=1) < 1e-6)
+    with np.errstate(all="ignore"):
+        effect = np.where(settled, coef[:, r] / scale, np.nan)
+        error = np.where(settled, np.sqrt(np.linalg.inv(hessian)[:, r, r]) / scale, np.nan)
+        p_value = 2.0 * stats.norm.sf(np.abs(effect / error))
+    return np.stack([effect, error, p_value])

@@ -1,0 +1,298 @@
+"""What features are like in each class and outside it: means, fold changes, detection rates, standardised differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse, stats
+
+from coterie._inputs import class_codes, feature_positions, opened, source_of
+from coterie.data.source import FeatureSource
+from coterie.groups import FeatureGroups
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Added to means before they are divided, as scanpy does: what is not there has a large fold change, not an infinite one.
+_OFFSET = 1e-9
+# Values that are looked at at a time.
+_BLOCK_VALUES = 1 << 22
+# Columns of tables, in this order; group, role and weight only where groups were given.
+_GROUP_COLUMNS = ["group", "role"]
+_FIGURES = ["mean", "mean_rest", "log_fold_change", "detected", "detected_rest", "effect"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassStatistics:
+    """Statistics of some features in each class and in the rest of the samples; made by :func:`coterie.class_statistics`.
+
+    Arrays have one row a feature and one column a class.
+
+    Attributes
+    ----------
+    features : ndarray of int of shape (n_features,)
+        The features.
+    names : tuple of str or None
+        Their names, if the data have names.
+    classes : list
+        The labels.
+    counts : ndarray of int of shape (n_classes,)
+        Samples of each class.
+    mean, mean_rest : ndarray
+        Mean value in the class, and in all other samples.
+    variance, variance_rest : ndarray
+        Sample variances; NaN where there is one sample.
+    detected, detected_rest : ndarray
+        Share of samples with a value over zero. NaN for a feature that has negative values: its zero does not mean that
+        nothing was there.
+    log_fold_change : ndarray
+        Logarithm to base 2 of the fold change, *for values that are log1p of counts*:
+        ``log2((expm1(mean) + 1e-9) / (expm1(mean_rest) + 1e-9))``, as in scanpy. NaN for a feature that has negative values.
+    effect : ndarray
+        Difference of the means over the pooled standard deviation within (Cohen's d).
+    weight : ndarray or None
+        Signed weight of the features in a model for each class, where groups were given; NaN for affiliated features.
+    group, is_support : ndarray of shape (n_features,) or None
+        Number of the feature's group, from 1, and whether it is the support feature, where groups were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import class_statistics
+    >>> found = class_statistics(np.log1p([[3.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 4.0]]), ["B", "B", "T", "T"])
+    >>> found.detected
+    array([[1. , 0. ],
+           [0.5, 1. ]])
+    """
+
+    features: np.ndarray
+    names: tuple[str, ...] | None
+    classes: list[Any]
+    counts: np.ndarray
+    mean: np.ndarray
+    mean_rest: np.ndarray
+    variance: np.ndarray
+    variance_rest: np.ndarray
+    detected: np.ndarray
+    detected_rest: np.ndarray
+    log_fold_change: np.ndarray
+    effect: np.ndarray
+    weight: np.ndarray | None = None
+    group: np.ndarray | None = None
+    is_support: np.ndarray | None = None
+
+    @property
+    def p_value(self) -> np.ndarray:
+        """Two-sided p-values of Welch's t-test between class and rest, of each feature by itself; NaN where there is none.
+
+        They are not corrected for anything. A feature that was selected for these very labels has a small one in any case.
+        """
+        n = self.counts.astype(float)
+        with np.errstate(all="ignore"):
+            test = stats.ttest_ind_from_stats(
+                self.mean, np.sqrt(self.variance), n, self.mean_rest, np.sqrt(self.variance_rest), n.sum() - n, equal_var=False
+            )
+        return np.asarray(test.pvalue)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of :meth:`rows` and :meth:`to_frame`."""
+        grouped = self.group is not None
+        return [*(_GROUP_COLUMNS * grouped), "feature", "name", "class", *(["weight"] * grouped), *_FIGURES]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary a feature and class."""
+        figures = {name: getattr(self, name).tolist() for name in _FIGURES}
+        weight = None if self.weight is None else self.weight.tolist()
+        result = []
+        for i, feature in enumerate(self.features.tolist()):
+            place: dict[str, Any] = {"feature": feature, "name": None if self.names is None else self.names[i]}
+            if self.group is not None and self.is_support is not None:
+                role = "support" if self.is_support[i] else "affiliated"
+                place = {"group": int(self.group[i]), "role": role, **place}
+            for c, label in enumerate(self.classes):
+                own = {} if weight is None else {"weight": weight[i][c]}
+                result.append({**place, "class": label, **own, **{name: values[i][c] for name, values in figures.items()}})
+        return result
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas data frame with one row a feature and class (needs ``pip install coterie[tabular]``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
+        return pd.DataFrame(self.rows(), columns=self.columns)
+
+    def __repr__(self) -> str:
+        return f"<ClassStatistics of {len(self.features):,} features in {len(self.classes)} classes>"
+
+
+def class_statistics(X: Any, y: Any = None, features: Any = None) -> ClassStatistics:
+    """What features are like in each class and in the rest: which one marks which class, and how clearly.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+        Data; sparse ones are not made dense. Fold changes and detection rates are meant for log1p of counts, as single
+        cells have them after ``normalize_total`` and ``log1p``; of AnnData whose X is scaled, open the layer that is not:
+        ``open_features(adata, label="bulk_labels", layer="raw")``.
+    y : array-like of shape (n_samples,) or str, default=None
+        Labels; of AnnData also the name of a column of ``obs``. None takes those that a path, data set or store has.
+    features : array-like, FeatureGroups or fitted estimator with ``groups_``, default=None
+        Indices or names of features, or a mask; None for all. For groups or a model: all members of its groups, with their
+        weights. (Groups are looked up by name where both they and X have names, so X may have the features in another order.)
+
+    Returns
+    -------
+    statistics : ClassStatistics
+        Arrays by feature and class; ``to_frame()`` makes a table with one row for each.
+
+    Notes
+    -----
+    The fold change compares means of logarithms, taken back by ``expm1``: scanpy's definition in ``rank_genes_groups``, with
+    natural logarithms. It is not the ratio of mean counts.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from coterie import GroupDiscoveryClassifier, class_statistics
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = GroupDiscoveryClassifier(1, threshold=0.9).fit(X, y)
+    >>> frame = class_statistics(X, y, model).to_frame()
+    >>> frame[["name", "role", "class", "mean", "effect"]].head(3).round(2)
+                    name     role  class  mean  effect
+    0  petal length (cm)  support      0  1.46   -5.05
+    1  petal length (cm)  support      1  4.26    0.43
+    2  petal length (cm)  support      2  5.55    2.19
+    """
+    X, y = opened(X, y)
+    source = source_of(X)
+    classes, codes = class_codes(y, source.shape[0], "class_statistics")
+    groups = features if isinstance(features, FeatureGroups) else getattr(features, "groups_", None)
+    facts: dict[str, Any] = {}
+    if isinstance(groups, FeatureGroups):
+        chosen, facts = _of_groups(groups, source, classes.tolist())
+    elif features is None:
+        chosen = np.arange(source.shape[1])
+    else:
+        chosen = feature_positions(features, source.shape[1], source.feature_names, "features")
+    names = source.feature_names
+    return ClassStatistics(
+        features=chosen,
+        names=None if names is None else tuple(str(names[int(j)]) for j in chosen),
+        classes=classes.tolist(),
+        counts=np.bincount(codes, minlength=len(classes)),
+        **_statistics(source, codes, len(classes), chosen),
+        **facts,
+    )
+
+
+def _of_groups(groups: FeatureGroups, source: FeatureSource, classes: list[Any]) -> tuple[np.ndarray, dict[str, Any]]:
+    """The members of groups as columns of a source, with group, role and weights."""
+    members = [int(j) for group in groups for j in group.members]
+    names = source.feature_names
+    if names is not None and all(group.names is not None for group in groups):
+        wanted = [name for group in groups for name in group.names or ()]
+        here = [str(names[j]) if j < len(names) else None for j in members]
+        if here != wanted:
+            members = feature_positions(wanted, source.shape[1], names, "features").tolist()
+    if members and max(members) >= source.shape[1]:
+        raise ValueError(f"The groups have feature {max(members)}, but X has {source.shape[1]} features.")
+    known = groups.classes
+    if known is not None and [str(label) for label in known] != [str(label) for label in classes]:
+        raise ValueError(f"The model knows the classes {_shown(known)}, but y has {_shown(classes)}.")
+    support = np.array([i == 0 for group in groups for i in range(len(group))], dtype=bool)
+    weight = np.full((len(members), len(classes)), np.nan)
+    if groups.class_weights is not None:
+        weight[support] = groups.class_weights
+    number = np.array([n for n, group in enumerate(groups, start=1) for _ in group.members], dtype=np.int64)
+    return np.array(members, dtype=np.int64), {"weight": weight, "group": number, "is_support": support}
+
+
+def _shown(labels: list[Any]) -> str:
+    return ", ".join(repr(label) for label in labels[:5]) + (", …" if len(labels) > 5 else "")
+
+
+def _statistics(source: FeatureSource, codes: np.ndarray, n_classes: int, chosen: np.ndarray) -> dict[str, np.ndarray]:
+    """All arrays of the statistics, from one pass over the chosen features."""
+    shape = (len(chosen), n_classes)
+    mean, scatter, detected = np.empty(shape), np.empty(shape), np.empty(shape)
+    negative = np.zeros(len(chosen), dtype=bool)
+    counts = np.bincount(codes, minlength=n_classes).astype(np.float64)
+    for rows, columns in _blocks(source, chosen):
+        of_block = _of_sparse if sparse.issparse(columns) else _of_dense
+        mean[rows], scatter[rows], detected[rows], negative[rows] = of_block(columns, codes, counts)
+    wrong = np.flatnonzero(~np.isfinite(mean).all(axis=1))
+    if len(wrong):
+        names, first = source.feature_names, int(chosen[wrong[0]])
+        label = first if names is None else str(names[first])
+        raise ValueError(
+            f"Input X contains NaN or infinity in {len(wrong)} of the features, the first is {label!r}. Impute them, or leave "
+            "those features out."
+        )
+    rest = counts.sum() - counts
+    overall = mean @ counts / counts.sum()
+    mean_rest = (overall[:, None] * counts.sum() - mean * counts) / rest
+    # The scatter of all other samples about their mean, from that of the classes and of their means.
+    apart = counts * (mean - overall[:, None]) ** 2
+    between = apart.sum(axis=1, keepdims=True) - apart - rest * (mean_rest - overall[:, None]) ** 2
+    scatter_rest = np.maximum(scatter.sum(axis=1, keepdims=True) - scatter + np.maximum(between, 0.0), 0.0)
+    found = detected.sum(axis=1, keepdims=True)
+    with np.errstate(all="ignore"):
+        pooled = np.sqrt((scatter + scatter_rest) / (counts.sum() - 2.0))
+        difference = mean - mean_rest
+        effect = np.where(difference == 0.0, 0.0, difference / pooled)
+        fold = np.log2((np.expm1(mean) + _OFFSET) / (np.expm1(mean_rest) + _OFFSET))
+        variance = np.where(counts > 1, scatter / (counts - 1.0), np.nan)
+        variance_rest = np.where(rest > 1, scatter_rest / (rest - 1.0), np.nan)
+    unknown = negative[:, None]
+    return {
+        "mean": mean,
+        "mean_rest": mean_rest,
+        "variance": variance,
+        "variance_rest": variance_rest,
+        "detected": np.where(unknown, np.nan, detected / counts),
+        "detected_rest": np.where(unknown, np.nan, (found - detected) / rest),
+        "log_fold_change": np.where(unknown, np.nan, fold),
+        "effect": effect,
+    }
+
+
+def _blocks(source: FeatureSource, chosen: np.ndarray) -> Iterator[tuple[slice, Any]]:
+    """Some of the chosen columns at a time."""
+    width = max(1, _BLOCK_VALUES // max(1, source.shape[0]))
+    for start in range(0, len(chosen), width):
+        yield slice(start, min(start + width, len(chosen))), source.columns(chosen[start : start + width])
+
+
+def _of_dense(columns: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Mean, scatter about it and number of values over zero by class, and which columns have negative values."""
+    shape = (columns.shape[1], len(counts))
+    mean, scatter, detected = np.empty(shape), np.empty(shape), np.empty(shape)
+    for c in range(len(counts)):
+        own = np.asfortranarray(columns[codes == c], dtype=np.float64)  # columns are summed alike, however many there are
+        mean[:, c] = own.mean(axis=0)
+        scatter[:, c] = ((own - mean[:, c]) ** 2).sum(axis=0)
+        detected[:, c] = (own > 0.0).sum(axis=0)
+    return mean, scatter, detected, np.asarray((columns < 0).any(axis=0))
+
+
+def _of_sparse(columns: Any, codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The same from the stored values alone."""
+    matrix = sparse.csc_array(columns)
+    n_columns, n_classes = matrix.shape[1], len(counts)
+    values = matrix.data.astype(np.float64)
+    column = np.repeat(np.arange(n_columns), np.diff(matrix.indptr))
+    cell = column * n_classes + codes[matrix.indices]
+
+    def by_class(weights: np.ndarray) -> np.ndarray:
+        return np.bincount(cell, weights=weights, minlength=n_columns * n_classes).reshape(n_columns, n_classes)
+
+    mean = by_class(values) / counts
+    stored = by_class(np.ones(len(values)))
+    scatter = by_class((values - mean.ravel()[cell]) ** 2) + (counts - stored) * mean**2
+    negative = np.bincount(column[values < 0.0], minlength=n_columns) > 0
+    return mean, scatter, by_class((values > 0.0).astype(np.float64)), negative

@@ -1,0 +1,341 @@
+"""What the data say about the groups: values by class, correlations between members, the score along the path.
+
+A report shows them, so their size is bounded whatever the data: some features, some members and some samples stand for all.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import is_classifier, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from coterie._numba import one_blas_thread
+from coterie.data import as_source
+from coterie.data.view import FeatureView
+from coterie.discovery.base import GroupDiscovery, Samples
+from coterie.discovery.prediction import classes_of, group_effects
+
+# Members of a group in its heat map, and features in all of them; groups whose values are kept, and samples of each.
+_HEAT_MEMBERS = 24
+_HEAT_FEATURES = 4000
+_VALUE_GROUPS = 200
+_VALUE_SAMPLES = 400
+# Groups with statistics by class, and samples that these are made of.
+_STATISTICS = 50_000
+_STATISTICS_SAMPLES = 50_000
+# Numbers that are held in memory at a time.
+_ENTRIES = 20_000_000
+# Values that are told one by one instead of by quartiles, and the pixels of a mean image.
+_LEVELS = 6
+_PIXELS = 40_000
+
+
+@dataclass(frozen=True, eq=False)
+class GroupDetails:
+    """What :func:`describe` returns; lists have one entry a group, in the order of ``groups_``.
+
+    Attributes
+    ----------
+    scale : ndarray of shape (n_groups,)
+        Standard deviations of the support features.
+    classes : list of str or None
+        The classes, where there are any.
+    effects : ndarray of shape (n_groups, n_outputs)
+        What each group does to each output of the model: signed, by class where there are more than two.
+    statistics : list of list of dict, or None
+        For each class: number of samples, mean, standard deviation, quartiles of the support feature.
+    levels : list of dict or None
+        Where a support feature has few values: their ``names`` and the ``counts`` by class.
+    correlations : list of (ndarray, ndarray) or None
+        Members of a group (positions in it) and the matrix of their correlations; None where they were not kept.
+    samples : ndarray of int
+        The samples whose values are kept.
+    values : ndarray of shape (n_kept_groups, n_kept_samples)
+        Values of the support features of the first groups.
+    target : ndarray of shape (n_kept_samples,)
+        Their classes (as numbers) or targets.
+    training : dict or None
+        ``sizes`` and ``score`` of the models of the rounds on the training data.
+    image : dict or None
+        Rows, columns, order and the mean of all images.
+    trait : dict or None
+        Mean, standard deviation and range of a numerical target.
+    """
+
+    scale: np.ndarray
+    classes: list[str] | None = None
+    effects: np.ndarray = field(default_factory=lambda: np.empty((0, 1)))
+    statistics: list[list[dict[str, float]]] | None = None
+    levels: list[dict[str, Any] | None] = field(default_factory=list)
+    correlations: list[tuple[np.ndarray, np.ndarray] | None] = field(default_factory=list)
+    samples: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    values: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    target: np.ndarray = field(default_factory=lambda: np.empty(0))
+    training: dict[str, Any] | None = None
+    image: dict[str, Any] | None = None
+    trait: dict[str, float] | None = None
+
+
+def describe(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    image_shape: tuple[int, int] | None = None,
+    image_order: str = "C",
+) -> GroupDetails:
+    """Look at the groups of a fitted model in the data of its fit.
+
+    Parameters
+    ----------
+    model : group-discovery estimator
+        Fitted.
+    X, y, sample_weight
+        The data of its fit.
+    image_shape : (int, int), optional
+        Rows and columns of the image whose pixels the features are.
+    image_order : {"C", "F"}, default="C"
+        Whether pixels are numbered along the rows, or down the columns.
+
+    Returns
+    -------
+    details : GroupDetails
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie.report import describe
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> details = describe(GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y), X, y)
+    >>> [round(row["mean"], 2) for row in details.statistics[0]]
+    [1.46, 4.26, 5.55]
+    """
+    if not isinstance(model, GroupDiscovery):
+        raise TypeError(f"A report needs a group-discovery estimator, got {type(model).__name__}.")
+    check_is_fitted(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # said at the fit already
+        data: Samples = model._read(X, y, sample_weight)
+    if data.source.shape[1] != model.n_features_in_:
+        given, known = data.source.shape[1], model.n_features_in_
+        raise ValueError(f"X has {given} features, but the model was fitted to {known}; pass the data of its fit.")
+    image = None if image_shape is None else _image(data, image_shape, image_order)
+    with one_blas_thread():
+        return _described(model, data, image)
+
+
+def _described(model: GroupDiscovery, data: Samples, image: dict[str, Any] | None) -> GroupDetails:
+    groups, source = model.groups_, data.source
+    labelled = is_classifier(model)
+    classes = [str(label) for label in data.attributes["classes_"].tolist()] if labelled else None
+    if labelled and classes != [str(label) for label in getattr(model, "classes_", np.empty(0)).tolist()]:
+        raise ValueError("y has other classes than the model; pass the data of its fit.")
+    targets = np.asarray(data.targets)
+    used = np.arange(len(targets)) if data.weight is None else np.flatnonzero(data.weight > 0)
+    judged = _spread_sample(used, targets if labelled else None, _STATISTICS_SAMPLES)
+    shown = _spread_sample(used, targets if labelled else None, _VALUE_SAMPLES)
+    pictured = min(len(groups), _VALUE_GROUPS)
+    scale = np.empty(len(groups))
+    statistics: list[list[dict[str, float]]] = []
+    levels: list[dict[str, Any] | None] = []
+    values = np.empty((pictured, len(shown)))
+    step = max(1, _ENTRIES // max(1, source.shape[0]))
+    for start in range(0, len(groups), step):
+        columns = source.columns(groups.support[start : start + step])
+        part = slice(start, start + columns.shape[1])
+        scale[part] = as_source(columns).moments(data.weight).scale
+        if start < _STATISTICS and labelled:
+            table = _dense(columns[judged])
+            statistics += [_statistics(column, targets[judged], len(classes or ())) for column in table.T]
+            levels += [_levels(column, targets[judged], len(classes or ())) for column in table.T]
+        if start < pictured:
+            values[part] = _dense(columns[shown]).T[: max(0, pictured - start)]
+    return GroupDetails(
+        scale=scale,
+        classes=classes,
+        effects=_effects(model, data, scale, step),
+        statistics=statistics if labelled else None,
+        levels=levels,
+        correlations=_correlations(model, data),
+        samples=shown,
+        values=values,
+        target=targets[shown] if labelled or is_regressor(model) else np.empty(0),
+        training=_training_curve(model, data),
+        image=image,
+        trait=_trait(targets[used]) if is_regressor(model) else None,
+    )
+
+
+def _dense(columns: Any) -> np.ndarray:
+    return np.asarray(columns.toarray() if sparse.issparse(columns) else columns, dtype=np.float64)
+
+
+def _spread_sample(used: np.ndarray, classes: np.ndarray | None, most: int) -> np.ndarray:
+    """At most so many samples, at even steps; of each class an equal number, as far as it has them."""
+    if len(used) <= most:
+        return used
+    if classes is None:
+        return used[np.linspace(0, len(used) - 1, most).round().astype(np.int64)]
+    parts = [used[classes[used] == label] for label in np.unique(classes[used])]
+    left, kept = most, []
+    for number, part in enumerate(sorted(parts, key=len)):  # small classes leave room for large ones
+        size = min(len(part), left // (len(parts) - number))
+        left -= size
+        kept.append(part[np.linspace(0, len(part) - 1, size).round().astype(np.int64)])
+    return np.sort(np.concatenate(kept))
+
+
+def _statistics(column: np.ndarray, classes: np.ndarray, n_classes: int) -> list[dict[str, float]]:
+    """The column in figures, for each class."""
+    result = []
+    for label in range(n_classes):
+        own = column[classes == label]
+        if not len(own):
+            result.append(dict.fromkeys(("n", "mean", "sd", "q1", "median", "q3"), float("nan")) | {"n": 0})
+            continue
+        q1, median, q3 = np.quantile(own, [0.25, 0.5, 0.75]).tolist()
+        result.append({"n": len(own), "mean": float(own.mean()), "sd": float(own.std()), "q1": q1, "median": median, "q3": q3})
+    return result
+
+
+def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> dict[str, Any] | None:
+    """The values one by one, where they are few (genotypes, presence) or mostly zero (counts of rare words)."""
+    if not np.array_equal(column, np.round(column)):
+        return None
+    known = np.unique(column)
+    if len(known) > _LEVELS:
+        if (column == 0).mean() < 0.5 or known[0] < 0 or (column > 3).mean() > 0.1:
+            return None
+        known, names = np.arange(4.0), ["0", "1", "2", "3 or more"]
+        column = np.minimum(column, 3.0)
+    else:
+        names = [f"{value:g}" for value in known]
+    counts = [[int(np.sum(column[classes == label] == value)) for value in known] for label in range(n_classes)]
+    return {"names": names, "counts": counts}
+
+
+def _effects(model: GroupDiscovery, data: Samples, scale: np.ndarray, step: int) -> np.ndarray:
+    """Effects of the groups on all outputs of the model that predicts."""
+    features, coef = np.asarray(model.prediction_features_), np.asarray(model.prediction_coef_)
+    if np.array_equal(features, model.groups_.support):
+        return group_effects(model.groups_, features, coef, scale)
+    parts = [features[start : start + step] for start in range(0, len(features), step)]
+    scales = [as_source(data.source.columns(part)).moments(data.weight).scale for part in parts]
+    return group_effects(model.groups_, features, coef, np.concatenate(scales) if scales else np.empty(0))
+
+
+def _correlations(model: GroupDiscovery, data: Samples) -> list[tuple[np.ndarray, np.ndarray] | None]:
+    """Correlations between the first members of the first groups, by the model's own measure."""
+    budget = min(_HEAT_FEATURES, _ENTRIES // max(1, data.source.shape[0]))
+    wanted: list[np.ndarray | None] = []
+    for group in model.groups_:
+        size = min(len(group), _HEAT_MEMBERS)
+        kept = 1 < size <= budget
+        wanted.append(group.members[:size] if kept else None)
+        budget -= size if kept else 0
+    features = np.unique(np.concatenate([part for part in wanted if part is not None] or [np.empty(0, dtype=np.int64)]))
+    if not len(features):
+        return [None] * len(wanted)
+    procedure = model._procedure()
+    view = FeatureView.of(as_source(data.source.columns(features)), data.weight)
+    measure = procedure._measure(view)
+    result: list[tuple[np.ndarray, np.ndarray] | None] = []
+    for part in wanted:
+        matrix = None if part is None else np.asarray(measure.within(np.searchsorted(features, part)))
+        result.append(None if part is None or matrix is None else (np.arange(len(part)), matrix))
+    return result
+
+
+def _training_curve(model: GroupDiscovery, data: Samples) -> dict[str, Any] | None:
+    """The score of each round's model on the data it was fitted to: what looks better than it is."""
+    predicts = getattr(model, "predict_with_", model.predict_with)
+    n_samples, n_support = data.source.shape[0], len(model.groups_)
+    plain_score = getattr(model, "scoring", None) is None and (is_classifier(model) or is_regressor(model))
+    adjusted = hasattr(model, "covariate_names_")  # whose values are not at hand here
+    if predicts != "support" or not plain_score or adjusted or n_samples * n_support > _ENTRIES:
+        return None
+    weight = np.ones(n_samples) if data.weight is None else data.weight
+    columns = data.source.columns(model.groups_.support)
+    view = FeatureView.of(
+        as_source(columns),
+        data.weight,
+        standardize=bool(getattr(model, "standardize_", model.standardize is True)),
+        centred=model._procedure()._loss(data, weight).centred,
+    )
+    centre, scales = (np.asarray(part) for part in (view.centre(np.arange(n_support)), view.scales(np.arange(n_support))))
+    sizes, scores = [], []
+    for entry in model.history_:
+        coef = np.asarray(entry.coef)
+        if coef.ndim != 2 or not len(coef) or len(coef) > n_support:
+            return None  # a file from before rounds kept their weights
+        own = coef / scales[: len(coef), None]
+        outputs = np.asarray(columns[:, : len(coef)] @ own) + entry.intercept - centre[: len(coef)] @ own
+        sizes.append(len(coef))
+        scores.append(_score(model, outputs, data))
+    return {"sizes": sizes, "score": scores}
+
+
+def _score(model: GroupDiscovery, outputs: np.ndarray, data: Samples) -> float:
+    if is_regressor(model):
+        return float(r2_score(data.targets, outputs[:, 0], sample_weight=data.weight))
+    found = classes_of(np.arange(len(data.attributes["classes_"])), outputs[:, 0] if outputs.shape[1] == 1 else outputs)
+    return float(accuracy_score(data.targets, found, sample_weight=data.weight))
+
+
+def _trait(targets: np.ndarray) -> dict[str, float]:
+    low, high = float(targets.min()), float(targets.max())
+    return {"mean": float(targets.mean()), "sd": float(targets.std()), "min": low, "max": high}
+
+
+def _image(data: Samples, shape: Sequence[int], order: str) -> dict[str, Any]:
+    """The image that features are pixels of, and the mean of all images as greys."""
+    rows, columns = check_image(shape, order, data.source.shape[1])
+    grey = None
+    if rows * columns <= _PIXELS:
+        mean = data.source.moments(data.weight).mean
+        span = float(np.ptp(mean))
+        grey = np.round(255 * (mean - mean.min()) / span).astype(np.int64) if span > 0 else None
+    return {"rows": rows, "columns": columns, "order": order, "background": grey}
+
+
+def check_image(shape: Any, order: str, n_features: int) -> tuple[int, int]:
+    """Rows and columns of an image, which must have a pixel for each feature."""
+    sizes = np.atleast_1d(np.asarray(shape))
+    if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+        raise ValueError(f"image_shape={shape!r} must be the rows and columns of an image, such as (28, 28).")
+    if order not in ("C", "F"):
+        raise ValueError(f"image_order={order!r} must be 'C' (pixels along the rows) or 'F' (down the columns).")
+    rows, columns = int(sizes[0]), int(sizes[1])
+    if rows * columns != n_features:
+        raise ValueError(f"An image of {rows} x {columns} has {rows * columns} pixels, but X has {n_features} features.")
+    return rows, columns
+
+
+def genome_of(feature_info: Mapping[str, Any], most: int = 200) -> list[dict[str, Any]] | None:
+    """The chromosomes with the range of positions on each, in their natural order; None where there are none, or too many."""
+    if "chromosome" not in feature_info or "position" not in feature_info:
+        return None
+    chromosome = np.asarray([str(name) for name in feature_info["chromosome"]])
+    position = np.asarray(feature_info["position"], dtype=np.float64)
+    names, number = np.unique(chromosome, return_inverse=True)
+    if len(names) > most:
+        return None
+    order = sorted(range(len(names)), key=lambda i: _natural(str(names[i])))
+    return [
+        {"chromosome": str(names[i]), "low": float(position[number == i].min()), "high": float(position[number == i].max())}
+        for i in order
+    ]
+
+
+def _natural(name: str) -> tuple[bool, int, str]:
+    """Numbers by size, then names."""
+    return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)

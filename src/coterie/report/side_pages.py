@@ -1,0 +1,161 @@
+"""The pages of a comparison and of a correlation profile, in the style of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from coterie.markup import Markup, join, shortened, tag
+from coterie.report.page import failed, fold, header, kicker, page
+from coterie.report.payload import stem
+from coterie.report.sentence import file_name, number
+
+# Rows that a page without scripts shows, and letters of a cell.
+_PLAIN_ROWS = 50
+_LETTERS = 200
+
+
+def render_comparison(content: Mapping[str, Any]) -> str:
+    """The page of a comparison.
+
+    Parameters
+    ----------
+    content : mapping
+        ``path``, ``scoring``, ``n_features_in``, ``interrupted``, ``rows`` (the summary's) and ``written_by``.
+    """
+    rows, scoring = content["rows"], content["scoring"]
+    methods = list(dict.fromkeys(str(row["method"]) for row in rows))
+    columns = {name: [_plain(row[name]) for row in rows] for name in rows[0] if name != "method"} if rows else {}
+    folds = max((row["n_folds"] for row in rows), default=0)
+    good = [row for row in rows if row["n_ok"]]
+    best = max(good, key=lambda row: row["accuracy"], default=None)
+    first = join(
+        [
+            f"{len(methods)} methods of feature selection on ",
+            tag("bdi", shortened(file_name({"data": content}), 60)),
+            f" ({number(content['n_features_in'])} features), each judged on the held-out part of {folds} folds. ",
+            None
+            if best is None
+            else join(
+                [
+                    "The best mean: ",
+                    tag("strong", tag("bdi", shortened(best["method"], 60))),
+                    f" with {number(best['n_features'])} features, {scoring} ",
+                    tag("strong", _with_spread(best["accuracy"], best["accuracy_std"])),
+                    ".",
+                ]
+            ),
+        ]
+    )
+    care = ["Ended early by a signal: what was not done is missing."] if content["interrupted"] else []
+    troubled = [str(row["method"]) for row in rows if row["n_ok"] < row["n_folds"]]
+    if troubled:
+        care.append(
+            f"Not all runs went well: {', '.join(shortened(name, 40) for name in dict.fromkeys(troubled))}; see the notes."
+        )
+    data = {
+        "kind": "comparison",
+        "stem": stem(content["path"]),
+        "scoring": scoring,
+        "methods": methods,
+        "troubles": [_trouble(rows, name) for name in methods],
+        "measures": [
+            {"key": "accuracy", "title": f"How well do they predict? ({scoring})", "unit": scoring, "logarithmic": False,
+             "words": "Mean over the folds; whiskers: standard deviation."},
+            {"key": "redundancy_rate", "title": "How much do the features repeat each other?", "unit": "redundancy rate",
+             "logarithmic": False, "words": "Mean absolute correlation between the selected features; less is better."},
+            {"key": "fit_seconds", "title": "How long do they take?", "unit": "seconds a fit", "logarithmic": True,
+             "words": "On a logarithmic axis."},
+            {"key": "weighted_consistency", "title": "Do they choose the same features on every fold?",
+             "unit": "weighted consistency", "logarithmic": False, "words": "1: always the same ones."},
+        ],
+        "rows": {"method": [methods.index(str(row["method"])) for row in rows], **columns},
+    }  # fmt: skip
+    heads = ["method", "features", scoring, "redundancy", "seconds", "stability", "notes"]
+    cells = [
+        [
+            row["method"],
+            row["n_features"],
+            _with_spread(row["accuracy"], row["accuracy_std"]),
+            number(_plain(row["redundancy_rate"])),
+            number(_plain(row["fit_seconds"])),
+            number(_plain(row["weighted_consistency"])),
+            "" if row["status"] == "ok" else f"{row['status']}: {row['message']}",
+        ]
+        for row in rows
+    ]
+    return _smaller_page("Methods compared", content, [first], care, ("Means over the folds", heads, cells), data)
+
+
+def render_profile(content: Mapping[str, Any]) -> str:
+    """The page of a correlation profile, given as its dictionary with ``path`` and ``written_by``."""
+    bins = content["bins"]
+    counted = content["n_pairs"] if content["exact"] else content["n_drawn"]
+    how = "All" if content["exact"] else f"{number(counted)} of"
+    strongest = next((row for row in bins if row["low"] >= 0.7 - 1e-9), None)
+    share = None
+    if strongest is not None and strongest["share_at_least"] is not None:
+        percent = tag("strong", f"{100 * strongest['share_at_least']:.2g} %")
+        share = join([percent, f" have a correlation of {strongest['low']:g} or more."])
+    first = join(
+        [
+            f"{how} {number(content['n_pairs'])} pairs of {number(content['n_features'])} features of ",
+            tag("bdi", shortened(file_name({"data": content}), 60)),
+            " were counted. " if content["exact"] else " were drawn at random. ",
+            share,
+        ]
+    )
+    care = [f"{number(content['n_constant'])} features are constant and were left out."] if content["n_constant"] else []
+    heads = list(bins[0]) if bins else []
+    data = {
+        "kind": "profile",
+        "stem": stem(content["path"]),
+        "exact": content["exact"],
+        "bins": {name: [_plain(row[name]) for row in bins] for name in heads},
+    }
+    cells = [[number(_plain(value)) for value in row.values()] for row in bins]
+    return _smaller_page("How correlated the features are", content, [first], care, ("Bins", heads, cells), data)
+
+
+def _smaller_page(
+    heading: str,
+    content: Mapping[str, Any],
+    sentences: Sequence[Markup],
+    care: Sequence[str],
+    table: tuple[str, Sequence[str], Sequence[Sequence[Any]]],
+    data: Mapping[str, Any],
+) -> str:
+    """The pages of comparison and profile."""
+    name, heads, cells = table
+    rows = [tag("tr", *(tag("td", shortened(cell, _LETTERS)) for cell in row)) for row in cells[:_PLAIN_ROWS]]
+    plain = tag("table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows))
+    body = join(
+        [
+            header(kicker(content), heading, sentences, care),
+            failed(),
+            tag("section", id="pictures", aria_label="Pictures"),
+            tag("section", tag("h2", name), tag("div", id="groups")),
+            tag("div", plain, id="plain"),
+            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", content["command"])))
+            if content.get("command")
+            else None,
+            tag("footer", f"{content['written_by']}."),
+        ]
+    )
+    return page(f"{heading}: {shortened(file_name({'data': content}), 80)} – Coterie", body, data)
+
+
+def _trouble(rows: Sequence[Mapping[str, Any]], method: str) -> str | None:
+    own = [row for row in rows if str(row["method"]) == method and row["n_ok"] < row["n_folds"]]
+    return f"{own[0]['status']}" if own else None
+
+
+def _with_spread(mean: float | None, spread: float | None) -> str:
+    mean, spread = _plain(mean), _plain(spread)
+    return "–" if mean is None else f"{mean:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,154 @@
+"""A messy table from file to report, what info tells of it, and a quantitative trait in every command."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def messy(tmp_path, rng):
+    z = rng.standard_normal(90)
+    frame = pd.DataFrame(
+        {
+            "id": [f"P{i}" for i in range(90)],
+            "visit": pd.date_range("2023-01-01", periods=90).strftime("%Y-%m-%d"),
+            "smoker": rng.random(90) < 0.5,
+            "a": z + 0.3 * rng.standard_normal(90),
+            "b": z + 0.3 * rng.standard_normal(90),
+            **{f"lab{j}": rng.standard_normal(90) for j in range(4)},
+            "diagnosis": np.where(z > 0, "sick", "well"),
+            "pressure": (120 + 10 * z).round(2),
+        }
+    )
+    frame.loc[rng.random(90) < 0.1, "a"] = np.nan
+    frame.to_csv(tmp_path / "messy.csv", index=False)
+    return frame
+
+
+QUICK = ("--n-pairs", "2", "--n-permutations", "0", "--cv", "3", "--max-features-to-select", "3")
+
+
+def test_from_file_to_predictions(shell, messy):
+    message = shell.error("discover", "messy.csv", "--label", "diagnosis")
+    assert "2 of 10 columns are not numeric: 'id' (text, such as 'P0'), 'visit' (dates, such as '2023-01-01')" in message
+    assert "(--drop 'id,visit') or all that are not numeric (--keep-numeric)" in message
+    assert "'a' (" in message
+    assert "--impute 'median'" in message
+    assert "1 of 8 columns has missing values: 'a'" in shell.error(
+        "discover", "messy.csv", "--label", "diagnosis", "--keep-numeric"
+    )
+    words = ("messy.csv", "--label", "diagnosis", "--drop", "id,visit", "--drop", "pressure", "--impute", "median")
+    result = shell("discover", *words, "-o", "out", *QUICK)
+    assert "missing values in 1 features filled (a); where folds are held out, from the training samples" in result.stderr
+    assert "9 samples" not in result.stderr
+    # The model knows what it reads, and what gaps are: the file as it is, and one without labels.
+    predictions = shell.json("predict", "out", "messy.csv", "--label", "diagnosis")
+    assert predictions["score"] > 0.8
+    messy.drop(columns=["diagnosis", "pressure"]).to_csv("new.csv", index=False)
+    assert shell.json("predict", "out", "new.csv")["predictions"] == predictions["predictions"]
+    assert "belongs to the training" in shell.error("predict", "out", "new.csv", "--impute", "mean")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--label", "diagnoses"], "--label 'diagnoses': there is no such column; did you mean 'diagnosis'?"),
+        (["--label", "diagnosis", "--drop", "vist"], "--drop 'vist': there is no such column; did you mean 'visit'?"),
+        (["--label", "diagnosis", "--keep-numeric", "--impute", "modal"], "--impute 'modal' must be one of median, mean"),
+    ],
+)
+def test_wrong_options(shell, messy, words, message):
+    assert message in shell.error("discover", "messy.csv", *words)
+
+
+def test_a_store_has_no_gaps_to_fill(shell, messy):
+    assert "a store keeps what was measured" in shell.error("convert", "messy.csv", "s", "--impute", "mean")
+    shell("convert", "messy.csv", "s", "--label", "diagnosis", "--keep-numeric", "--drop", "a")
+    assert shell.json("info", "s")["features"] == 7
+
+
+def test_info_about_a_table(shell, messy):
+    facts = shell.json("info", "messy.csv")
+    assert (facts["samples"], facts["columns"], facts["features"]) == (90, 11, 8)
+    columns = {column["name"]: column for column in facts["column table"]}
+    assert columns["visit"]["kind"] == "dates"
+    assert columns["smoker"] == {
+        "name": "smoker",
+        "kind": "booleans",
+        "missing": 0,
+        "distinct": 2,
+        "values": ["False", "True"],
+    }
+    assert columns["a"]["missing"] == int(messy.a.isna().sum())
+    assert columns["pressure"]["lowest"] == messy.pressure.min()
+    assert columns["diagnosis"]["values"] == ["sick", "well"]
+    assert facts["candidates for labels"].startswith("diagnosis (2 classes), smoker (2 classes); ")
+    assert facts["for instance"] == "coterie discover messy.csv --label NAME --keep-numeric --impute median"
+    shown = shell("info", "messy.csv", "--label", "diagnosis").stdout
+    assert "diagnosis: text, 2 different, 0 missing" in shown
+    assert "2023-01-01" in shown
+    assert "did you mean 'diagnosis'" in shell.error("info", "messy.csv", "--label", "diagnosi")
+
+
+def test_info_about_a_table_of_words(shell, tmp_path):
+    (tmp_path / "w.csv").write_text("a,b\nx,y\nz,w\n")
+    assert shell.json("info", "w.csv")["features"] == 0
+
+
+def test_info_about_arrays_and_annotated_data(shell, tmp_path, rng):
+    np.savez(tmp_path / "x.npz", X=rng.standard_normal((6, 3)), y=np.arange(6) % 2, other=np.arange(6))
+    assert shell.json("info", "x.npz")["arrays"] == "X, y, other"
+    assert "did you mean 'other'" in shell.error("discover", "x.npz", "--label", "othr")
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame(
+        {"kind": pd.Categorical(["B", "T", "NK"] * 4), "n": np.arange(12.0)}, index=[f"c{i}" for i in range(12)]
+    )
+    data = anndata.AnnData(rng.random((12, 4)).astype(np.float32), obs=obs)
+    data.layers["counts"] = data.X.copy()
+    data.write_h5ad(tmp_path / "x.h5ad")
+    facts = shell.json("info", "x.h5ad")
+    assert facts["layers"] == "counts"
+    assert facts["candidates for labels"].startswith("kind (3 classes)")
+    assert [column["name"] for column in facts["column table"]] == ["kind", "n"]
+
+
+def test_a_trait_in_rank(shell, messy):
+    words = ("messy.csv", "--label", "pressure", "--keep-numeric", "--impute", "mean")
+    for method in ([], ["--method", "grm"], ["--method", "bif"]):
+        content = shell.json("rank", *words, *method)
+        assert content["task"] == "regression"
+        assert {row["name"] for row in content["ranking"][:2]} == {"a", "b"}
+    assert content["parameters"] == {"criterion": "ridge_regression"}
+    assert shell.json("rank", *words)["method"] == "correlation"
+    message = shell.error("rank", *words, "--method", "relieff")
+    assert "--method relieff needs labels that are classes, but these are numbers; there are" in message
+    classes = ("messy.csv", "--label", "diagnosis", "--keep-numeric", "--impute", "mean")
+    assert "--method correlation needs labels that are numbers" in shell.error("rank", *classes, "--method", "correlation")
+    assert "--task 'one-class' must be one of auto" in shell.error("rank", *words, "--task", "one-class")
+
+
+def test_a_trait_in_compare(shell, messy):
+    words = ("messy.csv", "--label", "pressure", "--keep-numeric", "--impute", "median", "--cv", "3", "-n", "2")
+    content = shell.json("compare", *words, "--methods", "gdm,correlation", "-o", "c")
+    assert content["task"] == "regression"
+    assert all(row["r2"] > 0.7 and row["rmse"] > 0 and row["status"] == "ok" for row in content["summary"])
+    with (shell.folder / "c" / "summary.csv").open(newline="") as file:
+        assert {"r2", "r2_std", "rmse"} <= set(next(csv.DictReader(file)))
+    shown = shell("compare", *words, "--methods", "gdm,correlation", "-o", "c").stdout  # all rows are there already
+    assert "R²" in shown
+    assert "RMSE" in shown
+    assert "needs classes, but the labels are numbers" in shell.error("compare", *words, "--methods", "svm-rfe", "-o", "d")
+    assert "must be one of ridge, knn for regression" in shell.error(
+        "compare", *words, "--classifier", "linear_svm", "-o", "d"
+    )
+
+
+def test_the_number_of_features_for_a_trait_by_validation(shell, messy):
+    words = ("messy.csv", "--label", "pressure", "--keep-numeric", "--impute", "median", "-o", "out", *QUICK[:6])
+    content = shell.json("discover", *words, "--n-features-to-select", "cv")
+    assert content["task"] == "regression"
+    assert content["estimator"] == "GroupDiscoveryRegressorCV"

@@ -1,0 +1,54 @@
+"""The script and style that the package carries are those of the sources beside it."""
+
+import hashlib
+import json
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+ASSETS = resources.files("coterie.report") / "assets"
+SOURCES = Path(__file__).parents[2] / "report-js"
+MANIFEST = json.loads((ASSETS / "manifest.json").read_text())
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", sorted(MANIFEST["bundle"]))
+def test_the_bundle_is_the_one_that_was_built(name):
+    assert digest(ASSETS / name) == MANIFEST["bundle"][name], f"{name} was changed by hand; run `make report-js`"
+
+
+@pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the script are not in this tree")
+def test_the_bundle_is_that_of_the_sources():
+    kept = [path for path in SOURCES.rglob("*") if "node_modules" not in path.parts and path.is_file()]
+    known = {
+        path.relative_to(SOURCES).as_posix(): digest(path) for path in kept if path.suffix in (".js", ".mjs", ".css", ".json")
+    }
+    assert known == MANIFEST["sources"], "the sources have changed; run `make report-js`"
+
+
+def test_packages_are_pinned_and_licensed():
+    if not SOURCES.is_dir():
+        pytest.skip("the sources of the script are not in this tree")
+    wanted = json.loads((SOURCES / "package.json").read_text())
+    versions = {**wanted["dependencies"], **wanted["devDependencies"]}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values())
+    lock = (SOURCES / "package-lock.json").read_text()
+    assert "://" not in lock  # where packages come from is everybody's own setting
+    licences = (ASSETS / "LICENSES.txt").read_text()
+    for name, version in wanted["dependencies"].items():
+        assert f"{name} {version} (ISC)" in licences
+
+
+def test_the_script_keeps_to_the_policy():
+    script = (ASSETS / "report.js").read_text(encoding="utf-8")
+    for forbidden in (
+        "eval(", "new Function", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "fetch(", "XMLHttpRequest",
+        "</script", "localStorage", "document.cookie", "WebSocket", "importScripts",
+    ):  # fmt: skip
+        assert forbidden not in script, forbidden
+    assert len(script) < 200_000

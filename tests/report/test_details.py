@@ -1,0 +1,194 @@
+"""What a report says of the data, against slow and obvious code."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import accuracy_score, r2_score
+
+import coterie
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor
+from coterie.report import DiscoveryResult, describe
+from coterie.report.details import _spread_sample, genome_of
+from coterie.report.environment import fingerprint
+from coterie.report.validation import score_curve
+from tests.conftest import grouped_matrix
+
+
+def data_of(kind, seed=0):
+    X, y = grouped_matrix(np.random.default_rng(seed), n_features=40)
+    if kind == "classes":
+        y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + X[:, 5], [-0.7, 0.7])]
+    return X, y
+
+
+@pytest.mark.parametrize("kind", ["two", "classes", "sparse"])
+def test_statistics_by_class(kind):
+    X, y = data_of(kind)
+    X = np.where(np.abs(X) < 0.6, 0.0, X) if kind == "sparse" else X
+    model = GroupDiscoveryClassifier(4).fit(X, y)
+    details = describe(model, sparse.csc_array(X) if kind == "sparse" else X, y)
+    for g, support in enumerate(model.groups_.support):
+        assert details.scale[g] == pytest.approx(X[:, support].std())
+        for c, label in enumerate(model.classes_):
+            own = X[y == label, support]
+            row = details.statistics[g][c]
+            assert (row["n"], row["mean"], row["sd"]) == pytest.approx((len(own), own.mean(), own.std()))
+            assert [row["q1"], row["median"], row["q3"]] == pytest.approx(np.quantile(own, [0.25, 0.5, 0.75]).tolist())
+        np.testing.assert_array_equal(details.values[g], X[details.samples, support])
+
+
+@pytest.mark.parametrize("predict_with", ["support", "groups"])
+@pytest.mark.parametrize("kind", ["two", "classes"])
+def test_effects_are_what_the_output_does(kind, predict_with):
+    """The support feature rises by one standard deviation; members follow by their correlations."""
+    X, y = data_of(kind)
+    model = GroupDiscoveryClassifier(4, threshold=0.5, predict_with=predict_with).fit(X, y)
+    details = describe(model, X, y)
+    for g, group in enumerate(model.groups_):
+        moved = X[:1].copy()
+        moved[0, group.members] += X[:, group.members].std(axis=0) * np.append(1.0, group.correlation)
+        change = (model.decision_function(moved) - model.decision_function(X[:1])).ravel()
+        np.testing.assert_allclose(details.effects[g], change, atol=1e-9)
+        assert group.effect == pytest.approx(change[0] if kind == "two" else np.linalg.norm(change))
+    frame = model.groups_.to_frame()
+    assert frame.loc[frame.role == "support", "effect"].tolist() == [group.effect for group in model.groups_]
+
+
+@pytest.mark.parametrize("measure", ["pearson", "spearman"])
+def test_correlations_between_members(measure):
+    X, y = data_of("two")
+    model = GroupDiscoveryClassifier(3, threshold=0.4, correlation=measure).fit(X, y)
+    ranks = np.argsort(np.argsort(X, axis=0), axis=0) if measure == "spearman" else X
+    kept = 0
+    for group, entry in zip(model.groups_, describe(model, X, y).correlations, strict=True):
+        assert (entry is None) == (len(group) == 1)
+        if entry is not None:
+            members, matrix = entry
+            np.testing.assert_allclose(matrix, np.corrcoef(ranks[:, group.members[members]].T), atol=1e-9)
+            kept += 1
+    assert kept
+
+
+@pytest.mark.parametrize("kind", ["two", "classes", "regression", "sparse"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_training_curve_is_that_of_smaller_models(kind, standardize):
+    X, y = data_of(kind)
+    X, y = (
+        (sparse.csc_array(np.where(X < 0.5, 0.0, X)) if kind == "sparse" else X),
+        (X[:, 1] + y if kind == "regression" else y),
+    )
+    make = GroupDiscoveryRegressor if kind == "regression" else GroupDiscoveryClassifier
+    score = r2_score if kind == "regression" else accuracy_score
+    curve = describe(model := make(6, standardize=standardize).fit(X, y), X, y).training
+    assert curve["sizes"] == [entry.n_support for entry in model.history_]
+    for size, value in zip(curve["sizes"], curve["score"], strict=True):
+        assert value == pytest.approx(score(y, make(size, standardize=standardize).fit(X, y).predict(X)))
+
+
+def test_few_values_are_counted_one_by_one():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 100)
+    snp = rng.binomial(2, 0.2 + 0.5 * y)
+    words = rng.poisson(0.3 + 0.4 * y) * np.where(rng.random(200) < 0.1, 7, 1)
+    X = np.column_stack([snp, words, rng.standard_normal((200, 3))]).astype(float)
+    details = describe(model := GroupDiscoveryClassifier(5).fit(X, y), X, y)
+    places = model.groups_.support.tolist()
+    genotypes, counts = details.levels[places.index(0)], details.levels[places.index(1)]
+    assert genotypes == {"names": ["0", "1", "2"], "counts": [np.bincount(snp[y == c], minlength=3).tolist() for c in (0, 1)]}
+    assert counts["names"] == ["0", "1", "2", "3 or more"]
+    assert counts["counts"][1] == np.bincount(np.minimum(words[y == 1], 3), minlength=4).tolist()
+    assert all(details.levels[places.index(j)] is None for j in (2, 3, 4))
+
+
+def test_samples_stand_for_all_classes():
+    classes = np.repeat([0, 1, 2], [5, 900, 95])
+    kept = _spread_sample(np.arange(1000), classes, 200)
+    assert np.bincount(classes[kept]).tolist() == [5, 100, 95]
+    assert len(np.unique(kept)) == 200
+    assert _spread_sample(np.arange(50), None, 200).tolist() == list(range(50))
+
+
+def test_the_frame_of_a_result_has_it_all(tmp_path):
+    X, y = data_of("classes")
+    model = GroupDiscoveryClassifier(3).fit(X, y)
+    info = {"chromosome": [str(j // 20 + 1) for j in range(40)], "position": np.arange(40) * 10}
+    result = DiscoveryResult(model, {"path": "x"}, "classification", feature_info=info, details=describe(model, X, y))
+    columns, rows = result.table()
+    assert columns[-12:] == [
+        "direction", "effect[a]", "effect[b]", "effect[c]", "mean[a]", "sd[a]", "mean[b]", "sd[b]", "mean[c]", "sd[c]",
+        "chromosome", "position",
+    ]  # fmt: skip
+    for row in rows:
+        assert row["position"] == row["feature"] * 10
+        assert (row["direction"] is None) == (row["role"] == "affiliated")
+    content = result.to_dict()
+    assert content["genome"] == [
+        {"chromosome": "1", "low": 0.0, "high": 190.0},
+        {"chromosome": "2", "low": 200.0, "high": 390.0},
+    ]
+    effects = content["groups"][0]["class_effects"]
+    assert f"more → {'abc'[int(np.argmax(effects))]}" in content["groups"][0]["direction"]
+
+
+def test_chromosomes_in_their_natural_order():
+    names = ["X", "10", "2", "1", "MT"]
+    found = genome_of({"chromosome": names, "position": [1, 2, 3, 4, 5]})
+    assert [part["chromosome"] for part in found] == ["1", "2", "10", "MT", "X"]
+    assert genome_of({"chromosome": names}) is None
+
+
+def test_curve_of_validation():
+    X, y = data_of("two")
+    model = GroupDiscoveryClassifierCV(max_features_to_select=6, cv=3, Cs=[0.1, 1.0], nested=True, random_state=0).fit(X, y)
+    curve = score_curve(model)
+    own = model.cv_results_["C"] == model.C_
+    assert curve["sizes"] == sorted(model.cv_results_["n_features"][own].tolist())
+    chosen = curve["sizes"].index(curve["chosen"])
+    assert curve["mean"][chosen] == pytest.approx(model.best_score_)
+    folds = [model.cv_results_[f"split{k}_test_score"][own][chosen] for k in range(3)]
+    assert curve["error"][chosen] == pytest.approx(np.std(folds, ddof=1) / np.sqrt(3))
+    page = model.report(X, y, label="illness").html
+    assert "<strong><bdi>illness</bdi></strong>" in page
+    assert "held-out accuracy of" in page
+    assert score_curve(GroupDiscoveryClassifier(2).fit(X, y)) is None
+
+
+def test_fingerprints_are_of_the_values():
+    X, y = data_of("two")
+    source = coterie.data.as_source
+    mark = fingerprint(source(X), y)
+    assert mark == fingerprint(source(sparse.csc_array(X)), y) == fingerprint(source(np.asfortranarray(X)), y)
+    other = X.copy()
+    other[3, 7] += 1e-9
+    assert mark != fingerprint(source(other), y)
+    assert mark != fingerprint(source(X), 1 - y)
+
+
+def test_what_cannot_be_reported_is_refused():
+    X, y = data_of("two")
+    model = GroupDiscoveryClassifier(2).fit(X, y)
+    for arguments, options, message in [
+        ((model,), {}, "needs the data of its fit"),
+        ((model, X[:, :5], y), {}, "5 features"),
+        ((model, X, np.where(y == y[0], "p", "q")), {}, "other classes"),
+        ((model, X, y), {"image_shape": (4, 4)}, "16 pixels, but X has 40"),
+        ((model, X, y), {"image_shape": "8x5"}, "rows and columns"),
+        ((model, X, y), {"image_shape": (8, 5), "image_order": "A"}, "image_order='A'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            coterie.report(*arguments, **options)
+    with pytest.raises(TypeError, match="group-discovery estimator, got LinearRegression"):
+        coterie.report(LinearRegression(), X, y)
+
+
+def test_reports_are_saved_and_shown(tmp_path):
+    X, y = data_of("two")
+    page = coterie.report(GroupDiscoveryClassifier(2).fit(X, y), X, y, tmp_path / "r.html", image_shape=(8, 5), name="<i>")
+    assert page.path.read_text(encoding="utf-8") == page.html
+    assert f"saved to {page.path}" in repr(page)
+    frame = page._repr_html_()
+    assert frame.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    assert 'sandbox="allow-scripts allow-downloads"' in frame
+    assert "<i>" not in frame
+    assert "<i>" not in page.html

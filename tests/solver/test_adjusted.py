@@ -1,0 +1,98 @@
+"""Losses with covariates eliminated: against cvxpy, and for numbers against regression on residuals."""
+
+import numpy as np
+import pytest
+
+from coterie.data import FeatureView, as_source
+from coterie.solver.adjusted import AdjustedLoss
+from coterie.solver.design import design_of
+from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
+from coterie.solver.master import Master
+from coterie.solver.ridge import fit_ridge
+
+cp = pytest.importorskip("cvxpy")
+
+
+def problem(rng, n, p):
+    """Features of which one is correlated with a covariate; covariates that repeat each other or are constant."""
+    covariates = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1] + 5.0
+    covariates = np.column_stack([covariates, 2.0 * covariates[:, 0], np.ones(n)])
+    X = rng.standard_normal((n, p))
+    X[:, 0] += covariates[:, 0]
+    y = X[:, 0] + X[:, 1] + covariates[:, 0] + rng.standard_normal(n)
+    return X, covariates, y - np.median(y), rng.integers(0, 3, n).astype(float)
+
+
+def solved(loss, X, weight):
+    view = FeatureView.of(as_source(X), weight, standardize=True)
+    master = Master(loss, design_of(view))
+    for first in range(0, X.shape[1], 4):
+        master.add_block(np.arange(first, first + 4))
+        solution = master.solve()
+    return master, solution, view.model_columns(np.arange(X.shape[1]))
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+@pytest.mark.parametrize(("n", "p"), [(120, 8), (40, 28)])
+def test_two_classes_against_cvxpy(rng, n, p, C):
+    X, covariates, y, weight = problem(rng, n, p)
+    labels = np.where(y > 0, 1.0, -1.0)
+    loss = AdjustedLoss(SquaredHinge(labels, weight, C, True), covariates, weight)
+    _, solution, columns = solved(loss, X, weight)
+    assert solution.gap < 1e-9
+    W, a, b, margin = cp.Variable(p), cp.Variable(loss.covariates.shape[1]), cp.Variable(), cp.Variable()
+    slack = cp.pos(margin - cp.multiply(labels, columns @ W + loss.covariates @ a + b))
+    norms = sum(cp.norm(W[k : k + 4]) for k in range(0, p, 4))
+    value = 0.5 * cp.square(norms) + loss.covariate_penalty / 2 * cp.sum_squares(a) - margin
+    value += C / 2 * cp.sum(cp.multiply(weight, cp.square(slack)))
+    reference = cp.Problem(cp.Minimize(value)).solve()
+    assert solution.objective == pytest.approx(-reference, rel=1e-6)
+    np.testing.assert_allclose(solution.coef[:, 0], W.value, atol=2e-5 * np.abs(W.value).max())
+
+
+def test_the_interior_point_knows_covariates(rng):
+    """Separable classes: Newton's method alone does not get there."""
+    X, covariates, y, weight = problem(rng, 40, 28)
+    labels = np.where(y > 0, 1.0, -1.0)
+    loss = AdjustedLoss(SquaredHinge(labels, weight, 100.0, True), covariates, weight)
+    master, solution, _ = solved(loss, X, weight)
+    assert master._separable
+    assert solution.gap < 1e-9
+
+
+def test_several_classes_have_a_certificate(rng):
+    X, covariates, y, weight = problem(rng, 90, 8)
+    loss = AdjustedLoss(OneVsRestHinge(np.digitize(y, [-1, 1]), 3, weight, 0.1, True), covariates, weight)
+    _, solution, _ = solved(loss, X, weight)
+    assert solution.gap < 1e-9
+    assert solution.state.covariate_coef.shape == (5, 3)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_numbers_are_those_of_residuals(rng, intercept):
+    """Frisch, Waugh and Lovell: the weights are those of residuals of y and X, and the certificate is that problem's."""
+    X, covariates, y, weight = problem(rng, 60, 8)
+    loss = AdjustedLoss(SquaredLoss(y, weight, 0.3, intercept), covariates[:, :3], weight)
+    view = FeatureView.of(as_source(X), weight, standardize=True, centred=intercept)
+    design = design_of(view)
+    design.append(np.arange(8))
+    ours = fit_ridge(loss, design)
+    columns = view.model_columns(np.arange(8))
+    K = np.column_stack([covariates[:, :3], np.ones(60)]) if intercept else covariates[:, :3]
+    root = np.sqrt(weight)[:, None]
+    project = np.eye(60) - (root * K) @ np.linalg.pinv(root * K)
+    A, target = project @ (root * columns), project @ (root[:, 0] * y)
+    expected = np.linalg.solve(0.3 * A.T @ A + np.eye(8), 0.3 * A.T @ target)
+    np.testing.assert_allclose(ours.coef[:, 0], expected, rtol=1e-8)
+    fitted = columns @ ours.coef[:, 0] + covariates[:, :3] @ ours.state.covariate_coef[:, 0] + ours.state.intercept[0]
+    left = weight * (y - fitted)
+    assert (np.abs(K.T @ left) <= 1e-9 * np.abs(K.T) @ np.abs(left)).all()
+    np.testing.assert_allclose(0.3 * left, ours.residual[:, 0], atol=1e-12)
+
+
+def test_covariates_that_separate_the_classes_do_no_harm(rng):
+    labels = np.repeat([-1.0, 1.0], 30)
+    loss = AdjustedLoss(SquaredHinge(labels, np.ones(60), 1.0, True), labels[:, None], np.ones(60))
+    _, solution, _ = solved(loss, rng.standard_normal((60, 4)), np.ones(60))
+    assert solution.gap < 1e-6
+    assert np.isfinite(solution.state.covariate_coef).all()
