@@ -69,6 +69,7 @@ PAGES = {
     "probabilities-evidence": Page(("probabilities.py",), by_hand=True),
     "ranking-evidence": Page(("daf_probes.py",), by_hand=True),
     "redundancy-evidence": Page(("grm_scale.py", "grm_figures.py"), by_hand=True),
+    "report-evidence": Page(("report_evidence.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
     "validated-evidence": Page(("validated.py", "one_class_validated.py")),
 }

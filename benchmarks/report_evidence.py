@@ -69,8 +69,8 @@ def news(folder: Path) -> list[str]:
     with np.load(data_folder() / "20news_bigrams.npz") as file:
         X = sparse.csr_array((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
         y = file["y"]
-    rows = np.random.default_rng(0).choice(X.shape[0], N_DOCUMENTS, replace=False)
-    X = X[np.sort(rows)].tocsc()
+    rows = np.sort(np.random.default_rng(0).choice(X.shape[0], N_DOCUMENTS, replace=False))
+    X = X[rows].tocsc()
     kept = np.flatnonzero(np.diff(X.indptr) >= LEAST)
     with gzip.open(data_folder() / "20news_bigrams.names.txt.gz", "rt", encoding="utf-8") as file:
         names = file.read().splitlines()
@@ -79,13 +79,11 @@ def news(folder: Path) -> list[str]:
 
     table = anndata.AnnData(
         X[:, kept].astype(np.float32).tocsr(),
-        obs=pd.DataFrame(
-            {"group": np.where(y[np.sort(rows)] == y.min(), "comp", "other")}, index=np.arange(len(rows)).astype(str)
-        ),
+        obs=pd.DataFrame({"class": [f"{label:+d}" for label in y[rows]]}, index=np.arange(len(rows)).astype(str)),
         var=pd.DataFrame(index=[names[j] for j in kept]),
     )
     table.write_h5ad(folder / "20news_bigrams.h5ad")
-    return ["20news_bigrams.h5ad", "--label", "group", "--n-pairs", "10"]
+    return ["20news_bigrams.h5ad", "--label", "class", "--n-pairs", "10"]
 
 
 def digits(folder: Path) -> list[str]:

@@ -16,6 +16,7 @@ LAYERS = [
     ["persistence"],
     ["kernels"],
     ["data"],
+    ["cluster"],
     ["_sklearn", "_tables", "order"],
     ["_inputs"],
     ["naming"],

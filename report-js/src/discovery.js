@@ -65,7 +65,7 @@ function groupTable(page) {
   const { data, groups, members } = page;
   const largest = max(groups.effect, Math.abs) || 1;
   const signs = groups.effect.some((value) => value < 0);
-  const places = largest >= 10 ? 1 : largest >= 0.995 ? 2 : largest >= 0.0995 ? 3 : null; // one number of decimals for all
+  const places = largest >= 100 || largest < 1e-4 ? null : Math.max(1, 2 - Math.floor(Math.log10(largest * 1.005))); // as many decimals for all
   const effectText = (g) => (groups.effect[g] !== null && places !== null ? signed(groups.effect[g], places) : signedNum(groups.effect[g]));
   const known = groups.confidence.some((value) => value !== null);
   const shuffled = data.chance && groups.expected_false;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -21,6 +22,8 @@ from sklearn.utils.validation import check_consistent_length
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie._tables import KINDS, is_frame, is_lazy, refuse_columns
+from coterie.cluster.source import DistributedSource
+from coterie.data.addresses import is_address
 from coterie.data.covariates import Covariates, as_covariates
 from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
@@ -29,9 +32,11 @@ from coterie.data.names import refuse_repeated
 from coterie.data.opening import open_features
 from coterie.data.readers.anndata_parts import candidates, is_anndata
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
-from coterie.data.store import Store
+from coterie.data.store import Store, is_store
 from coterie.data.structure import check_structure
 
+# Features up to which a fit on a cluster has the names of all of them as an attribute.
+_MANY_NAMES = 1 << 20
 # Training and test samples.
 Fold = tuple[np.ndarray, np.ndarray]
 # Value types that kernels work on as they are; anything else becomes float64.
@@ -63,7 +68,7 @@ class Reading(NamedTuple):
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Reading, np.ndarray]:
     """The training data, and the targets as a checked 1D array; see :func:`read_source`."""
     hint = _obs_hint(X)
-    X, y = opened(X, y)
+    X, y = opened(X, y, cluster=lives_on_cluster(estimator))
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.{hint}")
@@ -81,10 +86,11 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     ``feature_names_in_``) is part of the result. Whether the values are finite is found out by the pass that computes the
     moments, not here.
     """
-    X, _ = opened(X)
+    X, _ = opened(X, cluster=lives_on_cluster(estimator))
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        if X.feature_names is not None:  # other data, in an array, have none
+        many = isinstance(X, DistributedSource) and X.shape[1] > _MANY_NAMES
+        if X.feature_names is not None and not many:  # other data, in an array, have none
             attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
         if isinstance(X, ImputedSource):
             attributes["fill_values_"] = X.fill_values
@@ -126,13 +132,39 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
     return classes, codes
 
 
-def opened(X: Any, y: Any = None) -> tuple[Any, Any]:
+def lives_on_cluster(estimator: Any) -> bool:
+    """Whether an estimator can work on features that are with the workers of a cluster."""
+    return bool(getattr(estimator, "_on_cluster", False))
+
+
+def placed(X: Any, y: Any, client: Any, *, reader: str) -> tuple[Any, Any]:
+    """Features on the cluster of a client, and labels; without a client as they are (an active one is looked for later)."""
+    if client is None or isinstance(X, DistributedSource):
+        return X, y
+    from coterie.cluster.opening import on_cluster
+
+    found = on_cluster(X, client)
+    if found is None:
+        raise ValueError(
+            f"{reader} got a client, but X is a {type(X).__name__}: what workers can read is a store (its name, its address, "
+            "or opened) or a Dask array chunked by features. Write X to a store first (coterie.data.write_store or convert)."
+        )
+    return found[0], found[1] if y is None else y
+
+
+def opened(X: Any, y: Any = None, *, cluster: bool = False) -> tuple[Any, Any]:
     """Open a path; take features (and labels, where y is None) out of a data set or a store; bring in guests.
 
     AnnData objects become sources with their names; Dask arrays and lazy frames are computed; the rest is left alone. A word
     as y is the name of a column: of ``obs`` for an AnnData object, of the file (as ``label`` of :func:`open_features`) for a
-    path.
+    path. With ``cluster`` and an active client of Dask, stores and Dask arrays stay with its workers.
     """
+    if cluster and "distributed" in sys.modules:
+        from coterie.cluster.opening import on_cluster
+
+        found = on_cluster(X)
+        if found is not None:
+            return found[0], found[1] if y is None else y
     named = isinstance(y, str)
     if isinstance(X, (str, os.PathLike)) or is_anndata(X):
         X = open_features(X, label=y) if named else open_features(X)
@@ -159,9 +191,11 @@ def _obs_hint(X: Any) -> str:
 def with_covariates(X: Any, covariates: Any, y: Any = None) -> tuple[Any, Any, Any]:
     """Open a path; take the covariates of a data set or a store where none are given."""
     if isinstance(X, (str, os.PathLike)):
-        named = isinstance(y, str)
-        X = open_features(X, label=y) if named else open_features(X)
-        y = X.y if named else y
+        if isinstance(y, str):
+            X = open_features(X, label=y)
+            y = X.y
+        else:  # of a store nothing is read yet: its features may stay with the workers of a cluster
+            X = Store(X) if is_address(X) or is_store(X) else open_features(X)
     if covariates is None and isinstance(X, (Dataset, Store)):
         covariates = X.covariates
     return X, covariates, y

@@ -152,7 +152,11 @@ def even_boundaries(cost: np.ndarray | int, n_threads: int) -> np.ndarray:
     ``cost`` is either a number of equally expensive items, or the cumulative cost of the items
     with a leading zero (a CSC matrix's ``indptr``).
     """
-    n_chunks = 1 if n_threads == 1 else 4 * n_threads
+    return boundaries(cost, 1 if n_threads == 1 else 4 * n_threads)
+
+
+def boundaries(cost: np.ndarray | int, n_chunks: int) -> np.ndarray:
+    """Boundaries of so many chunks (or fewer) of about equal cost; see :func:`even_boundaries`."""
     if isinstance(cost, (int, np.integer)):
         return np.unique(np.linspace(0, int(cost), n_chunks + 1).astype(np.int64))
     # One unit for each item besides its own cost: empty columns are not free either.
@@ -174,6 +178,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
     one compiled version of a kernel. Booleans are seen as bytes.
     """
     view = np.asarray(array).view()
+    if not view.flags.aligned:  # which a message may bring; such an array is summed in another order
+        view = view.copy(order="K")
     if view.dtype == np.bool_:
         view = view.view(np.uint8)
     view.flags.writeable = False

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import feature_positions, opened, read_source, with_covariates
+from coterie._inputs import feature_positions, opened, placed, read_source, with_covariates
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
 from coterie.data.annotations import annotations_of
@@ -53,12 +53,15 @@ class Selector(SelectorMixin, BaseEstimator):
     def _compute(self, data: Any) -> dict[str, Any]:
         """The fitted attributes by name; must not change the estimator."""
 
-    def _fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, **more: Any) -> Self:
+    def _fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, client: Any = None, **more: Any
+    ) -> Self:
         """Check, read, compute, and then change, in one step; ``more`` is what else the estimator reads."""
         check_parameters(self)
+        if "covariates" in more:  # those of a data set, which is about to be opened
+            X, more["covariates"], y = with_covariates(X, more["covariates"], y)
+        X, y = placed(X, y, client, reader=type(self).__name__)
         if feature_names is not None:
-            if "covariates" in more:  # those of a data set, which is about to be opened
-                X, more["covariates"], y = with_covariates(X, more["covariates"], y)
             X, y = opened(X, y)
             X = named(X, feature_names, lambda given: read_source(self, given).source)
         data: FitData = self._read(X, y, sample_weight, **more)

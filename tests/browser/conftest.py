@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items):
     """Everything here needs a browser; ``make test`` leaves it out."""
     here = Path(__file__).parent
     for item in items:
-        if here in Path(item.fspath).parents:
+        if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
 
 

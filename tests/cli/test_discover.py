@@ -146,6 +146,20 @@ def test_fast_says_what_it_is(shell, svm):
     assert "figures of the training data alone" in (shell.folder / "data-groups" / "report.html").read_text()
 
 
+def test_the_report_knows_the_image_and_the_command(shell, svm):
+    options = ("--fast", svm, "--n-features-to-select", "3", "--overwrite")
+    n_features = shell.json("discover", *options)["data"]["features"]
+    content = shell.json("discover", *options, "--image-shape", f"1,{n_features}")
+    assert content["pictures"]["image"]["columns"] == n_features
+    assert content["command"].startswith("coterie discover --fast ")
+    assert f" --image-shape 1,{n_features} --json" in content["command"]
+    assert content["versions"]["coterie"] == content["written_by"].split()[1]
+    assert len(content["data"]["fingerprint"]) == 16
+    error = shell.error("discover", *options, "--image-shape", f"2,{n_features}")
+    assert error == f"coterie: An image of 2 x {n_features} has {2 * n_features} pixels, but X has {n_features} features."
+    assert "rows and columns with a comma between" in shell.error("discover", *options, "--image-shape", "8")
+
+
 def test_quiet_says_nothing_but_the_result(shell, svm):
     assert shell("discover", "--fast", svm, "--quiet", "--n-features-to-select", "3").stderr == ""
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from coterie.data import FeatureSource, StrongQuery
+from coterie.data import FeatureSource, FeatureView, StrongQuery
+from coterie.data.top import Free, TopQuery
 from tests import naive
 
 
@@ -19,6 +20,32 @@ def example(rng, n_samples=41, n_features=67):
     X[:, 20:30] = X[:, :10] * (rng.random((n_samples, 10)) < 0.95)
     X[:, 5], X[:, 6] = 0, 3
     return X
+
+
+def residuals(X):
+    V = np.random.default_rng(6).standard_normal((len(X), 3))
+    return V - V.mean(axis=0)
+
+
+def slow_scores(X, residual, standardize, centred):
+    scores = np.abs((X - (X.mean(axis=0) if centred else 0)).T @ residual[:, 0])
+    return scores / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0) if standardize else scores
+
+
+def weighted_sums(view, weight):
+    return view.source.first_feature, view.source.products(weight[:, None])[:, 0]
+
+
+def last_of(view, function, *arguments):
+    return function(view, *arguments)[-1]
+
+
+def doubled_with(view, values, mean):
+    return 2.0 * values, mean
+
+
+def count_values(source):
+    return sum(int(np.count_nonzero(naive.dense(block))) for _, block in source.blocks(10))
 
 
 class SourceConformance:
@@ -118,6 +145,72 @@ class SourceConformance:
         scale = moments.norm[pairs.feature] * (norm[pairs.position] if source.is_sparse else 1.0)
         np.testing.assert_allclose(pairs.product / scale, [correlation[f, j] for f, j in expected], atol=1e-11)
         assert 0 < pairs.n_evaluated <= k * X.shape[1]
+
+    @pytest.mark.parametrize("centred", [False, True])
+    @pytest.mark.parametrize("standardize", [False, True])
+    def test_top(self, source, X, standardize, centred):
+        """The best of the free features, by slow obvious code."""
+        view = FeatureView.of(source, standardize=standardize, centred=centred)
+        residual = residuals(X)[:, :1]
+        free = Free(view.moments, np.array([3, 20, 64]))
+        scores = slow_scores(X, residual, standardize, centred)
+        expected = sorted((j for j in np.flatnonzero(X.std(axis=0)) if j not in (3, 20, 64)), key=lambda j: -scores[j])
+        top = source.top(TopQuery(view, residual, free, 4))
+        below, seen = np.inf, []
+        for size in (4, 8, 16, 100):
+            low = top.kth(below, size)
+            wanted = expected[len(seen) : len(seen) + size]
+            assert low <= scores[wanted[0]] + 1e-9
+            features, values = top.between(low, below)
+            assert len(features)
+            np.testing.assert_allclose(values, scores[features], atol=1e-10)
+            seen += features.tolist()
+            below = low
+        while (low := top.kth(below, 100)) >= 0.0:
+            seen += top.between(low, below)[0].tolist()
+            below = low
+        assert sorted(seen) == sorted(expected)
+        assert top.best == pytest.approx(scores[expected[0]])
+        barred, values = top.barred()
+        assert set(barred.tolist()) == {3, 20, 64}
+        np.testing.assert_allclose(values, scores[barred], atol=1e-10)
+
+    def test_shared_top(self, source, X):
+        weight = np.random.default_rng(8).integers(0, 3, len(X)).astype(float)
+        views = [FeatureView.of(source), FeatureView.of(source, weight), FeatureView.of(source, standardize=True)]
+        V = residuals(X)
+        queries = [TopQuery(view, V[:, k : k + 1], Free(view.moments, np.array([k])), 5) for k, view in enumerate(views)]
+        shared = source.shared_top(views)
+        for query, top in zip(queries, shared.best(queries), strict=True):
+            alone = query.view.source.top(query)
+            below = np.inf
+            for size in (5, 20, 200):
+                low = top.kth(below, size)
+                assert low == alone.kth(below, size)
+                for mine, theirs in zip(top.between(low, below), alone.between(low, below), strict=True):
+                    np.testing.assert_array_equal(np.sort(mine), np.sort(theirs))
+                below = low
+        assert shared.n_passes > 0
+
+    def test_map_blocks(self, source, X):
+        view = FeatureView.of(source)
+        weight = np.arange(len(X), dtype=float)
+        parts = view.map_blocks(weighted_sums, weight)
+        assert [first for first, _ in parts] == sorted(first for first, _ in parts)
+        np.testing.assert_allclose(np.concatenate([values for _, values in parts]), X.T @ weight)
+        kept = view.map_features(last_of, weighted_sums, weight)
+        np.testing.assert_allclose(kept[np.array([66, 0, 31])], (X.T @ weight)[[66, 0, 31]])
+        doubled, mean = view.map_features(doubled_with, kept, view.moments.mean)
+        np.testing.assert_allclose(np.asarray(doubled), 2.0 * X.T @ weight)
+        np.testing.assert_allclose(mean[np.array([5, 7])], X.mean(axis=0)[[5, 7]])
+        assert sum(source.map_blocks(count_values, None)) == np.count_nonzero(X)
+
+    def test_spread_and_prefetch(self, source, X):
+        votes = source.spread(np.array([2, 40]), np.array([3, 1], dtype=np.int32))
+        assert votes[np.array([2, 3, 40])].tolist() == [3, 0, 1]
+        assert np.asarray(votes).sum() == 4
+        source.prefetch(np.array([4, 50, 4]))
+        np.testing.assert_array_equal(naive.dense(source.columns(np.array([50, 4]))), X[:, [50, 4]])
 
     def test_pickle_is_not_needed_but_threads_are(self, source, X):
         """Sources are shared between threads."""

@@ -11,10 +11,10 @@ from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDisco
 from coterie._numba import one_blas_thread
 from coterie.data import as_source
 from coterie.data.many_moments import many_moments
+from coterie.data.top import Free, TopQuery
 from coterie.discovery import lockstep
 from coterie.discovery.lockstep import Path, batches, run_together
-from coterie.discovery.scores import LazyScores, Query
-from coterie.discovery.shared_pass import SharedPass
+from coterie.discovery.scores import LazyScores, SharedPass
 
 
 def make_data(kind, seed=0, n_samples=90, n_features=150):
@@ -138,12 +138,12 @@ def test_few_are_asked_for(kind):
     view = estimator._loop(estimator._read(X, target > 0), None, 9).oracle.view
     residual = np.random.default_rng(0).standard_normal((len(target), 1))
     residual -= residual.mean()
-    free = (np.random.default_rng(1).random(view.n_features) < 0.7) & (view.moments.norm > 0)
+    free = Free.where(view.moments, np.random.default_rng(1).random(view.n_features) < 0.7)
     expected = list(LazyScores(view, residual).descend(free, 10))
     for size in (1, 5, 10, 400):
         for hint in (np.empty(0, dtype=np.int64), np.arange(100)):
-            (top,) = SharedPass([view]).best([Query(view, residual, free, size, hint)])
-            assert free[top.features].all()
+            (top,) = SharedPass([view]).best([TopQuery(view, residual, free, size, hint)])
+            assert free[top.hint].all()
             for given, wanted in zip(top.descend(free, 10), expected, strict=True):
                 np.testing.assert_array_equal(given[0], wanted[0])
                 np.testing.assert_array_equal(given[1], wanted[1])

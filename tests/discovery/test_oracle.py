@@ -8,6 +8,7 @@ from scipy import sparse
 
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data import FeatureView, as_source
+from coterie.data.top import Free
 from coterie.discovery import oracle as oracle_module
 from coterie.discovery.oracle import Affiliations, Oracle
 from coterie.discovery.scores import LazyScores
@@ -158,7 +159,7 @@ def test_layers_spare_scores(rng):
     view = FeatureView.of(as_source(sparse.hstack([X, common], format="csc")))
     y = np.where(common.toarray()[:, 0] > 0, 1.0, -1.0)
     scores = LazyScores(view, residual_for(y, rng))
-    features, values = next(scores.descend(np.ones(3020, dtype=bool), 1))
+    features, values = next(scores.descend(Free(view.moments), 1))
     assert features[0] == 3000
     assert scores.n_scored < 100
     assert values[0] == pytest.approx(scores.of(np.array([3000]))[0])
@@ -174,7 +175,7 @@ def test_descent_is_the_sorted_order(rng, centred, standardize):
     residual = residual_for(y, rng)
     free = rng.random(X.shape[1]) < 0.9
     free &= moments.norm > 0
-    chunks = list(LazyScores(view, residual).descend(free, 3))
+    chunks = list(LazyScores(view, residual).descend(Free.where(moments, free), 3))
     features, scores = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     expected = np.abs((X - (X.mean(axis=0) if centred else 0)).T @ residual[:, 0])
     if standardize:

@@ -126,7 +126,7 @@ def test_rounds_and_groups_are_those_of_naive_code(seed, threshold, n_new, affil
         barred = {j for j in walked - set(supports) if C[j, supports].max() >= threshold}
         assert set(oracle.affiliations.feature.tolist()) == barred
         for voter in (oracle, *oracle.folds):
-            assert set(np.flatnonzero(~voter._free).tolist()) == barred | set(supports)
+            assert set(np.flatnonzero(~voter._free.mask).tolist()) == barred | set(supports)
     complete = naive.complete_groups(X, supports, threshold)
     expected = complete if affiliates == "complete" else naive.ranked_groups(X, supports, walked, threshold)
     found = oracle.collect()

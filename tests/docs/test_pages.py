@@ -23,15 +23,6 @@ GUIDES = [
 OWN_TEST = {"single-cells.md"}  # its data do not ship: tests/examples/test_single_cells_page.py
 CODE = [page for page in GUIDES if page.name not in OWN_TEST]
 WITH_CODE = [page for page in CODE if blocks.RUN & {language for _, language in blocks.languages(page.read_text())}]
-# Pages that were being edited in several places when the others were wrapped. Run `make wrap`, and take them off.
-NOT_YET_WRAPPED = {
-    "command-line.md",
-    "correlation-groups.md",
-    "group-discovery.md",
-    "models.md",
-    "architecture.md",
-    "CHANGELOG.md",
-}
 
 
 def name(page):
@@ -65,16 +56,10 @@ def test_pages_have_a_kind():
     assert {page.name for page in DOCS.glob("*.md")} == {"index.md", "architecture.md"}
 
 
-@pytest.mark.parametrize("page", [page for page in pages.pages() if page.name not in NOT_YET_WRAPPED], ids=name)
+@pytest.mark.parametrize("page", pages.pages(), ids=name)
 def test_lines_are_wrapped(page):
     text = page.read_text()
     assert pages.wrapped(text) == text, "run `make wrap`"
-
-
-@pytest.mark.parametrize("file", sorted(NOT_YET_WRAPPED))
-def test_what_is_not_yet_wrapped(file):
-    page = next(page for page in pages.pages() if page.name == file)
-    assert pages.wrapped(page.read_text()) != page.read_text(), f"{file} is wrapped: take it off the list"
 
 
 def test_no_table_of_measurements_in_a_guide():

@@ -22,10 +22,13 @@ export function classesPicture(page) {
 
   function draw(width) {
     const gutter = Math.min(190, Math.max(96, width * 0.3));
-    const longest = Math.max(...classes.map((name) => short(name, 22).length));
+    const narrow = width < 600; // names stand steeper, so that they do not run into each other
+    const letters = narrow ? 18 : 22;
+    const longest = Math.max(...classes.map((name) => short(name, letters).length));
     const upright = longest <= 3;
-    const top = upright ? 22 : Math.min(120, 14 + longest * 4.4);
-    const cell = Math.min(64, (width - gutter - (upright ? 4 : 60)) / classes.length);
+    const angle = upright ? 0 : narrow ? -70 : -40;
+    const top = upright ? 22 : Math.min(150, 16 + longest * (narrow ? 6.9 : 4.6));
+    const cell = Math.min(64, (width - gutter - (upright ? 4 : narrow ? 30 : 60)) / classes.length);
     size = Math.max(16, Math.min(24, cell));
     const height = top + shown * size + 4;
     const large = max(effects.slice(0, shown), (row) => max(row, Math.abs)) || 1;
@@ -34,7 +37,7 @@ export function classesPicture(page) {
     svg.append(marker);
     classes.forEach((name, c) => {
       const x = gutter + cell * (c + 0.5);
-      svg.append(s("text", { class: upright ? "tick middle" : "tick", x: 0, y: 0, transform: `translate(${x.toFixed(1)},${top - 8})${upright ? "" : " rotate(-40)"}` }, short(name, 22), s("title", {}, clipped(name))));
+      svg.append(s("text", { class: upright ? "tick middle" : "tick", x: 0, y: 0, transform: `translate(${x.toFixed(1)},${top - 8})${angle ? ` rotate(${angle})` : ""}` }, short(name, letters), s("title", {}, clipped(name))));
     });
     for (let g = 0; g < shown; g++) {
       const y = top + g * size;

@@ -12,10 +12,12 @@ export function heatMap(page, g, width) {
   if (groups.size[g] === 1) return h("p", { class: "quiet" }, "None: no other feature is as strongly correlated with the support feature as the threshold asks.");
   if (!heat) return h("p", { class: "quiet" }, "They were not kept; those with the support feature stand in the table below.");
   if (at < 0) return h("p", { class: "quiet" }, `The correlations between members are kept for the first ${num(heat.group.length)} groups only; those with the support feature stand in the table below.`);
-  const names = heat.members[at].map((member) => page.memberName(member));
-  const matrix = int8(heat.hundredths[at]);
-  const n = names.length;
   const gutter = Math.min(150, Math.max(60, width * 0.34));
+  // On a phone, as many as can be read; rows of the triangle come one after the other, so these are its beginning.
+  const room = Math.max(8, Math.floor((Math.min(width, 520) - gutter) / 11));
+  const names = heat.members[at].slice(0, room).map((member) => page.memberName(member));
+  const n = names.length;
+  const matrix = int8(heat.hundredths[at]).subarray(0, (n * (n - 1)) / 2);
   const size = Math.max(7, Math.min(30, Math.floor((Math.min(width, 520) - gutter) / n)));
   const height = n * size + 26;
   const svg = canvas(gutter + n * size, height, `Correlations between ${n} members of the group of ${clipped(names[0], 60)}: from ${fixed(Math.min(...matrix) / 100)} to 1.`);

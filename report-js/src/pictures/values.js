@@ -25,7 +25,7 @@ function rowBox(page, width, rows, rowHeight) {
   const longest = Math.max(...page.data.classes.map((name) => short(name, 18).length));
   const left = Math.min(width * 0.34, 14 + 6.6 * longest);
   const height = rows * rowHeight + 62;
-  return { height, box: boxOf(width, height, { left, right: 14, top: 14, bottom: 48 }) };
+  return { height, letters: Math.floor((left - 8) / 6.8), box: boxOf(width, height, { left, right: 14, top: 14, bottom: 48 }) };
 }
 
 function boxes(page, g, values, width) {
@@ -33,14 +33,14 @@ function boxes(page, g, values, width) {
   const { classes } = data;
   const statistics = data.statistics?.[g];
   const rowHeight = classes.length > 8 ? 22 : classes.length > 4 ? 34 : 52;
-  const { height, box } = rowBox(page, width, classes.length, rowHeight);
+  const { height, box, letters } = rowBox(page, width, classes.length, rowHeight);
   const ends = [...(values ?? []), ...(statistics ?? []).flatMap((row) => (row ? [row.q1, row.q3] : []))].filter((v) => v !== null);
   const x = linear().domain(extent(ends)).nice(5).range([box.left + 6, box.right - 6]);
   const svg = canvas(width, height, `${clipped(groups.name[g], 60)} by class: ${classes.map((name, c) => (statistics?.[c] ? `${short(name, 40)} median ${num(statistics[c].median)}` : "")).filter(Boolean).join(", ")}.`);
   axes(svg, { x, y: null, yTicks: [], box, xLabel: short(groups.name[g], 48) });
   classes.forEach((name, c) => {
     const middle = box.top + rowHeight * (c + 0.5);
-    svg.append(s("text", { class: "tick end", x: box.left - 6, y: middle + 4 }, short(name, 18), s("title", {}, clipped(name))));
+    svg.append(s("text", { class: "tick end", x: box.left - 6, y: middle + 4 }, short(name, letters), s("title", {}, clipped(name))));
     if (values) {
       const points = [];
       values.forEach((value, i) => {
@@ -65,7 +65,7 @@ function tone(n, c) {
 function levelBars(page, g, levels, width) {
   const { data, groups } = page;
   const rowHeight = data.classes.length > 8 ? 20 : 34;
-  const { height, box } = rowBox(page, width, data.classes.length, rowHeight);
+  const { height, box, letters } = rowBox(page, width, data.classes.length, rowHeight);
   const x = linear().domain([0, 1]).range([box.left, box.right]);
   const said = data.classes.map((name, c) => `${short(name, 40)} ${levels.names.map((level, k) => `${level}: ${share(levels.counts[c], k)}`).join(", ")}`);
   const svg = canvas(width, height, `Values of ${clipped(groups.name[g], 60)} by class: ${said.slice(0, 6).join("; ")}.`);
@@ -73,7 +73,7 @@ function levelBars(page, g, levels, width) {
   const last = levels.names.length - 1;
   data.classes.forEach((name, c) => {
     const y = box.top + rowHeight * c;
-    svg.append(s("text", { class: "tick end", x: box.left - 6, y: y + rowHeight / 2 + 4 }, short(name, 18), s("title", {}, clipped(name))));
+    svg.append(s("text", { class: "tick end", x: box.left - 6, y: y + rowHeight / 2 + 4 }, short(name, letters), s("title", {}, clipped(name))));
     const total = levels.counts[c].reduce((a, b) => a + b, 0) || 1;
     let before = 0;
     levels.names.forEach((level, k) => {

@@ -30,11 +30,12 @@ from coterie.cli.output import one_line, remember_command, say
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
+from coterie.cluster.engine import ClusterError
 from coterie.interruption import Interrupted, Terminated, terminating_cleanly
 from coterie.terminal import printable
 
 # What bad files, bad values, missing extras and full disks raise.
-_USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
+_USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, ClusterError)
 
 
 class CommandGroup(TyperGroup):

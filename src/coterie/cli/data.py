@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
+from coterie.data.addresses import with_scheme
 from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
 
 if TYPE_CHECKING:
@@ -164,10 +166,20 @@ class DataOptions:
         files = {"phenotype": self.phenotype, "covariates": self.covar, "covariate_names": self.covar_name}
         return own | settings | {name: value for name, value in files.items() if value is not None}
 
-    def open(self, path: Path, voice: Output, *, adjusts: bool = False, gaps: bool = False, **more: Any) -> Dataset:
-        """Open the data, and say what is worth knowing about them; refuse tables with gaps that nothing is to fill.
+    def open(
+        self,
+        path: Path,
+        voice: Output,
+        way: Callable[..., Dataset] | None = None,
+        *,
+        adjusts: bool = False,
+        gaps: bool = False,
+        **more: Any,
+    ) -> Dataset:
+        """Open the data (in another ``way`` than :func:`coterie.open_features`), and say what is worth knowing about them.
 
-        Covariates are only for what ``adjusts`` for them; ``more`` are options that no user gives.
+        Tables with gaps that nothing is to fill are refused; covariates are only for what ``adjusts`` for them. ``more`` are
+        options that no user gives.
         """
         from coterie.data import open_features
 
@@ -175,15 +187,17 @@ class DataOptions:
             raise ValueError("--covar has no meaning for this command, which does not account for covariates; leave it out.")
         arguments = self.arguments()
         with voice.collecting_warnings():
-            dataset = open_features(path, **arguments, **more)
-        if not gaps:
+            dataset = (open_features if way is None else way)(with_scheme(path), **arguments, **more)
+        if not gaps and way is None:  # workers look at what they have
             _refuse_gaps(dataset)
         n_samples, n_features = dataset.source.shape
         kind = "sparse" if dataset.source.is_sparse else "dense"
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
         if dataset.covariates is not None and adjusts:
             notes += f"; covariates: {', '.join(dataset.covariates.names)}"
-        voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){notes}")
+        n_workers = getattr(dataset.source, "n_workers", None)
+        where = "" if n_workers is None else f", on {n_workers} worker(s)"
+        voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){where}{notes}")
         if self.impute is not None:
             voice.note(_gaps_filled(dataset, self.impute))
         return dataset
@@ -252,9 +266,18 @@ def scales_apart(dataset: Dataset) -> bool:
     """Whether dense features have so different scales that what depends on them must be said."""
     if dataset.source.is_sparse:
         return False
-    scale = dataset.source.moments().scale
-    scale = scale[scale > 0]
-    return bool(len(scale) and scale.max() > _SCALES_APART * scale.min())
+    from coterie.data import FeatureView
+
+    lowest, highest = zip(*FeatureView.of(dataset.source).map_blocks(_scales), strict=True)
+    return max(highest) > _SCALES_APART * min(lowest)
+
+
+def _scales(view: Any) -> tuple[float, float]:
+    """The smallest and the largest standard deviation above 0; infinite and 0 where there is none."""
+    import numpy as np
+
+    scale = view.moments.scale
+    return float(scale.min(initial=np.inf, where=scale > 0)), float(scale.max(initial=0.0))
 
 
 def names_of(source: Any, features: Any) -> list[str | None]:

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from coterie.cli.cluster import Cluster
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.fitting import Care, check_parameters, fit
 from coterie.cli.genetics import Genetics
@@ -40,6 +41,7 @@ def discover(
     ] = None,
     task: Task = "auto",
     options: DataOptions,
+    cluster: Cluster,
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Save the model to this file, too.", rich_help_panel="Output")
     ] = None,
@@ -78,6 +80,7 @@ def discover(
         coterie discover cohort.bed --pheno pheno.txt --pheno-name HEIGHT --covar pcs.txt --covar-name AGE,PC1-PC10
         coterie discover cells.h5ad --label bulk_labels --task classification
         coterie discover digits.npz --image-shape 28,28
+        coterie discover shared/x.store --dask tcp://scheduler:8786
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
     from coterie.files import claimed, claimed_files
@@ -88,20 +91,22 @@ def discover(
         check_output(folder, overwrite=overwrite)
         check_parameters(task, parameters, care)  # before the data, which may take long to read
         genetics.check()
-        dataset = options.open(data, voice, adjusts=True)
-        image = _image(image_shape, dataset.source.shape[1])
-        settled = settle_task(task, dataset.y, data)
-        result, code = fit(dataset, settled, parameters, care, voice, label=options.label, image=image, command=command_line())
-        genetics.add_association(result.model, dataset, settled)
-        with voice.collecting_warnings():
-            files = write_result(
-                folder,
-                result,
-                overwrite=overwrite,
-                extras=partial(write_extras, dataset=dataset, result=result, genetics=genetics),
+        with cluster.opened(data, options, voice, adjusts=True) as dataset:
+            image = _image(image_shape, dataset.source.shape[1])
+            settled = settle_task(task, dataset.y, data)
+            result, code = fit(
+                dataset, settled, parameters, care, voice, label=options.label, image=image, command=command_line()
             )
-        if model is not None:
-            save(result.model, model)
+            genetics.add_association(result.model, dataset, settled)
+            with voice.collecting_warnings():
+                files = write_result(
+                    folder,
+                    result,
+                    overwrite=overwrite,
+                    extras=partial(write_extras, dataset=dataset, result=result, genetics=genetics),
+                )
+            if model is not None:
+                save(result.model, model)
     show_groups(result, voice)
     voice.show(f"Written to {folder}: {', '.join(files)}.")
     voice.result({"output": str(folder), "files": files, **result.to_dict()})

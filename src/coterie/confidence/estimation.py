@@ -19,6 +19,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from coterie._inputs import placed
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
 from coterie.confidence.halves import complementary, shuffled
@@ -51,6 +52,7 @@ def group_confidence(
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    client: Any = None,
 ) -> GroupConfidence:
     """How sure one can be of each group of a fitted model.
 
@@ -100,6 +102,9 @@ def group_confidence(
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
 
+    client : distributed.Client, default=None
+        Client of a Dask cluster whose workers hold the features of X, as in ``fit``.
+
     Returns
     -------
     confidence : GroupConfidence
@@ -130,7 +135,9 @@ def group_confidence(
     3
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
-    data = model._read(X, y, sample_weight, **_covariates_for(model, X, covariates))
+    covariates_of = _covariates_for(model, X, covariates)
+    X, y = placed(X, y, client, reader="group_confidence")
+    data = model._read(X, y, sample_weight, **covariates_of)
     if not (is_classifier(model) or is_regressor(model)):
         n_permutations = 0
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
@@ -206,7 +213,7 @@ class _Task:
         self.verbose = verbose
         self.seed = seed
         self.stratified = is_classifier(model)
-        self.n_features = int(np.count_nonzero(data.source.moments(data.weight, n_threads=n_threads).norm))
+        self.n_features = data.source.moments(data.weight, n_threads=n_threads).n_varying
         self._seconds = 0.0
         self._n_paths = 0
         self._refuse()

@@ -75,10 +75,18 @@ class FunctionCorrelation:
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
         """All pairs of a feature and one of the ``supports`` that reach the threshold: every pair is computed."""
-        varying = self.view.moments.norm > 0.0
-        places = np.flatnonzero(varying[supports])
+        places = np.flatnonzero(self.view.moments.norm[supports] > 0.0)
         supports = supports[places]
         columns = [self._columns(some) for some in self._pieces(supports)]
+        parts = self.view.map_blocks(_strong_pairs, self.function, supports, columns, threshold)
+        self.n_evaluated += self.view.moments.n_varying * len(supports)
+        self.n_features_read += self.view.moments.n_varying
+        feature, position, value = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return Pairs(feature, places[position], value)
+
+    def strong_among(self, supports: np.ndarray, columns: list[np.ndarray], threshold: float) -> Pairs:
+        """All strong pairs of the view's features with others, given by their numbers here (if they are) and columns."""
+        varying = self.view.moments.norm > 0.0
         parts: dict[int, Pairs] = {}
 
         def search(first: int, block: Columns) -> None:
@@ -88,13 +96,9 @@ class FunctionCorrelation:
                     parts[int(features[0])] = self._strong(block[:, features - first], features, supports, columns, threshold)
 
         for_blocks(self.view.source, search, self.view.n_threads)
-        n_varying = int(varying.sum())
-        self.n_evaluated += n_varying * len(supports)
-        self.n_features_read += n_varying
         empty = Pairs(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
         found = [parts[first] for first in sorted(parts)] or [empty]
-        feature, position, value = (np.concatenate([part[i] for part in found]) for i in range(3))
-        return Pairs(feature, places[position], value)
+        return Pairs(*(np.concatenate([part[i] for part in found]) for i in range(3)))
 
     def _strong(
         self, block: Columns, features: np.ndarray, supports: np.ndarray, columns: list[np.ndarray], threshold: float
@@ -152,6 +156,15 @@ class FunctionCorrelation:
                 "sample_weight, or leave out sample_weight and class_weight."
             )
         return used if len(used) < len(weight) else None, options
+
+
+def _strong_pairs(
+    view: FeatureView, function: Function, supports: np.ndarray, columns: list[np.ndarray], threshold: float
+) -> Pairs:
+    """Strong pairs of the features of a view with some others."""
+    first = view.source.first_feature
+    found = FunctionCorrelation(view, function).strong_among(supports - first, columns, threshold)
+    return found._replace(feature=found.feature + first)
 
 
 def _takes(function: Function, name: str) -> bool:

@@ -86,7 +86,8 @@ class PearsonCorrelation:
         found = self.source.strong_products(query, self.moments, n_threads=self.view.n_threads)
         self.n_evaluated += found.n_evaluated
         self.n_features_read += found.n_read
-        return self.as_pairs(found, self.moments.norm[found.feature], supports)
+        norm = self.moments.norm
+        return as_pairs(found, norm[found.feature], norm[supports][found.position], is_sparse=self.source.is_sparse)
 
     def query(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> StrongQuery:
         """What a source is asked for the features that are correlated with some support features."""
@@ -115,11 +116,6 @@ class PearsonCorrelation:
             highest=highest,
             tail_bound=self.prune and self.sample_weight is None,
         )
-
-    def as_pairs(self, found: StrongPairs, norm: np.ndarray, supports: np.ndarray) -> Pairs:
-        """Pairs with correlations instead of products; ``norm`` is that of the feature of each pair."""
-        scale = norm * (self.moments.norm[supports[found.position]] if self.source.is_sparse else 1.0)
-        return Pairs(found.feature, found.position, np.clip(found.product / scale, -1.0, 1.0))
 
     def _weighted(self, features: np.ndarray) -> sparse.csc_array:
         """Sparse columns times the sample weights, without explicit zeros."""
@@ -175,3 +171,9 @@ class PearsonCorrelation:
         if self._heaviest is None:
             self._heaviest = np.append(0.0, np.cumsum(np.sort(self.sample_weight)[::-1]))
         return self._heaviest[:length]
+
+
+def as_pairs(found: StrongPairs, norm: np.ndarray, other: np.ndarray, *, is_sparse: bool) -> Pairs:
+    """Pairs with correlations instead of products; ``norm`` and ``other`` are those of the two features of each pair."""
+    scale = norm * (other if is_sparse else 1.0)
+    return Pairs(found.feature, found.position, np.clip(found.product / scale, -1.0, 1.0))

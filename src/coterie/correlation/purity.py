@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from coterie.correlation.protocol import Correlation
+from coterie.data.top import NOBODY
 from coterie.groups import Purity
 
 # SuSiE's limit: the purity of a larger group is that of so many of its members.
@@ -27,6 +28,7 @@ def group_purity(correlation: Correlation, members: np.ndarray) -> Purity:
 def group_purities(correlation: Correlation, groups: Sequence[np.ndarray]) -> list[Purity]:
     """Purities of many groups: small ones share a look at their columns."""
     result = []
+    correlation.view.source.prefetch(np.concatenate([NOBODY, *(_shown(members) for members in groups if len(members) > 1)]))
     for some in _together([_shown(members) for members in groups]):
         ends = np.cumsum([len(members) for members in some])
         matrix = np.abs(correlation.within(np.concatenate(some))) if ends[-1] > len(some) else np.ones((ends[-1], ends[-1]))

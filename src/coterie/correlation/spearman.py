@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import read_only
-from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.pearson import PearsonCorrelation, as_pairs
 from coterie.correlation.protocol import Pairs
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, for_blocks
+from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongQuery, for_blocks
 from coterie.data.view import FeatureView
 from coterie.kernels import ranks as kernels
 
@@ -81,24 +81,11 @@ class SpearmanCorrelation:
         The exemplar of the linear measure says nothing here.
         """
         leaders = self._pearson(supports)
-        positions = np.arange(len(supports))
-        query = leaders.query(positions, threshold)
-        fewest = int(query.fewest.min(initial=self.view.n_samples))
-        parts: dict[int, Pairs] = {}
-        counts: list[tuple[int, int]] = []
-
-        def search(first: int, columns: Columns) -> None:
-            for start, piece in _pieces(columns):
-                ranks = self._ranks(np.arange(first + start, first + start + piece.shape[1]), piece, fewest)
-                found = ranks.source.strong_products(query, ranks.moments)
-                pairs = leaders.as_pairs(found, ranks.moments.norm[found.feature], positions)
-                parts[first + start] = pairs._replace(feature=pairs.feature + first + start)
-                counts.append((found.n_evaluated, found.n_read))
-
-        for_blocks(self.view.source, search, self.view.n_threads)
-        self.n_evaluated += sum(evaluated for evaluated, _ in counts)
-        self.n_features_read += sum(read for _, read in counts)
-        return Pairs(*(np.concatenate([parts[first][i] for first in sorted(parts)]) for i in range(3)))
+        query = leaders.query(np.arange(len(supports)), threshold)
+        parts = self.view.map_blocks(_strong_pairs, query, leaders.moments.norm, self.prune)
+        self.n_evaluated += sum(n_evaluated for _, n_evaluated, _ in parts)
+        self.n_features_read += sum(n_read for _, _, n_read in parts)
+        return Pairs(*(np.concatenate([pairs[i] for pairs, _, _ in parts]) for i in range(3)))
 
     @property
     def _step(self) -> int:
@@ -159,6 +146,27 @@ class SpearmanCorrelation:
             self._weight, self.view.moments.total_weight, values, mean, norm,
         )  # fmt: skip
         return values
+
+
+def _strong_pairs(view: FeatureView, query: StrongQuery, leaders_norm: np.ndarray, prune: bool) -> tuple[Pairs, int, int]:
+    """Strong pairs of the features of a view with those that a query is about, pairs evaluated, and features read."""
+    measure = SpearmanCorrelation(view, prune=prune)
+    fewest = int(query.fewest.min(initial=view.n_samples))
+    parts: dict[int, Pairs] = {}
+    counts: list[tuple[int, int]] = []
+
+    def search(first: int, columns: Columns) -> None:
+        for start, piece in _pieces(columns):
+            ranks = measure._ranks(np.arange(first + start, first + start + piece.shape[1]), piece, fewest)
+            found = ranks.source.strong_products(query, ranks.moments)
+            norms = ranks.moments.norm[found.feature], leaders_norm[found.position]
+            pairs = as_pairs(found, *norms, is_sparse=ranks.is_sparse)
+            parts[first + start] = pairs._replace(feature=pairs.feature + first + start + view.source.first_feature)
+            counts.append((found.n_evaluated, found.n_read))
+
+    for_blocks(view.source, search, view.n_threads)
+    pairs = Pairs(*(np.concatenate([parts[first][i] for first in sorted(parts)]) for i in range(3)))
+    return pairs, sum(evaluated for evaluated, _ in counts), sum(read for _, read in counts)
 
 
 def _pieces(columns: Columns) -> Iterator[tuple[int, Columns]]:

@@ -52,13 +52,8 @@ class SymmetricalUncertainty:
         self.prune = prune
         self.n_evaluated = 0
         self.n_features_read = 2 * source.shape[1]
-        weight = view.sample_weight
-        self._weight = np.ones(source.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
-        n_features = source.shape[1]
-        self.low, self.high, self.entropy = np.empty(n_features), np.empty(n_features), np.empty(n_features)
-        self._for_blocks(self._find_ranges)
-        self._for_blocks(self._find_entropies)
-        self.entropy[self.moments.norm == 0.0] = 0.0
+        self._weight = _weights(view)
+        self.low, self.high, self.entropy = view.map_features(_binned, n_bins)
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Matrix of uncertainties of some features with some others."""
@@ -81,27 +76,12 @@ class SymmetricalUncertainty:
 
         The exemplar of the linear measure says nothing here.
         """
-        binned = self._supports(supports)
-        everything = _Features(self.low, self.high, self.entropy)
+        everything = self.low, self.high, self.entropy
         limit = threshold - ROUNDING if self.prune else 0.0
-        parts: dict[int, np.ndarray] = {}
-        evaluated: list[int] = []
-
-        def search(first: int, columns: Columns) -> None:
-            room = _ROOM
-            while True:
-                found = np.empty((room, 3))
-                count, n_evaluated = self._search_block(first, columns, everything, binned, limit, found)
-                if count <= room:
-                    break
-                room = count
-            parts[first] = found[:count]
-            evaluated.append(n_evaluated)
-
-        self._for_blocks(search)
-        self.n_evaluated += sum(evaluated)
+        parts = self.view.map_blocks(_strong_pairs, *everything, self._supports(supports), self.n_bins, limit)
+        self.n_evaluated += sum(n_evaluated for _, n_evaluated in parts)
         self.n_features_read += self.source.shape[1]
-        found = np.concatenate([np.empty((0, 3)), *(parts[first] for first in sorted(parts))])
+        found = np.concatenate([np.empty((0, 3)), *(rows for rows, _ in parts)])
         found = found[found[:, 2] >= threshold - ROUNDING]
         return Pairs(found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy())
 
@@ -121,39 +101,7 @@ class SymmetricalUncertainty:
     def _search_block(
         self, first: int, columns: Columns, features: _Features, supports: _Supports, limit: float, found: np.ndarray
     ) -> tuple[int, int]:
-        """Pairs of a column and a support feature that reach the limit; ``first`` is the columns' place in ``features``."""
-        total = self.moments.total_weight
-        if isinstance(columns, np.ndarray):
-            return kernels.dense_uncertainties(
-                read_only(columns.T), features.low, features.high, self.n_bins, self._weight, total, features.entropy,
-                supports.bins, supports.entropy, limit, found, first,
-            )  # fmt: skip
-        return kernels.csc_uncertainties(
-            read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-            features.low, features.high, self.n_bins, self._weight, total, features.entropy,
-            supports.bins, supports.counts, supports.entropy, limit, found, first,
-        )  # fmt: skip
-
-    def _find_ranges(self, first: int, columns: Columns) -> None:
-        if isinstance(columns, np.ndarray):
-            kernels.dense_ranges(read_only(columns.T), self._weight, self.low, self.high, first)
-        else:
-            kernels.csc_ranges(
-                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                self._weight, int(np.count_nonzero(self._weight)), self.low, self.high, first,
-            )  # fmt: skip
-
-    def _find_entropies(self, first: int, columns: Columns) -> None:
-        total = self.moments.total_weight
-        if isinstance(columns, np.ndarray):
-            kernels.dense_entropies(
-                read_only(columns.T), self.low, self.high, self.n_bins, self._weight, total, self.entropy, first
-            )
-        else:
-            kernels.csc_entropies(
-                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                self.low, self.high, self.n_bins, self._weight, total, self.entropy, first,
-            )  # fmt: skip
+        return _search(self.n_bins, self._weight, self.moments.total_weight, first, columns, features, supports, limit, found)
 
     def _for_blocks(self, task: Callable[[int, Columns], None]) -> None:
         for_blocks(self.source, task, self.view.n_threads)
@@ -173,3 +121,80 @@ class _Supports(NamedTuple):
     bins: np.ndarray
     counts: np.ndarray
     entropy: np.ndarray
+
+
+def _weights(view: FeatureView) -> np.ndarray:
+    """The weight of each sample."""
+    weight = view.sample_weight
+    return np.ones(view.n_samples) if weight is None else np.asarray(weight, dtype=np.float64)
+
+
+def _binned(view: FeatureView, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lowest and highest value of each feature of a view, and its entropy in bins of equal width between them."""
+    weight, total = _weights(view), view.moments.total_weight
+    low, high, entropy = (np.empty(view.n_features) for _ in range(3))
+
+    def find_ranges(first: int, columns: Columns) -> None:
+        if isinstance(columns, np.ndarray):
+            kernels.dense_ranges(read_only(columns.T), weight, low, high, first)
+        else:
+            kernels.csc_ranges(
+                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
+                weight, int(np.count_nonzero(weight)), low, high, first,
+            )  # fmt: skip
+
+    def find_entropies(first: int, columns: Columns) -> None:
+        if isinstance(columns, np.ndarray):
+            kernels.dense_entropies(read_only(columns.T), low, high, n_bins, weight, total, entropy, first)
+        else:
+            kernels.csc_entropies(
+                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
+                low, high, n_bins, weight, total, entropy, first,
+            )  # fmt: skip
+
+    for_blocks(view.source, find_ranges, view.n_threads)
+    for_blocks(view.source, find_entropies, view.n_threads)
+    entropy[view.moments.norm == 0.0] = 0.0
+    return low, high, entropy
+
+
+def _strong_pairs(
+    view: FeatureView, low: np.ndarray, high: np.ndarray, entropy: np.ndarray, supports: _Supports, n_bins: int, limit: float
+) -> tuple[np.ndarray, int]:
+    """Rows (feature, position, uncertainty) of a view's features and some support features, and pairs evaluated."""
+    everything, weight, total = _Features(low, high, entropy), _weights(view), view.moments.total_weight
+    parts: dict[int, np.ndarray] = {}
+    evaluated: list[int] = []
+
+    def search(first: int, columns: Columns) -> None:
+        room = _ROOM
+        while True:
+            found = np.empty((room, 3))
+            count, n_evaluated = _search(n_bins, weight, total, first, columns, everything, supports, limit, found)
+            if count <= room:
+                break
+            room = count
+        parts[first] = found[:count]
+        evaluated.append(n_evaluated)
+
+    for_blocks(view.source, search, view.n_threads)
+    rows = np.concatenate([np.empty((0, 3)), *(parts[first] for first in sorted(parts))])
+    rows[:, 0] += view.source.first_feature
+    return rows, sum(evaluated)
+
+
+def _search(
+    n_bins: int, weight: np.ndarray, total: float, first: int, columns: Columns,
+    features: _Features, supports: _Supports, limit: float, found: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Pairs of a column and a support feature that reach the limit; ``first`` is the columns' place in ``features``."""
+    if isinstance(columns, np.ndarray):
+        return kernels.dense_uncertainties(
+            read_only(columns.T), features.low, features.high, n_bins, weight, total, features.entropy,
+            supports.bins, supports.entropy, limit, found, first,
+        )  # fmt: skip
+    return kernels.csc_uncertainties(
+        read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
+        features.low, features.high, n_bins, weight, total, features.entropy,
+        supports.bins, supports.counts, supports.entropy, limit, found, first,
+    )  # fmt: skip

@@ -38,6 +38,9 @@ def many_moments(source: FeatureSource, weights: Sequence[np.ndarray], *, n_thre
     >>> [moments.norm for moments in many_moments(source, [np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0])])]
     [array([1.41421356, 0.        ]), array([3.53553391, 1.41421356])]
     """
+    elsewhere = getattr(source, "many_moments", None)  # of a source whose features are on other machines
+    if elsewhere is not None:
+        return list(elsewhere(weights))
     if source.is_sparse or len(weights) == 1:
         return [source.moments(weight, n_threads=n_threads) for weight in weights]
     matrix = np.column_stack(weights)

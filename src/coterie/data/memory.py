@@ -12,7 +12,16 @@ from scipy import sparse
 from coterie._numba import read_only, run_chunks, run_evenly
 from coterie.data.bad_values import BadValues
 from coterie.data.names import check_names
-from coterie.data.source import SMALLEST_NORM, Columns, Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
+from coterie.data.source import (
+    SMALLEST_NORM,
+    Columns,
+    Exemplar,
+    FeatureSource,
+    Moments,
+    OnePlace,
+    StrongPairs,
+    StrongQuery,
+)
 from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
@@ -29,7 +38,7 @@ _NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
 
-class DenseSource:
+class DenseSource(OnePlace):
     """Features of a NumPy array (C or F order, any real type, memory-mapped or not), never copied.
 
     Parameters
@@ -53,7 +62,6 @@ class DenseSource:
     """
 
     is_sparse = False
-    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
 
     def __init__(self, array: np.ndarray, feature_names: Sequence[str] | None = None) -> None:
         if array.ndim != 2:
@@ -91,7 +99,7 @@ class DenseSource:
         else:
             matrix, task = self._array, kernels.sample_major_moments
         with np.errstate(all="ignore"):
-            run_evenly(
+            self._each(
                 lambda start, stop: task(matrix, weight, first, mean, norm, finite, start, stop),
                 n_features,
                 n_threads,
@@ -119,11 +127,8 @@ class DenseSource:
             matrix, task = self._array.T, kernels.feature_major_products
         else:
             matrix, task = self._array, kernels.sample_major_products
-        run_evenly(
-            lambda start, stop: task(matrix, rows, middle, chosen, everything, out, start, stop),
-            n_features,
-            n_threads,
-        )
+        run = self._each if everything else run_evenly
+        run(lambda start, stop: task(matrix, rows, middle, chosen, everything, out, start, stop), n_features, n_threads)
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
@@ -152,6 +157,7 @@ class DenseSource:
             ),
             self.shape[1],
             n_threads,
+            self._each,
         )
         feature, position, product = found
         strong = np.abs(product) >= moments.norm[feature] * query.limits[batch][position]
@@ -242,7 +248,7 @@ class DenseSource:
             yield start, self.block(start, min(start + n_features, self.shape[1]))
 
 
-class SparseSource:
+class SparseSource(OnePlace):
     """Features of a CSC matrix or array with int32 or int64 indices, never copied.
 
     The matrix must be in canonical form (sorted, no repeated entries), as
@@ -266,7 +272,6 @@ class SparseSource:
     """
 
     is_sparse = True
-    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
 
     def __init__(self, matrix: sparse.csc_array | sparse.csc_matrix, feature_names: Sequence[str] | None = None) -> None:
         self._n_samples, self._n_features = matrix.shape
@@ -313,7 +318,7 @@ class SparseSource:
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
         with np.errstate(all="ignore"):
-            run_evenly(
+            self._each(
                 lambda start, stop: kernels.csc_moments(
                     self._indptr, self._indices, self._values, weight, mean, norm, finite, start, stop
                 ),
@@ -340,7 +345,8 @@ class SparseSource:
         n_features = self._n_features if everything else len(chosen)
         middle, totals = self._centring(rows, centre)
         out = np.empty((n_features, rows.shape[1])) if out is None else out
-        run_evenly(
+        run = self._each if everything else run_evenly
+        run(
             lambda start, stop: kernels.csc_products(
                 self._indptr, self._indices, self._values, rows, totals, middle, chosen, everything, out, start, stop
             ),
@@ -370,7 +376,7 @@ class SparseSource:
                 counts.append(evaluated)
             return int(count)
 
-        feature, position, product = _collect(task, self._indptr, n_threads)
+        feature, position, product = _collect(task, self._indptr, n_threads, self._each)
         position = order[position]
         sort = np.lexsort((position, feature))
         n_read = int(np.count_nonzero(np.diff(self._indptr) >= query.fewest.min()))
@@ -477,7 +483,7 @@ def _joined(parts: list[StrongPairs]) -> StrongPairs:
 
 
 def _collect(
-    task: Callable[[np.ndarray, int, int], int], cost: np.ndarray | int, n_threads: int
+    task: Callable[[np.ndarray, int, int], int], cost: np.ndarray | int, n_threads: int, each: Callable[..., None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows found by the chunks, in order of the chunks: (feature, position, product)."""
     parts: dict[int, np.ndarray] = {}
@@ -490,7 +496,7 @@ def _collect(
             task(found, start, stop)
         parts[start] = found[:count]
 
-    run_evenly(run, cost, n_threads)
+    each(run, cost, n_threads)
     found = np.concatenate([np.empty((0, 3)), *(parts[start] for start in sorted(parts))])
     return found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
+from coterie.data.addresses import is_address
 from coterie.data.anndata_objects import from_anndata
 from coterie.data.covariates import Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
@@ -50,7 +52,8 @@ def open_features(
     ----------
     path : path-like or AnnData
         A file in one of the formats of ``coterie.data.FORMATS`` (text may be compressed with gzip, bzip2 or xz), the
-        folder of a store, or an AnnData object, which has the options of an .h5ad file and is not copied.
+        folder of a store, the address of one that fsspec knows (``s3://bucket/x.store``), whose bytes are fetched, or an
+        AnnData object, which has the options of an .h5ad file and is not copied.
     label : str, int or False, optional
         Where the labels are: in a format with a place for them the name or position of a column, or a key; in any other, and
         for a store, a text file with one label a line. False: no labels.
@@ -99,6 +102,8 @@ def open_features(
         if format not in (None, "h5ad"):
             raise ValueError(f"format={format!r} does not go with an AnnData object; leave it out.")
         return _changed(from_anndata(path, label=label, **options), drop, impute)
+    if is_address(path):
+        return _open_store(path, label, options)
     path, format = _settled(path, format)
     if format == "store":
         if drop is not None:
@@ -240,21 +245,33 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
     return settled, "store"
 
 
-def _open_store(path: Path, label: Any, options: dict[str, Any]) -> Dataset:
+def open_store_with(
+    path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
+) -> Dataset:
+    """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
+    if format not in (None, "store") or not (is_address(path) or is_store(path)):
+        raise DataFileError(f"it is no store, which workers can read in parts: coterie convert {path} x.store", path)
+    return _open_store(path, label, options, place)
+
+
+def _open_store(
+    path: PathLike, label: Any, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
+) -> Dataset:
     file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
         raise TypeError(f"A store is opened without options, but there is {next(iter(options))!r}; they belong to convert.")
     store = open_store(path)
     y = None if label is False else store.y
     if label is not None and label is not False:
-        y = labels_in_file(label, path)
+        y = labels_in_file(label, Path(path))
         if len(y) != store.shape[0]:
             raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
     covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
-    return Dataset(store.source, y, store.sample_names, "store", path, store.notes, store.feature_info, covariates)
+    source = store.source if place is None else place(store)
+    return Dataset(source, y, store.sample_names, "store", store.path, store.notes, store.feature_info, covariates)
 
 
-def _covariates_by_name(file: Any, names: Any, store: Store, path: Path) -> Covariates:
+def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> Covariates:
     """Covariates from a file for the samples of a store, whose names are IID or FID:IID."""
     if store.sample_names is None:
         raise DataFileError("its samples have no names, so covariates cannot be matched with them.", path)

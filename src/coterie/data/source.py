@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import run_chunks
+from coterie._numba import run_chunks, run_evenly
+
+if TYPE_CHECKING:
+    from coterie.data.top import Top, TopQuery
+    from coterie.data.view import FeatureView
 
 Columns: TypeAlias = "np.ndarray | sparse.csc_array"
 
@@ -45,6 +50,11 @@ class Moments:
     total_weight: float
     nonnegative: bool = False
 
+    @cached_property
+    def n_varying(self) -> int:
+        """Number of features that are not constant."""
+        return int(np.count_nonzero(self.norm))
+
     @property
     def scale(self) -> np.ndarray:
         """Standard deviation of each feature (division by the total weight)."""
@@ -67,7 +77,7 @@ class Moments:
 
     def require_variation(self) -> None:
         """Raise a ``ValueError`` if all features are constant."""
-        if not self.norm.any():
+        if not self.n_varying:
             raise ValueError(
                 "All features of X are constant (or vary by less than 1e-75), so there is nothing to select. Check that X "
                 "holds the right columns."
@@ -153,6 +163,11 @@ class FeatureSource(Protocol):
         ...
 
     @property
+    def first_feature(self) -> int:
+        """What the first feature is in the whole matrix, for a source over a part of it; else 0."""
+        ...
+
+    @property
     def feature_names(self) -> Sequence[str] | None:
         """Names of the features, or None; never made up."""
         ...
@@ -187,6 +202,39 @@ class FeatureSource(Protocol):
         """
         ...
 
+    def top(self, query: TopQuery) -> Top:
+        """The features with the best scores for a residual, from the top, no further than asked."""
+        ...
+
+    def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> SharedBest:
+        """The same for many residuals of some views of this source, by one pass for all."""
+        ...
+
+    def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
+        """Call ``function(block, *arguments)`` where the features are, and collect the answers in order of the features.
+
+        ``block`` is a view of some features that lie together (or, for None, a source over them): all of them for a source in
+        memory, those of one part for one on many machines. There the number of its first feature is
+        ``block.source.first_feature``. The function must be pure, and one that other processes can import. An argument may be
+        what :meth:`map_features` has returned, or an array of moments: the function gets the part that belongs to the block.
+        """
+        ...
+
+    def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
+        """The same for a function that returns an array (or several) with an entry a feature; it stays with the features.
+
+        The result is indexed by features like an array; for a source in memory it is one.
+        """
+        ...
+
+    def spread(self, features: np.ndarray, values: np.ndarray) -> Any:
+        """An array with an entry a feature: the values of some features (rising), and 0 for all others."""
+        ...
+
+    def prefetch(self, features: np.ndarray) -> None:
+        """These columns will be asked for soon, in several steps; where they are far away, they come together."""
+        ...
+
     def columns(self, features: np.ndarray) -> Columns:
         """Some columns in their own value type, as CSC or in F order."""
         ...
@@ -200,12 +248,74 @@ class FeatureSource(Protocol):
         ...
 
 
+class SharedBest(Protocol):
+    """The best features for many residuals."""
+
+    @property
+    def n_passes(self) -> float:
+        """How often the features were read."""
+        ...
+
+    def best(self, queries: Sequence[TopQuery]) -> Sequence[Top]:
+        """The best features of each query, in one pass."""
+        ...
+
+
+class OnePlace:
+    """What a source has from :class:`FeatureSource` when all its features are in one place: it is its own only block."""
+
+    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples, number of features."""
+        raise NotImplementedError  # each source has its own
+
+    def top(self, query: TopQuery) -> Top:
+        """The features with the best scores for a residual, from the top, no further than asked."""
+        from coterie.data.top import LayeredTop
+
+        return LayeredTop(query)
+
+    def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> SharedBest:
+        """The same for many residuals of some views of this source, by one pass for all."""
+        from coterie.data.shared_top import SharedTop
+
+        return SharedTop(views, n_threads)
+
+    def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
+        """Call ``function(view, *arguments)``: a list of one answer."""
+        return [function(self if view is None else view, *arguments)]
+
+    def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
+        """Call ``function(view, *arguments)``, which returns an array with an entry a feature."""
+        return function(view, *arguments)
+
+    def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
+        """Call ``task(start, stop)`` for chunks of all features of about equal cost; a store may give pages back after one."""
+        run_evenly(task, cost, n_threads)
+
+    def spread(self, features: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """An array with an entry a feature: the values of some features, and 0 for all others."""
+        result: np.ndarray = np.zeros(self.shape[1], dtype=values.dtype)
+        result[features] = values
+        return result
+
+    def prefetch(self, features: np.ndarray) -> None:
+        """Columns in memory need not be fetched."""
+
+
 def shifted(columns: Columns, shift: np.ndarray) -> Columns:
     """Columns less a number each, in float64; of sparse ones only the stored values are changed."""
     if isinstance(columns, np.ndarray):
         return columns.astype(np.float64) - shift
     values = columns.data.astype(np.float64) - np.repeat(shift, np.diff(columns.indptr))
     return sparse.csc_array((values, columns.indices, columns.indptr), shape=columns.shape)
+
+
+def block_size(n_samples: int) -> int:
+    """Dense columns of a block."""
+    return max(1, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // max(n_samples, 1)))
 
 
 def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_threads: int) -> None:
@@ -215,7 +325,7 @@ def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_
     the size of the blocks can change a result.
     """
     n_samples, n_features = source.shape
-    size = max(1, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // max(n_samples, 1)))
+    size = block_size(n_samples)
     if source.is_sparse:
         size = max(size, n_features // (16 * n_threads) + 1)  # views cost nothing
     bounds = [*range(0, n_features, size), n_features]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -133,6 +133,19 @@ class FeatureView:
             reach = np.divide(reach, self.scale, out=np.zeros(len(reach)), where=self.scale > 0)
         return Reach(reach, float(reach.min(initial=np.inf, where=reach > 0.0)), float(reach.max(initial=0.0)))
 
+    @cached_property
+    def highest_reach(self) -> float:
+        """The largest score that any feature can have, over the norm of the residual."""
+        return max(self.map_blocks(_highest_reach))
+
+    def map_blocks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Answers of ``function(block, *arguments)`` for the blocks of this view, in order; see :class:`FeatureSource`."""
+        return self.source.map_blocks(function, self, *arguments)
+
+    def map_features(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """An array with an entry a feature, computed and kept where the features are; see :class:`FeatureSource`."""
+        return self.source.map_features(function, self, *arguments)
+
     def columns(self, features: np.ndarray) -> Columns:
         """Some columns as they are stored."""
         return self.source.columns(features)
@@ -180,3 +193,7 @@ class FeatureView:
             return float(np.sqrt((residual**2).sum()))
         used = self.sample_weight > 0
         return float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))
+
+
+def _highest_reach(view: FeatureView) -> float:
+    return view.reach.highest

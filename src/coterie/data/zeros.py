@@ -36,9 +36,14 @@ def mostly_zero(source: FeatureSource, most: float = FEW_VALUES) -> bool:
     """
     n_samples, n_features = source.shape
     limit = most * n_samples * n_features
+    return sum(source.map_blocks(_count, None, limit)) <= limit
+
+
+def _count(source: FeatureSource, limit: float) -> int:
+    """Number of values other than zero, or one over the limit."""
     count = 0
     for _, block in source.blocks(_SPARSE if source.is_sparse else _DENSE):
         count += int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data))
         if count > limit:
-            return False
-    return True
+            break
+    return count

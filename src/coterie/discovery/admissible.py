@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
+from coterie.data.top import Free
+from coterie.data.view import FeatureView
 from coterie.discovery.independent_set import best_set, bound_of_sets
 from coterie.discovery.scores import LazyScores
 from coterie.order import in_order
@@ -61,9 +63,9 @@ class AdmissibleSets:
         self.correlation = correlation
         self.view = correlation.view
         self.limit = threshold - ROUNDING
-        self.varying = self.view.moments.norm > 0.0
+        self.varying = Free(self.view.moments)
 
-    def highest(self, scores: LazyScores, free: np.ndarray, size: int) -> float:
+    def highest(self, scores: LazyScores, free: Free, size: int) -> float:
         """What no set of so many features adds up to more than, free or not: by the scores of a walk over the free ones."""
         if not scores.chunks:  # nobody has walked yet
             next(scores.descend(free, _compared(size)), None)
@@ -71,7 +73,10 @@ class AdmissibleSets:
 
     def highest_of(self, scores: np.ndarray, size: int) -> float:
         """The same from the scores of all features."""
-        return self._bound(self._best(np.flatnonzero(self.varying), scores[self.varying], _compared(size)), size)
+        parts = self.view.map_blocks(_largest, scores, _compared(size))
+        features, values = (np.concatenate([part[i] for part in parts]) for i in range(2))
+        best = self._best(features, values, _compared(size))
+        return self._bound(best._replace(beyond=max(best.beyond, *(part.beyond for part in parts))), size)
 
     def search(self, scores: LazyScores, size: int, floor: float) -> tuple[np.ndarray, np.ndarray, float]:
         """The set of so many features that adds up to most, its scores, and a bound on all sets.
@@ -79,7 +84,7 @@ class AdmissibleSets:
         The set is empty where none adds up to more than ``floor``, or the search had to give up before it found one.
         """
         top = Top(np.empty(0, dtype=np.int64), np.empty(0), np.inf)
-        others, most, n_varying = 0.0, _searched(size), int(np.count_nonzero(self.varying))
+        others, most, n_varying = 0.0, _searched(size), self.varying.count
         for chunk, values in scores.descend(self.varying, _compared(size)):
             lowest = float(values[-1]) if len(top.features) + len(chunk) < n_varying else 0.0
             top = Top(np.append(top.features, chunk), np.append(top.scores, values), lowest).first(most)
@@ -92,11 +97,11 @@ class AdmissibleSets:
             bound = max(bound, others + top.beyond**2)
         return top.features[chosen], top.scores[chosen], bound
 
-    def _top(self, scores: LazyScores, free: np.ndarray) -> Top:
+    def _top(self, scores: LazyScores, free: Free) -> Top:
         """The best features, those that are not free among them, as far as the walk has come."""
         features, values = (np.concatenate([chunk[i] for chunk in scores.chunks] or [np.empty(0)]) for i in range(2))
-        lowest = float(values[-1]) if len(values) < np.count_nonzero(free) else 0.0
-        barred, barred_values = scores.barred(free)
+        lowest = float(values[-1]) if len(values) < free.count else 0.0
+        barred, barred_values = scores.barred()
         high = barred_values >= lowest
         features = np.append(features, barred[high]).astype(np.int64)
         best = self._best(features, np.append(values, barred_values[high]), len(features))
@@ -104,12 +109,7 @@ class AdmissibleSets:
 
     def _best(self, features: np.ndarray, values: np.ndarray, most: int) -> Top:
         """The best of some features, in order."""
-        beyond = 0.0
-        if len(values) > most:
-            place = len(values) - most
-            where = np.argpartition(values, place)
-            beyond = float(values[where[:place]].max())
-            features, values = features[where[place:]], values[where[place:]]
+        features, values, beyond = _cut(features, values, most)
         order = in_order(self.view.source, features, values, sample_weight=self.view.sample_weight)
         return Top(features[order], -np.sort(-values), beyond)
 
@@ -129,3 +129,19 @@ class AdmissibleSets:
         matrix = np.abs(self.correlation.within(features)) >= self.limit
         np.fill_diagonal(matrix, False)
         return matrix
+
+
+def _largest(view: FeatureView, scores: np.ndarray, most: int) -> Top:
+    """The best of the features of a block, in no order."""
+    varying = np.flatnonzero(view.moments.norm > 0.0)
+    features, values, beyond = _cut(varying, scores[varying], most)
+    return Top(features + view.source.first_feature, values, beyond)
+
+
+def _cut(features: np.ndarray, values: np.ndarray, most: int) -> Top:
+    """The best of some features, and the best value of the others (0 where there are none)."""
+    if len(values) <= most:
+        return Top(features, values, 0.0)
+    place = len(values) - most
+    where = np.argpartition(values, place)
+    return Top(features[where[place:]], values[where[place:]], float(values[where[:place]].max()))

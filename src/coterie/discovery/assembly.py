@@ -13,6 +13,9 @@ from coterie.discovery.loop import Round
 from coterie.discovery.oracle import Oracle
 from coterie.groups import FeatureGroup, FeatureGroups
 
+# Groups whose columns are fetched together, where they are far away.
+_TOGETHER = 16
+
 
 def assemble_groups(
     oracle: Oracle,
@@ -38,12 +41,16 @@ def assemble_groups(
     first = np.sort(np.unique(blocks, return_index=True)[1])
     rounds = np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])[first]
     books = oracle.collect()
+    member_scores, support_scores = final_scores[books.feature], final_scores[oracle.supports]
     # By group, the most correlated first, then by feature (the books are in order of feature).
     order = np.lexsort((-np.abs(books.correlation), books.support))
     bounds = np.searchsorted(books.support[order], np.arange(len(oracle.supports) + 1))
     names = oracle.view.feature_names
     groups = []
     for position, support in enumerate(oracle.supports):
+        if position % _TOGETHER == 0:
+            soon = order[bounds[position] : bounds[min(position + _TOGETHER, len(oracle.supports))]]
+            oracle.view.source.prefetch(books.feature[soon])
         own = order[bounds[position] : bounds[position + 1]]
         members = np.append(support, books.feature[own])
         groups.append(
@@ -52,8 +59,8 @@ def assemble_groups(
                 affiliated=books.feature[own],
                 correlation=books.correlation[own],
                 names=None if names is None else tuple(str(names[j]) for j in members),
-                score=float(final_scores[support]),
-                affiliated_scores=final_scores[books.feature[own]],
+                score=float(support_scores[position]),
+                affiliated_scores=member_scores[own],
                 weight=float(weights[position]),
                 round=int(rounds[position]),
                 purity=group_purity(oracle.correlation, members),

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._inputs import features_of_share, known_covariates, with_covariates
@@ -120,6 +121,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     groups_: FeatureGroups
     standardize_: bool
     covariate_coef_: np.ndarray
+    _on_cluster: ClassVar[bool] = True
+    # A client is no property of samples, which scikit-learn would route through pipelines.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
 
     @abstractmethod
     def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
@@ -211,7 +215,9 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         then = loop.on_round
 
         def on_round(entry: Round) -> bool:
-            bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}")
+            where = getattr(loop.oracle.view.source, "n_workers", None)
+            workers = "" if where is None else f", {where} workers"
+            bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}{workers}")
             return (then is not None and then(entry)) or (stoppable and stop_requested())
 
         loop.on_round = on_round
@@ -286,7 +292,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             "n_correlations_evaluated_": min(oracle.n_evaluated, n_pairs),
             "n_correlations_possible_": n_pairs,
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
-            **({"votes_": oracle.votes.copy()} if isinstance(oracle, VotingOracle) else {}),
+            **({"votes_": oracle.votes} if isinstance(oracle, VotingOracle) else {}),
         }
 
     @staticmethod

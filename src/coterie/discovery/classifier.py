@@ -320,7 +320,14 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        feature_names: Any = None,
+        covariates: Any = None,
+        client: Any = None,
     ) -> GroupDiscoveryClassifier:
         """Find groups of features that separate the classes.
 
@@ -339,13 +346,16 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
             What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
             features, without a penalty that counts. None takes those that a data set or store has.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
 
         Returns
         -------
         self : GroupDiscoveryClassifier
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
+        self._fit(X, y, sample_weight, feature_names, client, covariates=covariates)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Samples:

@@ -246,7 +246,14 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        feature_names: Any = None,
+        covariates: Any = None,
+        client: Any = None,
     ) -> GroupDiscoveryClassifierCV:
         """Choose on held-out samples, then find the groups in all samples.
 
@@ -265,13 +272,16 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
             What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
             features, without a penalty that counts. None takes those that a data set or store has.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
 
         Returns
         -------
         self : GroupDiscoveryClassifierCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
+        self._fit(X, y, sample_weight, feature_names, client, covariates=covariates)
         return self
 
     def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:

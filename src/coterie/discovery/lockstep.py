@@ -1,7 +1,7 @@
 """Paths in lockstep: many searches over the same features, with one pass over these a round for all of them.
 
 Values of C, folds, half-samples and permuted labels make paths that differ in the loss, the weights of the samples or the
-labels. They advance round by round together: :class:`~coterie.discovery.shared_pass.SharedPass` scores the features for
+labels. They advance round by round together: :class:`~coterie.discovery.scores.SharedPass` scores the features for
 all, then every path takes its own step, side by side on the threads. What a path finds is what it would have found
 alone: the same support features in the same order, with weights that agree to about ten digits (the moments of dense
 features are computed for all weights at once, and so rounded differently).
@@ -21,7 +21,7 @@ from coterie._numba import one_blas_thread, run_chunks
 from coterie.data.many_moments import many_moments
 from coterie.data.view import FeatureView
 from coterie.discovery.loop import CuttingPlane
-from coterie.discovery.shared_pass import SharedPass
+from coterie.discovery.scores import SharedPass
 
 # Bytes of a path for each feature (mean, norm, whether it is free) and each value of a column in its design; and what all
 # paths at the same time may take.

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from coterie.data.top import TopQuery
 from coterie.discovery.oracle import Block, Oracle
-from coterie.discovery.scores import LazyScores, Query
+from coterie.discovery.scores import LazyScores
 from coterie.solver.block_problem import Solution, block_norms
 from coterie.solver.master import Master
 
@@ -196,7 +197,7 @@ class CuttingPlane:
         if len(self.fixed):
             self._enter(0, self.oracle.fixed_block(self.fixed), np.inf)
 
-    def queries(self) -> list[Query]:
+    def queries(self) -> list[TopQuery]:
         """What the oracle has to know for the next step."""
         self._look_for_larger_sets()
         return self.oracle.queries(self.solution.residual, self._wanted)

@@ -226,7 +226,9 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryOneClass:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, client: Any = None
+    ) -> GroupDiscoveryOneClass:
         """Find groups of features that are typical of the samples.
 
         Parameters
@@ -240,13 +242,16 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         feature_names : array-like of str or callable, default=None
             Names of the features, for data that have none; or a function that returns them, such as the
             ``get_feature_names_out`` of the step before in a pipeline.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
 
         Returns
         -------
         self : GroupDiscoveryOneClass
             The fitted estimator.
         """
-        self._fit(X, None, sample_weight, feature_names)
+        self._fit(X, None, sample_weight, feature_names, client)
         return self
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:

@@ -11,6 +11,7 @@ import numpy as np
 from coterie._inputs import opened, read_normality, read_sample_weight, read_source
 from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
+from coterie.data.sums import Total, exact_sum, totals
 from coterie.data.view import FeatureView
 from coterie.discovery.base import Samples
 from coterie.discovery.held_out import HeldOutScores, NormalityScores
@@ -279,7 +280,9 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> GroupDiscoveryOneClassCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, client: Any = None
+    ) -> GroupDiscoveryOneClassCV:
         """Choose on held-out samples of both kinds, then find the groups in all normal samples.
 
         Parameters
@@ -294,13 +297,16 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         feature_names : array-like of str or callable, default=None
             Names of the features, for data that have none; or a function that returns them, such as the
             ``get_feature_names_out`` of the step before in a pipeline.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
 
         Returns
         -------
         self : GroupDiscoveryOneClassCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight, feature_names)
+        self._fit(X, y, sample_weight, feature_names, client)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -386,14 +392,28 @@ def _unit(view: FeatureView) -> float:
     a mean in which features count by their squared means, since those of large means are the first to be selected. A mean
     counts as no smaller than its standard error, so that features about zero have a unit, too.
     """
+    largest, widest = (max(values) for values in zip(*view.map_blocks(_largest), strict=True))
+    products, shares = totals(view.map_blocks(_shares, largest, widest))
+    return view.moments.total_weight * (products / shares) * largest * widest
+
+
+def _mean_and_spread(view: FeatureView) -> tuple[np.ndarray, np.ndarray]:
+    """Means (at least their standard errors) and standard deviations of the features that vary, as the view has them."""
     moments, total = view.moments, view.moments.total_weight
     varies = moments.norm > 0.0
     spread = moments.norm[varies] / np.sqrt(total)
     mean = np.hypot(moments.mean[varies], spread / np.sqrt(total))
-    if view.scale is not None:
-        scale = view.scale[varies]
-        spread, mean = spread / scale, mean / scale
-    largest, widest = float(mean.max()), float(spread.max())
+    return (mean, spread) if view.scale is None else (mean / view.scale[varies], spread / view.scale[varies])
+
+
+def _largest(view: FeatureView) -> tuple[float, float]:
+    """The largest mean and standard deviation of a block."""
+    mean, spread = _mean_and_spread(view)
+    return float(mean.max(initial=0.0)), float(spread.max(initial=0.0))
+
+
+def _shares(view: FeatureView, largest: float, widest: float) -> list[Total]:
+    """Sums over the features of a block: of what counts, by its share, and of the shares."""
+    mean, spread = _mean_and_spread(view)
     share = (mean / largest) ** 2  # products of large features would overflow
-    typical = float(share @ ((mean / largest) * (spread / widest)) / share.sum())
-    return total * typical * largest * widest
+    return [exact_sum(share * ((mean / largest) * (spread / widest))), exact_sum(share)]

@@ -24,9 +24,10 @@ import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.source import Exemplar
+from coterie.data.top import NOBODY, Free, TopQuery
 from coterie.data.view import FeatureView
 from coterie.discovery.admissible import AdmissibleSets
-from coterie.discovery.scores import LazyScores, Query, TopScores
+from coterie.discovery.scores import LazyScores
 
 # Features whose correlations are held as a matrix at once.
 _MOST_AT_ONCE = 2048
@@ -166,12 +167,12 @@ class Oracle:
         self._scores: LazyScores | None = None
         self._n_scored = 0
         self._first_floor = np.inf
-        self._hint = np.empty(0, dtype=np.int64)
+        self._hint = NOBODY
         self.sets = AdmissibleSets(correlation, threshold)
-        self._free = self.sets.varying.copy()
+        self._free = Free(self.view.moments)
 
     @property
-    def _open(self) -> np.ndarray:
+    def _open(self) -> Free:
         """Which features a walk may choose."""
         return self.sets.varying if self.reuse else self._free
 
@@ -214,13 +215,13 @@ class Oracle:
         """A block of given features, whatever their scores and correlations."""
         return Block(np.asarray(features, dtype=np.int64), np.full(len(features), np.nan))
 
-    def queries(self, residual: np.ndarray, n_new: int) -> list[Query]:
+    def queries(self, residual: np.ndarray, n_new: int) -> list[TopQuery]:
         """What :meth:`find_block` wants to know: the best features for a residual."""
         return [self.query(residual, n_new)]
 
-    def query(self, residual: np.ndarray, n_new: int) -> Query:
+    def query(self, residual: np.ndarray, n_new: int) -> TopQuery:
         """The best free features of this oracle's view."""
-        return Query(self.view, residual, self._open, _ROOM * first_chunk(n_new), self._hint)
+        return TopQuery(self.view, residual, self._open, _ROOM * first_chunk(n_new), self._hint)
 
     def find_block(self, residual: np.ndarray, n_new: int, scores: Sequence[LazyScores] | None = None) -> Block:
         """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs).
@@ -237,8 +238,8 @@ class Oracle:
 
     def choose(self, scores: LazyScores, n_new: int) -> Block:
         """The next block by some scores."""
-        if isinstance(scores, TopScores):
-            self._hint = scores.features
+        if scores.hint is not None:
+            self._hint = scores.hint
         return self._walk(scores, n_new) if self.constrained else self._top(scores, n_new)
 
     def adopt(self, block: Block) -> None:
@@ -252,7 +253,7 @@ class Oracle:
 
     def bar(self, features: np.ndarray) -> None:
         """Some features are no candidates any more."""
-        self._free[features] = False
+        self._free.bar(features)
 
     def new_of(self, block: Block) -> np.ndarray:
         """The features of a block that are not support features yet."""
@@ -282,13 +283,9 @@ class Oracle:
 
     def final_scores(self, residual: np.ndarray) -> np.ndarray:
         """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
-        products = self._score(residual).products()
-        # The angle bound wants the products themselves, but centred ones only up to their signs.
-        same = self.view.centred and self.view.scale is None and products.shape[1] == 1
-        exemplar = products[:, 0] if same else products[:, 0].copy()
-        scores = self.view.scores_of(products)
-        self._exemplar = self._make_exemplar(exemplar, residual[:, :1])
-        scores[self.view.moments.norm == 0.0] = 0.0
+        self._score(residual).count(self.view.n_features)
+        scores, products = self.view.map_features(_all_scores, residual)
+        self._exemplar = self._make_exemplar(products, residual[:, :1])
         return scores
 
     def collect(self) -> Affiliations:
@@ -422,6 +419,17 @@ class Oracle:
         total = np.abs(self.correlation.between(members, members)).sum(axis=1)
         best = members[total >= total.max() - ROUNDING * len(members)]
         return int(best[0] if len(best) == 1 else scores.in_order(best, scores.of(best))[0][0])
+
+
+def _all_scores(view: FeatureView, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of all features of a view, 0 for constant ones, and their products with the first residual."""
+    products = view.products(residual)
+    # The angle bound wants the products themselves, but centred ones only up to their signs.
+    same = view.centred and view.scale is None and products.shape[1] == 1
+    exemplar = products[:, 0] if same else products[:, 0].copy()
+    scores = view.scores_of(products)
+    scores[view.moments.norm == 0.0] = 0.0
+    return scores, exemplar
 
 
 class _Matches:

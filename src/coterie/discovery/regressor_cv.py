@@ -229,7 +229,14 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, covariates: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        feature_names: Any = None,
+        covariates: Any = None,
+        client: Any = None,
     ) -> GroupDiscoveryRegressorCV:
         """Choose on held-out samples, then find the groups in all samples.
 
@@ -248,11 +255,14 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
             What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
             features, without a penalty that counts. None takes those that a data set or store has.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one.
 
         Returns
         -------
         self : GroupDiscoveryRegressorCV
             The fitted estimator.
         """
-        self._fit(X, y, sample_weight, feature_names, covariates=covariates)
+        self._fit(X, y, sample_weight, feature_names, client, covariates=covariates)
         return self

@@ -1,59 +1,25 @@
-r"""The scores of the features: found from the top, no further than needed.
+"""The scores of the features, from the top: what a walk goes down by.
 
-**Norm bound.** A score is a product with the residual, so
-:math:`|s_j| \le \|f_j\|_\omega (\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}` (Cauchy-Schwarz with the sample weights
-:math:`\omega`; features are centred where there is an intercept). Features are scored in layers of
-falling norm, and no layer is touched before the walk has come down to the best score that it could
-hold. In data with a long tail of rare features (words, clicks) that is a small part of one pass; where
-all norms are alike it is one pass.
-
-**Order.** Ties are broken by the one rule of :mod:`coterie.order`.
+The features with the best scores are found where they are (:meth:`FeatureSource.top <coterie.data.FeatureSource.top>`), no
+further than the walk comes. Ties are broken by the one rule of :mod:`coterie.order`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from coterie.data.top import NOBODY, Free, Top, TopQuery
 from coterie.data.view import FeatureView
-from coterie.kernels.columns import kth_largest, positions_between
 from coterie.order import TIE, in_order
 
-# Each layer goes down to this part of the previous one's norms.
-_LAYER = 0.5
 # Features of a chunk: their correlations with each other may be computed.
 _LARGEST_CHUNK = 512
 
 
-class Query(NamedTuple):
-    """A residual whose best features somebody wants to know.
-
-    Attributes
-    ----------
-    view : FeatureView
-        The features.
-    residual : ndarray of shape (n_samples, n_outputs)
-        Dual variables.
-    free : ndarray of bool of shape (n_features,)
-        The features that count.
-    size : int
-        How many of the best, at first.
-    hint : ndarray of int
-        Features that were among the best for a similar residual.
-    """
-
-    view: FeatureView
-    residual: np.ndarray
-    free: np.ndarray
-    size: int
-    hint: np.ndarray
-
-
 class LazyScores:
-    """Scores of the features for one residual, computed layer by layer.
+    """Scores of the features for one residual.
 
     Parameters
     ----------
@@ -63,161 +29,103 @@ class LazyScores:
         Dual variables.
     first_floor : float, default=inf
         Reach down to which the first layer goes; inf for half of the largest one.
+    known : Top, optional
+        The best scores, where somebody has looked for them already.
 
     Attributes
     ----------
-    floor : float
-        Reach down to which features have been scored.
     needed : float
         Reach down to which the chunks so far needed scores.
-    n_scored : int
-        Number of features scored.
+    hint : ndarray of int or None
+        The features that somebody has found to be the best, whom it may help to know them the next time.
     chunks : list of (ndarray, ndarray)
         The chunks so far: every free feature whose score is not under the lowest of them is there.
     """
 
-    def __init__(self, view: FeatureView, residual: np.ndarray, *, first_floor: float = np.inf) -> None:
+    def __init__(
+        self, view: FeatureView, residual: np.ndarray, *, first_floor: float = np.inf, known: Top | None = None
+    ) -> None:
         self.view = view
         self.residual = residual
-        self.n_scored = 0
         self.chunks: list[tuple[np.ndarray, np.ndarray]] = []
-        self._barred: list[tuple[np.ndarray, np.ndarray]] = []
-        self.floor = np.inf
         self.needed = np.inf
         self._first_floor = first_floor
+        self._known = known
+        self.hint: np.ndarray | None = getattr(known, "known", None)
+        self._tops: list[Top] = []
+        self._n_scored = 0
         self._length = view.norm_of(residual)
 
-    def descend(self, free: np.ndarray, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    @property
+    def n_scored(self) -> int:
+        """Number of features scored."""
+        return self._n_scored + sum(top.n_scored for top in self._tops)
+
+    def descend(self, free: Free, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Free features, best first, with their scores, in chunks that double in size."""
-        self.chunks, self._barred = [], []
-        features, scores = self._first_layer(free)
+        self.chunks = []
+        top = self._top(free, first_size)
         tie = -1.0
         below, size = np.inf, first_size
         while True:
-            low = float(kth_largest(scores, below, size))
-            if self.floor > 0.0 and low <= self._hidden:
-                features, scores = self._more(features, scores, free)
-                continue
+            low = top.kth(below, size)
             if low < 0.0:
                 return
             if tie < 0.0:
-                tie = TIE * float(scores.max(initial=0.0))
+                tie = TIE * top.best
             low = max(low - tie, 0.0)
             self.needed = low / self._length if self._length > 0.0 else 0.0
-            where = positions_between(scores, low, below)
-            chunk = self.in_order(where if features is None else features[where], scores[where], tie)
+            chunk = self.in_order(*top.between(low, below), tie)
             self.chunks.append(chunk)
             yield chunk
             below, size = low, min(2 * size, _LARGEST_CHUNK)
+
+    def _top(self, free: Free, size: int) -> Top:
+        """The best scores of free features; those that somebody has found are used once."""
+        known, self._known = self._known, None
+        query = TopQuery(self.view, self.residual, free, size, first_floor=self._first_floor)
+        self._tops.append(self.view.source.top(query) if known is None else known)
+        return self._tops[-1]
 
     def in_order(self, features: np.ndarray, scores: np.ndarray, tie: float | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Features and scores, best first; of tied features the first has the best of their scores, so that none rises."""
         order = in_order(self.view.source, features, scores, tie=tie, sample_weight=self.view.tie_weight)
         return features[order], -np.sort(-scores)
 
-    def products(self) -> np.ndarray:
-        """Products of all features with the residual, of shape (n_features, n_outputs)."""
-        self.n_scored += self.view.n_features
-        return self.view.products(self.residual)
-
-    def of(self, features: np.ndarray | None) -> np.ndarray:
-        """Scores of some (None: all) features."""
-        self.n_scored += self.view.n_features if features is None else len(features)
+    def of(self, features: np.ndarray) -> np.ndarray:
+        """Scores of some features."""
+        self._n_scored += len(features)
         return self.view.scores(self.residual, features)
 
-    def barred(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def count(self, n_features: int) -> None:
+        """Write down that so many features were scored by somebody else."""
+        self._n_scored += n_features
+
+    def barred(self) -> tuple[np.ndarray, np.ndarray]:
         """The features that are neither free nor constant, and their scores, as far as they can match the chunks'."""
-        parts = [(np.empty(0, dtype=np.int64), np.empty(0)), *self._barred]
-        features, scores = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        varying = self.view.moments.norm[features] > 0.0
-        return features[varying], scores[varying]
-
-    @property
-    def _hidden(self) -> float:
-        """What no feature under the floor can have a better score than."""
-        return self.floor * self._length * (1.0 + 1e-9)
-
-    def _first_layer(self, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """The first features to look at (None: all) and their scores, -1 for those that are not free."""
-        return self._layer(self._next_floor(np.inf), np.inf, free)
-
-    def _more(self, features: np.ndarray | None, scores: np.ndarray, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """The same with the next layer."""
-        more, more_scores = self._layer(self._next_floor(self.floor), self.floor, free)
-        assert features is not None  # the first layer was not the whole
-        assert more is not None
-        return np.concatenate([features, more]), np.concatenate([scores, more_scores])
-
-    def _next_floor(self, floor: float) -> float:
-        """The next lower floor; 0 when next to nothing would be left under it."""
-        reach = self.view.reach
-        lower = _LAYER * floor if floor < np.inf else min(self._first_floor, _LAYER * reach.highest)
-        return lower if lower > reach.lowest else 0.0
-
-    def _layer(self, low: float, below: float, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Score the free features whose reach is in [low, below) (None: all); zero reach is that of constant features."""
-        self.floor = low
-        if low == 0.0 and below == np.inf:  # one pass in order of storage
-            scores = self._finite(self.of(None))
-            self._bar(np.flatnonzero(~free), scores[~free])
-            scores[~free] = -1.0
-            return None, scores
-        reach = self.view.reach.values
-        features = np.flatnonzero(reach >= (low if low > 0.0 else np.finfo(float).tiny))
-        if below < np.inf:
-            features = features[reach[features] < below]
-        scores = self._finite(self.of(features))
-        taken = ~free[features]
-        self._bar(features[taken], scores[taken])
-        scores[taken] = -1.0
-        return features, scores
-
-    def _bar(self, features: np.ndarray, scores: np.ndarray) -> None:
-        """Keep the scores of features that are not free."""
-        self._barred.append((features, scores))
-
-    def _finite(self, scores: np.ndarray) -> np.ndarray:
-        """The scores, unless one is none: a walk over NaN would not end."""
-        if not math.isfinite(float(scores.sum())):
-            raise ValueError(
-                "The scores of the features are not finite: X or its source holds values that are not, or the scales of X, y, "
-                "C and sample_weight are too far apart. Check the data (coterie info --check for a store), or rescale them."
-            )
-        return scores
+        return self._tops[-1].barred() if self._tops else (NOBODY, np.empty(0))
 
 
-class TopScores(LazyScores):
-    """Scores whose best are known to be among a few features; they are computed again, so no bit depends on who knew.
+class SharedPass:
+    """Scores for many residuals over one source by one pass.
 
     Parameters
     ----------
-    query : Query
-        What was asked.
-    features : ndarray of int
-        Free features with the best scores, by somebody's reckoning.
-    hidden : float or None
-        What no other free feature has a better score than; None where there is no other one.
+    views : sequence of FeatureView
+        All views that will be asked about, of the same source.
+    n_threads : int, default=1
+        Number of threads; never changes a result.
     """
 
-    def __init__(self, query: Query, features: np.ndarray, hidden: float | None) -> None:
-        super().__init__(query.view, query.residual)
-        self.features = features
-        self._bound = 0.0 if hidden is None else hidden
-        self.floor = 0.0 if hidden is None else np.inf
+    def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
+        self._shared = views[0].source.shared_top(views, n_threads=n_threads)
 
     @property
-    def _hidden(self) -> float:
-        return self._bound
+    def n_passes(self) -> float:
+        """How often the features were read."""
+        return self._shared.n_passes
 
-    def _first_layer(self, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        scores = self._finite(self.of(self.features))
-        scores[~free[self.features]] = -1.0
-        return self.features, scores
-
-    def barred(self, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The features that are neither free nor constant: nobody has scored them yet."""
-        features = np.flatnonzero(~free & (self.view.moments.norm > 0.0))
-        return features, self.of(features)
-
-    def _more(self, features: np.ndarray | None, scores: np.ndarray, free: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        return self._layer(0.0, np.inf, free)  # the few were not enough: one pass for all
+    def best(self, queries: Sequence[TopQuery]) -> list[LazyScores]:
+        """Scores that begin with the best features of each query, in one pass for all."""
+        tops = self._shared.best(queries)
+        return [LazyScores(query.view, query.residual, known=top) for query, top in zip(queries, tops, strict=True)]

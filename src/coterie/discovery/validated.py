@@ -25,6 +25,7 @@ from coterie._parameters import (
     Whole,
 )
 from coterie.data.source import Moments
+from coterie.data.sums import Total, exact_sum, totals
 from coterie.data.view import FeatureView
 from coterie.discovery.base import GroupDiscovery, Samples
 from coterie.discovery.held_out import HeldOutScores
@@ -250,6 +251,12 @@ def _typical_variance(view: FeatureView) -> float:
     """A mean of the features' variances as the view has them (about zero where it is not centred)."""
     if view.centred and view.scale is not None:
         return 1.0  # and nothing that rounding adds
-    reach = view.reach
-    share = (reach.values / reach.highest) ** 2  # squares of squares of large features would overflow
-    return float((share @ share) / share.sum()) * reach.highest**2 / view.moments.total_weight
+    highest = view.highest_reach
+    squares, total = totals(view.map_blocks(_shares, highest))
+    return squares / total * highest**2 / view.moments.total_weight
+
+
+def _shares(view: FeatureView, highest: float) -> list[Total]:
+    """Sums over the features of a block: of their squared shares of the highest variance, and of the shares."""
+    share = (view.reach.values / highest) ** 2  # squares of squares of large features would overflow
+    return [exact_sum(share * share), exact_sum(share)]

@@ -12,6 +12,7 @@ on which of several copies (with signs changed, say) they propose, and these do 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -21,10 +22,10 @@ import numpy as np
 
 from coterie._inputs import read_folds
 from coterie.correlation.protocol import ROUNDING, Correlation
+from coterie.data.top import TopQuery
 from coterie.data.view import FeatureView
 from coterie.discovery.oracle import Affiliations, Block, Oracle
-from coterie.discovery.scores import LazyScores, Query
-from coterie.discovery.shared_pass import SharedPass
+from coterie.discovery.scores import LazyScores, SharedPass
 from coterie.order import in_order
 
 
@@ -54,7 +55,7 @@ def fold_parts(
     parts = []
     for train, own in read_folds(cv, y[divided], classifier=classifier, shuffle=True, random_state=random_state):
         samples = np.intersect1d(divided[train if seen == "training" else own], present)
-        if len(samples) and (part := view.part(samples)).moments.norm.any():
+        if len(samples) and (part := view.part(samples)).moments.n_varying:
             parts.append(part)
     if not parts:
         raise ValueError(f"No feature varies in the samples that any fold of cv sees (cv_part={seen!r}); choose larger parts.")
@@ -84,7 +85,7 @@ class VotingOracle(Oracle):
         super().__init__(correlation, **options)
         # Of a fold's walk only the features count, not which group they are in there.
         self.folds = [Oracle(fold, **{**options, "affiliates": "complete"}) for fold in folds]
-        self.votes = np.zeros(self.view.n_features, dtype=np.int32)
+        self._votes: Counter[int] = Counter()
         self._shared = SharedPass(self.views, self.view.n_threads)
 
     def let_reuse(self, reuse: bool) -> None:
@@ -92,6 +93,13 @@ class VotingOracle(Oracle):
         super().let_reuse(reuse)
         for fold in self.folds:
             fold.let_reuse(reuse)
+
+    @property
+    def votes(self) -> np.ndarray:
+        """How often each feature was proposed."""
+        features = np.array(sorted(self._votes), dtype=np.int64)
+        values = np.array([self._votes[feature] for feature in features.tolist()], dtype=np.int32)
+        return self.view.source.spread(features, values)
 
     @property
     def is_exact(self) -> bool:
@@ -113,7 +121,7 @@ class VotingOracle(Oracle):
         """Features read so far, over the number of features, those of the folds included."""
         return super().n_passes + self._shared.n_passes + sum(fold.n_passes for fold in self.folds)
 
-    def queries(self, residual: np.ndarray, n_new: int) -> list[Query]:
+    def queries(self, residual: np.ndarray, n_new: int) -> list[TopQuery]:
         """The best features of each fold for the residuals of its samples."""
         parts = []
         for fold in self.folds:
@@ -131,7 +139,7 @@ class VotingOracle(Oracle):
 
     def _elected_block(self, residual: np.ndarray, n_new: int, proposals: list[Block]) -> Block:
         candidates, votes = np.unique(np.concatenate([block.features for block in proposals]), return_counts=True)
-        self.votes[candidates] += votes.astype(np.int32)
+        self._votes.update(dict(zip(candidates.tolist(), votes.tolist(), strict=True)))
         scores = self._score(residual).of(candidates) if len(candidates) else np.empty(0)
         order = in_order(self.view.source, candidates, scores, votes=votes, sample_weight=self.view.sample_weight)
         chosen = self._elect(candidates[order], n_new)

@@ -143,6 +143,9 @@ class Encoder:
         parameters = estimator.get_params(deep=False)
         # Callbacks of scikit-learn, routing requests and what people hang on an estimator are not part of the model.
         others = {k: v for k, v in vars(estimator).items() if k not in parameters and is_fitted_name(k)}
+        # Numbers of each feature that are with the workers of a cluster come into the file if they are not too many for one.
+        saved = {k: v.for_saving() if hasattr(v, "for_saving") else v for k, v in others.items()}
+        others = {k: v for k, v in saved.items() if v is not None or others[k] is None}
         if not _is_ours(type(estimator)) and others:
             raise self._refusal(f"a fitted {type(estimator).__name__} of scikit-learn's")
         return {

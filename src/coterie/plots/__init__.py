@@ -9,7 +9,20 @@ from coterie.plots.affiliated import affiliated_counts
 from coterie.plots.comparison import comparison_curves
 from coterie.plots.graph import group_graph
 from coterie.plots.manhattan import manhattan
+from coterie.plots.matrices import class_effects, member_correlations
+from coterie.plots.overview import effect_confidence, score_curve
 from coterie.plots.pixels import pixel_map
 from coterie.plots.scatter import feature_scatter
 
-__all__ = ["affiliated_counts", "comparison_curves", "feature_scatter", "group_graph", "manhattan", "pixel_map"]
+__all__ = [
+    "affiliated_counts",
+    "class_effects",
+    "comparison_curves",
+    "effect_confidence",
+    "feature_scatter",
+    "group_graph",
+    "manhattan",
+    "member_correlations",
+    "pixel_map",
+    "score_curve",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -170,13 +171,19 @@ def comparison_content(found: Any, path: str, command: str | None = None) -> dic
         "n_features_in": found.n_features_in,
         "interrupted": found.interrupted,
         "rows": found.summary_rows(),
-        "written_by": f"coterie {__version__}",
+        **_stamp(),
     }
 
 
 def profile_content(found: Any, path: str, command: str | None = None) -> dict[str, Any]:
     """What the page of a profile shows."""
-    return {**found.to_dict(), "path": path, "command": command, "written_by": f"coterie {__version__}"}
+    return {**found.to_dict(), "path": path, "command": command, **_stamp()}
+
+
+def _stamp() -> dict[str, str]:
+    """Who has written a page, and when."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"written_by": f"coterie {__version__}", "written_at": now}
 
 
 def _discovery(

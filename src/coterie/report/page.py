@@ -94,7 +94,7 @@ def render(content: Mapping[str, Any]) -> str:
             tag("section", id="pictures", aria_label="Pictures"),
             tag("section", tag("h2", "Groups"), _about_groups(content), tag("div", id="groups")),
             _plain_table(content),
-            tag("section", tag("h2", "How it was made"), *_folded(content)),
+            tag("section", tag("h2", "How it was made"), *_folded(content), class_="made"),
             _footer(content),
         ]
     )

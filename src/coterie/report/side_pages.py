@@ -22,7 +22,7 @@ def render_comparison(content: Mapping[str, Any]) -> str:
     Parameters
     ----------
     content : mapping
-        ``path``, ``scoring``, ``n_features_in``, ``interrupted``, ``rows`` (the summary's) and ``written_by``.
+        ``path``, ``scoring``, ``n_features_in``, ``interrupted``, ``rows`` (the summary's), ``written_by`` and ``written_at``.
     """
     rows, scoring = content["rows"], content["scoring"]
     methods = list(dict.fromkeys(str(row["method"]) for row in rows))
@@ -137,10 +137,10 @@ def _smaller_page(
             tag("section", id="pictures", aria_label="Pictures"),
             tag("section", tag("h2", name), tag("div", id="groups")),
             tag("div", plain, id="plain"),
-            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", content["command"])))
+            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", content["command"])), class_="made")
             if content.get("command")
             else None,
-            tag("footer", f"{content['written_by']}."),
+            tag("footer", f"{content['written_by']}, {content['written_at']}."),
         ]
     )
     return page(f"{heading}: {shortened(file_name({'data': content}), 80)} – Coterie", body, data)

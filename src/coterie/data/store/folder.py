@@ -96,7 +96,8 @@ class StoreFolder:
         write_header(self.folder, header)
         arrays = read_header(self.folder)["arrays"]
         for name, entry in arrays.items():
-            path = check_entry(self.folder, name, entry)
+            check_entry(self.folder, name, entry)
+            path = self.folder / entry["file"]
             if checksum(path) != entry["crc32"]:
                 raise damaged(path, "what was written cannot be read back")
         if self.replaces:

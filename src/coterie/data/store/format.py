@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.bounds import DataFileError, open_regular, read_regular
+from coterie.bounds import DataFileError, open_regular
+from coterie.data.store.place import Place, place_of
 from coterie.files import writing
 
 FORMAT = "coterie-store"
@@ -113,10 +114,11 @@ def _header_text(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def check_header_bytes(folder: Path) -> None:
+def check_header_bytes(folder: Path | Place) -> None:
     """Refuse a header that is not, byte for byte, as it was written; blanks do not matter for its checksum."""
-    if (folder / HEADER).read_bytes() != _header_text(read_header(folder)).encode("utf-8"):
-        raise damaged(folder / HEADER, "it was changed after it was written")
+    place = place_of(folder)
+    if place.read(HEADER, _LONGEST_HEADER) != _header_text(read_header(place)).encode("utf-8"):
+        raise damaged(place.file(HEADER), "it was changed after it was written")
 
 
 def _header_checksum(content: dict[str, Any]) -> str:
@@ -126,17 +128,18 @@ def _header_checksum(content: dict[str, Any]) -> str:
     return f"{zlib.crc32(text.encode('ascii')):08x}"
 
 
-def read_header(folder: Path) -> dict[str, Any]:
+def read_header(folder: Path | Place) -> dict[str, Any]:
     """The checked header of a store."""
-    path = folder / HEADER
+    place = place_of(folder)
+    path = place.file(HEADER)
     try:
-        content = json.loads(read_regular(path, _LONGEST_HEADER).decode("utf-8"))
+        content = json.loads(place.read(HEADER, _LONGEST_HEADER).decode("utf-8"))
     except DataFileError:
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
-        what = "there is no such folder" if not folder.is_dir() else f"it has no {HEADER}, so it is not a Coterie store"
+        what = "there is no such folder" if not place.exists() else f"it has no {HEADER}, so it is not a Coterie store"
         raise FileNotFoundError(
-            error.errno, f"{what}; make one with coterie.data.convert or `coterie convert`", str(folder)
+            error.errno, f"{what}; make one with coterie.data.convert or `coterie convert`", str(place.path)
         ) from error
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise damaged(path, f"it is not JSON ({error})") from error
@@ -155,14 +158,15 @@ def read_header(folder: Path) -> dict[str, Any]:
     return content
 
 
-def damaged(path: Path, what: str) -> DataFileError:
+def damaged(path: Path | str, what: str) -> DataFileError:
     """The error of a damaged store."""
     return DataFileError(f"the store is damaged: {what}. Convert the original data again.", path)
 
 
-def check_entry(folder: Path, name: str, entry: Any) -> Path:
-    """The file of an array, once its entry, its size and its .npy header agree."""
-    header = folder / HEADER
+def check_entry(folder: Path | Place, name: str, entry: Any) -> None:
+    """Refuse an array whose entry, size and .npy header do not agree."""
+    place = place_of(folder)
+    header = place.file(HEADER)
     keys = {"file", "dtype", "shape", "fortran_order", "crc32"}
     if not isinstance(entry, dict) or not keys <= entry.keys():
         raise damaged(header, f"the entry of array {name!r} is incomplete")
@@ -173,27 +177,30 @@ def check_entry(folder: Path, name: str, entry: Any) -> Path:
         raise damaged(header, f"array {name!r} has the type {entry['dtype']!r}")
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape) or len(shape) not in (1, 2):
         raise damaged(header, f"array {name!r} has the shape {shape!r}")
-    path = folder / file
+    path = place.file(file)
     dtype = np.dtype(entry["dtype"])
     expected = NPY_HEADER_BYTES + int(np.prod(shape, dtype=object)) * dtype.itemsize
     try:
-        with open_regular(path) as opened:
-            start, size = opened.read(NPY_HEADER_BYTES), os.fstat(opened.fileno()).st_size
+        start, size = place.start(file, NPY_HEADER_BYTES)
     except FileNotFoundError as error:
         raise damaged(path, "the file is missing") from error
     if size != expected:
         raise damaged(path, f"the file has {size} bytes instead of {expected}")
     if start != npy_header(dtype, tuple(shape), entry["fortran_order"]):
         raise damaged(path, "its .npy header is not the one that the store's header announces")
-    return path
 
 
-def map_array(folder: Path, name: str, entry: Any) -> np.ndarray:
-    """A read-only memory map of an array."""
-    path = check_entry(folder, name, entry)
+def map_array(folder: Path | Place, entry: Any, first: int = 0, last: int | None = None) -> np.ndarray:
+    """A read-only memory map of an array whose entry was checked (bytes, from an address); or of its columns or numbers
+    from ``first`` to before ``last``."""
     shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
-    if 0 in shape:  # which cannot be mapped
-        return np.empty(shape, dtype=dtype)
-    if not entry["fortran_order"]:
-        return np.memmap(path, dtype=dtype, mode="r", offset=NPY_HEADER_BYTES, shape=shape)
-    return np.memmap(path, dtype=dtype, mode="r", offset=NPY_HEADER_BYTES, shape=shape[::-1]).T
+    along = -1 if entry["fortran_order"] else 0
+    step = int(np.prod(shape, dtype=object)) // max(shape[along], 1)  # numbers of one column (or row, or a number itself)
+    last = shape[along] if last is None else last
+    offset = NPY_HEADER_BYTES + first * step * dtype.itemsize
+    flat = place_of(folder).array(entry["file"], dtype, offset, (last - first) * step)
+    if len(shape) == 1:
+        return flat
+    if entry["fortran_order"]:
+        return flat.reshape(last - first, shape[0]).T
+    return flat.reshape(last - first, shape[1])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coterie._numba import read_only
+from coterie._numba import boundaries, read_only, run_evenly
 from coterie.data.annotations import annotated
 from coterie.data.covariates import Covariates
 from coterie.data.errors import DataFileError
@@ -18,9 +19,13 @@ from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
 from coterie.data.source import Columns, FeatureSource, Moments
 from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
+from coterie.data.store.pages import Pages
+from coterie.data.store.place import Folder, Place, place_of
 from coterie.data.structure import first_bad, is_partition
 
 PathLike = str | os.PathLike[str]
+# Names that are checked and held together.
+_MANY_NAMES = 1 << 20
 
 
 class _Stored:
@@ -31,7 +36,9 @@ class _Stored:
     """
 
     stored: Moments
-    path: Path
+    path: Any
+    first_feature: int
+    pages: Pages | None = None
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         """As those of a source in memory; without weights nothing is read but the stored ones."""
@@ -44,7 +51,7 @@ class _Stored:
         found = super().products(vectors, features=features, **options)  # type: ignore[misc]
         if not np.isfinite(found).all() and np.isfinite(vectors).all():
             place = int(np.argmin(np.isfinite(found).all(axis=1)))
-            raise self._bad_value(place if features is None else int(features[place]))
+            raise self._bad_value(self.first_feature + (place if features is None else int(features[place])))
         return found
 
     def columns(self, features: np.ndarray) -> Columns:
@@ -55,8 +62,24 @@ class _Stored:
             raise self._bad_value(None)
         return found
 
+    def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
+        """Call ``task(start, stop)`` for chunks of all features, and give pages back every 64 MB where that is asked for."""
+        pages = self.pages
+        if pages is None:
+            run_evenly(task, cost, n_threads)
+            return
+        for start, stop in itertools.pairwise(boundaries(cost, pages.n_pieces()).tolist()):
+            inner = stop - start if isinstance(cost, (int, np.integer)) else cost[start : stop + 1] - cost[start]
+            run_evenly(partial(_shifted, task, start), inner, n_threads)
+            pages.release()
+
     def _bad_value(self, feature: int | None) -> DataFileError:
         return damaged(self.path, f"{'a feature' if feature is None else f'feature {feature}'} has a NaN or infinite value")
+
+
+def _shifted(task: Callable[[int, int], object], by: int, start: int, stop: int) -> None:
+    """A task for features that are counted from another one on."""
+    task(by + start, by + stop)
 
 
 class StoredSparseSource(_Stored, SparseSource):
@@ -67,18 +90,36 @@ class StoredDenseSource(_Stored, DenseSource):
     """A dense array of a store, with the moments that came with it."""
 
 
+class NamesOnDemand(Sequence[str]):
+    """Names of very many features, each of which is read when somebody asks for it."""
+
+    def __init__(self, place: Place, offsets: Any, letters: Any) -> None:
+        self._place, self._offsets, self._letters = place, offsets, letters
+
+    def __len__(self) -> int:
+        return int(self._offsets["shape"][0]) - 1
+
+    def __getitem__(self, feature: Any) -> Any:
+        if not 0 <= feature < len(self):
+            raise IndexError(feature)
+        begin, end = (int(n) for n in map_array(self._place, self._offsets, int(feature), int(feature) + 2))
+        if not 0 <= begin <= end <= self._letters["shape"][0]:
+            raise damaged(self._place.file(self._offsets["file"]), "the offsets do not fit the letters")
+        return map_array(self._place, self._letters, begin, end).tobytes().decode("utf-8")
+
+
 class Store:
     """An opened store; see :func:`open_store`.
 
     Parameters
     ----------
     path : path-like
-        The store's folder.
+        The store's folder, or an address that fsspec knows (``s3://bucket/x.store``).
 
     Attributes
     ----------
-    path : Path
-        The folder.
+    path : Path or str
+        The folder, or its address.
     header : dict
         What ``header.json`` says.
     shape : tuple of int
@@ -86,16 +127,17 @@ class Store:
     """
 
     def __init__(self, path: PathLike) -> None:
-        self.path = Path(path)
-        self.header = read_header(self.path)
+        self.place = place_of(path)
+        self.path: Any = self.place.path
+        self.header = read_header(self.place)
         shape = self.header.get("shape")
         if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int and n >= 0 for n in shape):
-            raise damaged(self.path / HEADER, f"the shape is {shape!r}")
+            raise damaged(self.place.file(HEADER), f"the shape is {shape!r}")
         self.shape = (shape[0], shape[1])
         if not isinstance(self.header.get("arrays"), dict):
-            raise damaged(self.path / HEADER, "it lists no arrays")
+            raise damaged(self.place.file(HEADER), "it lists no arrays")
         for name, entry in self._entries.items():
-            check_entry(self.path, name, entry)
+            check_entry(self.place, name, entry)
         self._check_shapes()
 
     @property
@@ -120,7 +162,7 @@ class Store:
     @property
     def n_bytes(self) -> int:
         """Bytes of all arrays on the disk."""
-        return sum((self.path / entry["file"]).stat().st_size for entry in self._entries.values())
+        return sum(self.place.start(entry["file"], 0)[1] for entry in self._entries.values())
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -137,8 +179,8 @@ class Store:
     def array(self, name: str) -> np.ndarray:
         """One array of the store as a read-only memory map."""
         if name not in self._entries:
-            raise damaged(self.path / HEADER, f"array {name!r} is missing")
-        return map_array(self.path, name, self._entries[name])
+            raise damaged(self.place.file(HEADER), f"array {name!r} is missing")
+        return map_array(self.place, self._entries[name])
 
     def _check_shapes(self) -> None:
         n_samples, n_features = self.shape
@@ -155,18 +197,24 @@ class Store:
         optional = {"labels": [n_samples], "feature_names_offsets": [n_features + 1], "sample_names_offsets": [n_samples + 1]}
         for name, shape in {**expected, **{k: v for k, v in optional.items() if k in entries}}.items():
             if name not in entries or entries[name]["shape"] != shape:
-                raise damaged(self.path / HEADER, f"array {name!r} is missing or has another shape than {shape}")
+                raise damaged(self.place.file(HEADER), f"array {name!r} is missing or has another shape than {shape}")
         if not self.is_sparse and not entries["values"]["fortran_order"]:
-            raise damaged(self.path / HEADER, "dense values are not stored by feature")
+            raise damaged(self.place.file(HEADER), "dense values are not stored by feature")
         kinds = {"indptr": ("<i4", "<i8"), "indices": ("<i4", "<i8"), "feature_mean": ("<f8",), "feature_norm": ("<f8",)}
         for name, types in kinds.items():
             if name in entries and entries[name]["dtype"] not in types:
-                raise damaged(self.path / HEADER, f"array {name!r} has the type {entries[name]['dtype']}")
+                raise damaged(self.place.file(HEADER), f"array {name!r} has the type {entries[name]['dtype']}")
 
     @cached_property
     def feature_names(self) -> PackedStrings | None:
         """Names of the features, or None."""
         return self._strings("feature_names")
+
+    def name_list(self) -> Sequence[str] | None:
+        """Names of the features, read one by one where they are many; None where there are none."""
+        if "feature_names_offsets" not in self._entries or self.shape[1] <= _MANY_NAMES:
+            return self.feature_names
+        return NamesOnDemand(self.place, self._entries["feature_names_offsets"], self._entries["feature_names_utf8"])
 
     @cached_property
     def sample_names(self) -> PackedStrings | None:
@@ -183,7 +231,7 @@ class Store:
         if classes is None:
             return labels
         if labels.dtype.kind not in "iu" or (len(labels) and not 0 <= labels.min() <= labels.max() < len(classes)):
-            raise damaged(self.path / self._entries["labels"]["file"], "a label is not one of the classes")
+            raise damaged(self.place.file(self._entries["labels"]["file"]), "a label is not one of the classes")
         return np.asarray(classes, dtype=object)[labels]
 
     @cached_property
@@ -192,12 +240,12 @@ class Store:
         result: dict[str, np.ndarray | PackedStrings] = {}
         keys = self.header.get("feature_info", [])
         if not isinstance(keys, list):
-            raise damaged(self.path / HEADER, f"feature_info is {keys!r}")
+            raise damaged(self.place.file(HEADER), f"feature_info is {keys!r}")
         for key in keys:
             packed = self._strings(f"info_{key}")
             column: np.ndarray | PackedStrings = self.array(f"info_{key}") if packed is None else packed
             if len(column) != self.shape[1]:
-                raise damaged(self.path / HEADER, f"{key!r} has another length than there are features")
+                raise damaged(self.place.file(HEADER), f"{key!r} has another length than there are features")
             result[str(key)] = column
         return result
 
@@ -218,7 +266,7 @@ class Store:
         offsets, letters = self.array(f"{name}_offsets"), self.array(f"{name}_utf8")
         vectors = letters.ndim == offsets.ndim == 1 and letters.dtype == np.uint8 and offsets.dtype.kind in "iu"
         if not vectors or not is_partition(offsets, len(letters)):
-            raise damaged(self.path / self._entries[f"{name}_offsets"]["file"], "the offsets do not fit the letters")
+            raise damaged(self.place.file(self._entries[f"{name}_offsets"]["file"]), "the offsets do not fit the letters")
         return PackedStrings(letters, offsets)
 
     @cached_property
@@ -228,27 +276,76 @@ class Store:
         The first use of a sparse store reads its row indices once and makes sure that they are rows: kernels
         trust them, and a damaged store must give an error, not a crash.
         """
-        moments = self._moments()
+        return self.part(0, self.shape[1])
+
+    def part(self, first: int, last: int, *, release: bool = False) -> FeatureSource:
+        """The features from ``first`` to before ``last``: nothing else of the store is mapped (or fetched), or checked.
+
+        Parameters
+        ----------
+        first, last : int
+            The features. The source's ``first_feature`` is the first one, so that errors name features of the whole.
+        release : bool, default=False
+            Whether a pass gives mapped pages back every 64 MB, so that they do not count as memory of this process. The next
+            pass may have to read them from the disk again.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> from coterie.data import open_store, write_store
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = open_store(write_store(Path(folder) / "eye", np.eye(5)))
+        ...     store.part(1, 3).columns(np.array([0]))[:, 0]
+        array([0., 1., 0., 0., 0.])
+        """
+        if not 0 <= first <= last <= self.shape[1]:
+            raise ValueError(f"There are no features {first} to {last} in a store of {self.shape[1]}.")
+        moments, names = self._moments(first, last), None
+        if "feature_names_offsets" in self._entries:
+            names = self.feature_names if (first, last) == (0, self.shape[1]) else None
+        dense: StoredDenseSource | StoredSparseSource
         if not self.is_sparse:
-            dense = StoredDenseSource(self.array("values"), self.feature_names)
-            dense.stored, dense.path = moments, self.path / self._entries["values"]["file"]
-            return annotated(dense, self.feature_info)
-        indptr, indices, values = self.array("indptr"), self.array("indices"), self.array("values")
-        if not is_partition(indptr, len(indices)):
-            raise damaged(self.path / self._entries["indptr"]["file"], "the column starts are not in order")
+            values = map_array(self.place, self._entries["values"], first, last)
+            dense = StoredDenseSource(values, names)
+            dense.pages = Pages([values]) if release else None
+        else:
+            dense = self._sparse_part(first, last, names, release)
+        dense.stored, dense.path, dense.first_feature = moments, self.place.file(self._entries["values"]["file"]), first
+        info = self.feature_info if (first, last) == (0, self.shape[1]) else {}
+        return annotated(dense, info) if info else dense
+
+    def _sparse_part(self, first: int, last: int, names: PackedStrings | None, release: bool) -> StoredSparseSource:
+        """The columns of a sparse store from ``first`` to before ``last``: three ranges of bytes."""
+        entries = self._entries
+        starts = map_array(self.place, entries["indptr"], first, last + 1)
+        n_values = entries["indices"]["shape"][0]
+        whole = (first, last) == (0, self.shape[1])
+        inside = len(starts) > 0 and 0 <= starts[0] <= starts[-1] <= n_values
+        indptr = starts - starts[0] if inside and starts[0] else starts
+        if not inside or (whole and starts[-1] != n_values) or not is_partition(indptr, int(indptr[-1])):
+            raise damaged(self.place.file(entries["indptr"]["file"]), "the column starts are not in order")
+        begin, end = int(starts[0]), int(starts[-1])
+        indices, values = (map_array(self.place, entries[name], begin, end) for name in ("indices", "values"))
         bad = first_bad(indptr, indices, self.shape[0])
         if bad >= 0:
-            raise damaged(self.path / self._entries["indices"]["file"], f"the rows of feature {bad} are out of order or range")
-        result = StoredSparseSource.from_arrays(indptr, indices, values, self.shape, self.feature_names)
-        result.stored, result.path = moments, self.path / self._entries["values"]["file"]
-        return annotated(result, self.feature_info)
+            what = f"the rows of feature {first + bad} are out of order or range"
+            raise damaged(self.place.file(entries["indices"]["file"]), what)
+        result = StoredSparseSource.from_arrays(indptr, indices, values, (self.shape[0], last - first), names)
+        result.pages = Pages([indices, values]) if release else None
+        if result.pages is not None:
+            result.pages.release()
+        return result
 
-    def _moments(self) -> Moments:
+    def _moments(self, first: int, last: int) -> Moments:
         nonnegative = self.header.get("nonnegative")
-        mean, norm = read_only(self.array("feature_mean")), read_only(self.array("feature_norm"))
+        mean, norm = (
+            read_only(map_array(self.place, self._entries[name], first, last)) for name in ("feature_mean", "feature_norm")
+        )
         for name, bad in (("feature_mean", ~np.isfinite(mean)), ("feature_norm", ~(np.isfinite(norm) & (norm >= 0)))):
             if bad.any():
-                file, place = self.path / self._entries[name]["file"], int(np.argmax(bad))
+                file, place = self.place.file(self._entries[name]["file"]), first + int(np.argmax(bad))
                 raise damaged(file, f"the number of feature {place} is NaN, infinite or negative")
         return Moments(mean, norm, float(self.shape[0]), nonnegative=nonnegative is True)
 
@@ -327,11 +424,13 @@ def check_store(path: PathLike) -> Store:
     /...values.npy: the store is damaged: its checksum is ... instead of ... Convert the original data again.
     """
     store = Store(path)
-    check_header_bytes(store.path)
+    if not isinstance(store.place, Folder):
+        raise DataFileError("only a store in a folder can be checked; copy it to this machine first.", store.path)
+    check_header_bytes(store.place)
     for entry in store.header["arrays"].values():
-        found = checksum(store.path / entry["file"])
+        found = checksum(store.place.file(entry["file"]))
         if found != entry["crc32"]:
-            raise damaged(store.path / entry["file"], f"its checksum is {found} instead of {entry['crc32']}")
+            raise damaged(store.place.file(entry["file"]), f"its checksum is {found} instead of {entry['crc32']}")
     for part in (store.source, store.y, store.feature_names, store.sample_names, store.feature_info, store.covariates):
         del part  # each is checked when it is made
     return store

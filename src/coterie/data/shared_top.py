@@ -3,7 +3,7 @@ r"""Scores for many residuals by one pass over the features.
 Folds, half-samples, permuted labels and values of C are all the same thing: other residuals (and other weights of the
 samples) over the same features. Here one pass multiplies a block of features with all residuals at once, by BLAS where the
 features are dense, and keeps the best few features of each. Who asked computes the scores of these few again, by
-the kernel that everybody uses (:class:`~coterie.discovery.scores.TopScores`), so that BLAS, the order of the columns and the
+the kernel that everybody uses (:class:`~coterie.data.top.KnownTop`), so that BLAS, the order of the columns and the
 blocks leave no trace in a result: they decide only which features are looked at, with a margin for rounding.
 
 **Norm bound.** A score is at most the feature's norm times that of the residual. So features of a sparse source whose norm is
@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
 from coterie._numba import run_chunks
-from coterie.data.memory import DenseSource
+from coterie.data.source import FeatureSource
+from coterie.data.top import NOBODY, KnownTop, TopQuery
 from coterie.data.view import FeatureView
-from coterie.discovery.scores import Query, TopScores
 
 # Values of a block of dense features, and of its products, that are held at once by a thread.
 _BLOCK_VALUES = 1 << 21
@@ -30,7 +31,7 @@ _BLOCK_PRODUCTS = 1 << 20
 _MARGIN = 1e-11
 
 
-class SharedPass:
+class SharedTop:
     """The best features for many residuals over one source.
 
     Parameters
@@ -43,7 +44,7 @@ class SharedPass:
 
     def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
         first = views[0]
-        self.source = first.source
+        self.source: FeatureSource = first.source
         self.n_features = first.n_features
         self.n_threads = n_threads
         self._reach = first.reach.values
@@ -51,14 +52,21 @@ class SharedPass:
             self._reach = np.maximum(self._reach, view.reach.values)
         # The largest norm about zero, over the scale: what rounding errors of products without a centre are measured by.
         self._highest = max(_longest(view) for view in {id(view): view for view in views}.values())
-        self._n_multiplied = 0
+        self.n_multiplied = 0
+
+    @classmethod
+    def like(cls, other: SharedTop) -> Self:
+        """Another one for the same views, which has not counted anything yet."""
+        fresh = cls.__new__(cls)
+        fresh.__dict__.update(vars(other), n_multiplied=0)
+        return fresh
 
     @property
     def n_passes(self) -> float:
         """How often the features were read."""
-        return self._n_multiplied / self.n_features
+        return self.n_multiplied / self.n_features
 
-    def best(self, queries: Sequence[Query]) -> list[TopScores]:
+    def best(self, queries: Sequence[TopQuery]) -> list[KnownTop]:
         """The best features of each query, in one pass."""
         lists = [_Best(query, self._highest) for query in queries]
         residuals = np.ascontiguousarray(np.hstack([query.residual for query in queries]))
@@ -83,7 +91,7 @@ class SharedPass:
                     with lock:
                         best.add(*found)
             with lock:
-                self._n_multiplied += len(features)
+                self.n_multiplied += len(features)
 
         run_chunks(task, bounds, self.n_threads)
         return [best.answer() for best in lists]
@@ -100,7 +108,8 @@ class SharedPass:
         if self.source.is_sparse:
             return self.source.products(residuals, features=features)
         # A view of an array in memory: BLAS takes rows and columns as they lie.
-        block = self.source.array[:, start:stop] if isinstance(self.source, DenseSource) else self.source.block(start, stop)
+        array = getattr(self.source, "array", None)
+        block = self.source.block(start, stop) if array is None else array[:, start:stop]
         return np.asarray(block, dtype=np.float64).T @ residuals
 
 
@@ -114,7 +123,7 @@ def _longest(view: FeatureView) -> float:
 class _Best:
     """The best features so far for one query."""
 
-    def __init__(self, query: Query, highest: float) -> None:
+    def __init__(self, query: TopQuery, highest: float) -> None:
         self.query = query
         self.n_outputs = query.residual.shape[1]
         # Residuals about which features may be centred at will sum to zero but for rounding; those of folds do not.
@@ -170,10 +179,10 @@ class _Best:
             features, scores = features[scores >= self._low], scores[scores >= self._low]
         self._features, self._scores, self._n = [features], [scores], len(features)
 
-    def answer(self) -> TopScores:
+    def answer(self) -> KnownTop:
         """The best features, in order of storage, and what the others cannot exceed."""
         if not self._features:
-            return TopScores(self.query, np.empty(0, dtype=np.int64), None if self._low == 0.0 else self._low + self._margin)
+            return KnownTop(self.query, NOBODY, None if self._low == 0.0 else self._low + self._margin)
         self._cut()
         # Whoever was refused had a lower score than the last one, by this reckoning.
-        return TopScores(self.query, np.sort(self._features[0]), None if self._low == 0.0 else self._low + self._margin)
+        return KnownTop(self.query, np.sort(self._features[0]), None if self._low == 0.0 else self._low + self._margin)

@@ -1,0 +1,217 @@
+"""What a cluster costs: bytes up and down a round, milliseconds a round, fits on workers against one process, client's memory.
+
+    python benchmarks/cluster_cost.py                    # shapes at a scale that fits anywhere; writes docs/evidence/cluster-cost.md
+    python benchmarks/cluster_cost.py --memory 30e6      # memory of the client for so many features of repeated parts
+
+Bytes are counted where they are handed to Dask and come from it: shared values (each worker fetches one once) and answers. The
+workers are processes of this machine, so that times are those of the protocol, not of a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from coterie import GroupDiscoveryClassifier
+from coterie.cluster import DistributedSource
+from coterie.cluster.parts import StorePart
+from coterie.data import open_store, write_store
+from coterie.datasets import make_big_dimensional
+
+SCALES = {"news20": 0.1, "webspam": 0.005, "kdd2010": 0.005, "psoriasis": 0.1}
+N_SUPPORT = 10
+
+
+def start(n_workers: int) -> tuple[Any, Any]:
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", memory_limit="4GB", silence_logs=logging.CRITICAL
+    )
+    return cluster, Client(cluster, set_as_default=False)
+
+
+def fit(source: Any, y: np.ndarray, n_support: int = N_SUPPORT) -> tuple[Any, float]:
+    began = time.perf_counter()
+    model = GroupDiscoveryClassifier(n_support, n_features_per_round=1, n_jobs=1).fit(source, y)
+    return model, time.perf_counter() - began
+
+
+def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
+    """A fit in one process and on 1, 2 and 4 workers, in one run."""
+    store = open_store(make_big_dimensional(shape, scale=SCALES[shape], path=folder / f"{shape}.store", random_state=0).path)
+    fit(store.source, store.y)  # compiles
+    alone, seconds = fit(store.source, store.y)
+    n, m = store.shape
+    rows: list[dict[str, Any]] = [{"shape": shape, "samples": n, "features": m, "workers": 0, "seconds": seconds}]
+    print(json.dumps(rows[0]), flush=True)
+    for n_workers in (1, 2, 4):
+        cluster, client = start(n_workers)
+        try:
+            source = DistributedSource.of_store(store, client)
+            fit(source, store.y)  # workers compile and open their parts
+            before = counts(source)
+            source._columns.clear()
+            model, took = fit(source, store.y)
+            up, down, trips = (now - then for now, then in zip(counts(source), before, strict=True))
+            idle = []
+            for _ in range(20):
+                began = time.perf_counter()
+                source.ask(_nothing, what="nothing")
+                idle.append(time.perf_counter() - began)
+            rows.append(
+                {
+                    "shape": shape, "samples": n, "features": m, "workers": n_workers, "parts": source.n_parts,
+                    "seconds": took,
+                    "same": bool(np.array_equal(model.support_coef_, alone.support_coef_) and model.groups_ == alone.groups_),
+                    "rounds": N_SUPPORT, "shared_bytes_a_round": up / N_SUPPORT, "answered_bytes_a_round": down / N_SUPPORT,
+                    "exchanges_a_round": trips / N_SUPPORT, "ms_an_exchange": 1e3 * statistics.median(idle),
+                }
+            )  # fmt: skip
+            print(json.dumps(rows[-1]), flush=True)
+        finally:
+            client.close()
+            cluster.close()
+    return rows
+
+
+def counts(source: Any) -> tuple[int, int, int]:
+    """Bytes shared, bytes answered, and exchanges so far."""
+    return source.engine.bytes_up, source.engine.bytes_down, source.round_trips
+
+
+def _nothing(source: Any) -> int:
+    return 0
+
+
+class Peak:
+    """Largest resident memory of this process while something goes on."""
+
+    def __enter__(self) -> Peak:
+        self.process = psutil.Process()
+        self.start = self.most = self.process.memory_info().rss
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._watch)
+        self.thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self.done.wait(0.02):
+            self.most = max(self.most, self.process.memory_info().rss)
+
+    def __exit__(self, *_: Any) -> None:
+        self.done.set()
+        self.thread.join()
+
+
+def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
+    """A fit over parts that are repeated until there are so many features: the client cannot tell them from others."""
+    rng = np.random.default_rng(0)
+    base, n_samples = 1_000_000, 200
+    from scipy import sparse
+
+    # Four values in different quarters of the samples, so that no two columns of a part are the same.
+    rows = (rng.integers(0, n_samples // 4, (base, 4)) + np.arange(4) * (n_samples // 4)).ravel().astype(np.int32)
+    values = rng.standard_normal(4 * base).astype(np.float32)
+    X = sparse.csc_array((values, rows, np.arange(0, 4 * base + 1, 4)), shape=(n_samples, base))
+    y = rng.integers(0, 2, n_samples)
+    path = write_store(folder / "repeated.store", X, y=y)
+    store = open_store(path)
+    cluster, client = start(2)
+    try:
+        template = DistributedSource.of_store(store, client, n_parts=1)
+        n_parts = n_features // base
+        check = str(store.header["header_crc32"])
+        parts = [StorePart(str(path), check, k * base, (k + 1) * base, k * base) for k in range(n_parts)]
+        source = DistributedSource(template.engine, parts, [None] * n_parts, (n_samples, n_parts * base), True)
+        small = DistributedSource(template.engine, parts[:1], [None], (n_samples, base), True)
+        fit(small, y, 4)
+        with Peak() as peak:
+            _, seconds = fit(source, y, 4)
+        found = {
+            "features": n_parts * base, "parts": n_parts, "seconds": seconds,
+            "client_before_mb": peak.start / 1e6, "client_peak_mb": peak.most / 1e6,
+            "one_array_mb": 8 * n_parts * base / 1e6,
+        }  # fmt: skip
+        print(json.dumps(found), flush=True)
+        return found
+    finally:
+        client.close()
+        cluster.close()
+
+
+def page(files: list[Path], target: Path) -> None:
+    """The tables of docs/evidence/cluster-cost.md, from lines that earlier runs have printed or written."""
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines() if line.startswith("{")]
+    fits, memory = [row for row in rows if "shape" in row], [row for row in rows if "client_peak_mb" in row]
+    head = (
+        "| shape | samples × features | workers | seconds | same bits | shared a round, kB | answered a round, kB "
+        "| exchanges a round | ms an idle exchange |"
+    )
+    text = [
+        "# What a cluster costs, measured",
+        "",
+        "Made by `benchmarks/cluster_cost.py` (`--page`). Ten rounds of one support feature each, from stores with the shapes",
+        "of the papers' sets, scaled down; workers are processes of one machine with two cores, on which much other work was",
+        "going on: seconds say little, counts do not depend on it. *Shared* is what each worker fetches, *answered* what the",
+        "client gets, both over the whole fit (start and end included) for each round.",
+        "",
+        head,
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in fits:
+        size = f"{row['samples']:,} × {row['features']:,}"
+        if not row["workers"]:
+            text.append(f"| {row['shape']} | {size} | one process | {row['seconds']:.1f} | | | | | |")
+            continue
+        cells = [
+            f"{row['workers']}",
+            f"{row['seconds']:.1f}",
+            "yes" if row["same"] else "NO",
+            f"{row['shared_bytes_a_round'] / 1e3:.1f}",
+            f"{row['answered_bytes_a_round'] / 1e3:.1f}",
+            f"{row['exchanges_a_round']:.1f}",
+            f"{row['ms_an_exchange']:.0f}",
+        ]
+        text.append(f"| | | {' | '.join(cells)} |")
+    text += ["", "Memory of the client (with the scheduler in it) in a fit over a million features that are repeated:", ""]
+    text += ["| features | client before, MB | client's peak, MB | one array of scores would have, MB |", "|---|---|---|---|"]
+    for row in memory:
+        before, peak, array = row["client_before_mb"], row["client_peak_mb"], row["one_array_mb"]
+        text.append(f"| {row['features']:,} | {before:.0f} | {peak:.0f} | {array:.0f} |")
+    target.write_text("\n".join(text) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--memory", type=float, nargs="*", default=None)
+    parser.add_argument("--shapes", nargs="*", default=list(SCALES))
+    parser.add_argument("--output", type=Path, default=None)
+    parser.add_argument("--page", type=Path, nargs="+", default=None, help="the page to write, then files of earlier runs")
+    arguments = parser.parse_args()
+    if arguments.page is not None:
+        page(arguments.page[1:], arguments.page[0])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.memory is not None:
+            found: Any = [client_memory(int(n), Path(folder)) for n in arguments.memory]
+        else:
+            found = [row for shape in arguments.shapes for row in of_shape(shape, Path(folder))]
+    if arguments.output is not None:
+        arguments.output.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

@@ -1,0 +1,158 @@
+"""From what users have (a store's name, an opened store, a Dask array; a client or an active one) to features on a cluster."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from coterie.cluster.dask_engine import DaskEngine
+from coterie.cluster.fingerprint import fingerprint, this_version
+from coterie.cluster.parts import ArrayPart, StorePart
+from coterie.cluster.source import DistributedSource
+from coterie.data.addresses import is_address
+from coterie.data.dataset import Dataset
+from coterie.data.source import block_size
+from coterie.data.store.reading import Store, is_store
+
+# Bytes of a part at most, so that the work of a lost worker is shared by the others.
+_PART = 1 << 29
+
+
+def active_client() -> Any:
+    """The client of Dask that is active in this process, or None; Dask is not imported for it."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
+
+
+def store_source(store: Any, client: Any, *, n_parts: int | None = None, **options: Any) -> DistributedSource:
+    """The features of a store on a cluster; see :meth:`DistributedSource.of_store`."""
+    store = store if isinstance(store, Store) else Store(store)
+    engine = DaskEngine(client, **options)
+    check_workers(engine)
+    n_samples, n_features = store.shape
+    size = sum(
+        int(np.prod(entry["shape"], dtype=object)) * np.dtype(entry["dtype"]).itemsize
+        for name, entry in store.header["arrays"].items()
+        if name in ("values", "indices", "indptr")
+    )
+    wanted = max(engine.n_threads, -(-size // _PART)) if n_parts is None else n_parts
+    starts = part_starts(n_features, max(1, wanted), 1 if store.is_sparse else block_size(n_samples))
+    address = store.path if is_address(store.path) else os.path.abspath(store.path)
+    check = str(store.header["header_crc32"])
+    parts = [StorePart(str(address), check, a, b) for a, b in itertools.pairwise(starts)]
+    names = store.name_list()
+    source = DistributedSource(engine, parts, [None] * len(parts), store.shape, store.is_sparse, names)
+    source.annotations = store.feature_info
+    return source
+
+
+def part_starts(n_features: int, n_parts: int, step: int) -> list[int]:
+    """First features of parts of about equal size, in whole steps, and the end.
+
+    Blocks of dense features that are computed together by BLAS (moments for many sample weights) must be the same in parts
+    as in the whole, so parts end where such blocks do.
+
+    Examples
+    --------
+    >>> from coterie.cluster.opening import part_starts
+    >>> part_starts(10, 3, 1), part_starts(3000, 2, 1024), part_starts(100, 4, 1024)
+    ([0, 3, 7, 10], [0, 2048, 3000], [0, 100])
+    """
+    n_steps = -(-n_features // step)
+    cuts = np.rint(np.linspace(0, n_steps, min(n_parts, n_steps) + 1)).astype(np.int64) * step
+    return [int(cut) for cut in np.unique(np.minimum(cuts, n_features))] if n_features else [0, 0]
+
+
+def dask_source(X: Any, client: Any, **options: Any) -> DistributedSource:
+    """The features of a Dask array whose chunks hold all samples of some features; they stay on the cluster."""
+    n_features = X.shape[1]
+    if len(X.chunks[0]) > 1:
+        raise ValueError(
+            f"The Dask array is chunked by samples ({len(X.chunks[0])} chunks of rows); features can only be searched where "
+            "all samples of a feature are together. Write it to a store once (coterie.data.convert, or `coterie convert`) and "
+            "fit that, or, if it fits into the workers' memory, X.rechunk({0: -1, 1: 'auto'})."
+        )
+    if not np.isfinite(n_features) or any(not np.isfinite(size) for size in X.chunks[1]):
+        raise ValueError("The Dask array has chunks of unknown size; call X.compute_chunk_sizes() first.")
+    from distributed import futures_of
+
+    engine = DaskEngine(client, **options)
+    check_workers(engine)
+    kept = client.persist(X)
+    by_key = {future.key: future for future in futures_of(kept)}
+    arrays = [by_key[key] for key in _keys(kept)]
+    starts = np.concatenate([[0], np.cumsum(X.chunks[1])]).astype(int).tolist()
+    parts = [ArrayPart(str(kept.name), "", a, b) for a, b in itertools.pairwise(starts)]
+    nonempty = [k for k, part in enumerate(parts) if part.last > part.first]
+    is_sparse = type(X._meta).__module__.startswith("scipy.sparse")
+    source = DistributedSource(engine, [parts[k] for k in nonempty], [arrays[k] for k in nonempty], X.shape, is_sparse)
+    source.is_sparse = bool(source.ask(_is_sparse, what="the kind of the array", only=[0])[0])
+    return source
+
+
+def _keys(array: Any) -> list[Any]:
+    """Keys of the chunks of a Dask array with one row of them."""
+    (row,) = array.__dask_keys__()
+    return list(row)
+
+
+def _is_sparse(source: Any) -> bool:
+    return bool(source.is_sparse)
+
+
+def on_cluster(X: Any, client: Any = None) -> tuple[Any, Any] | None:
+    """Features on a cluster and labels, for what can live there: a store (or its name) or a Dask array; else None.
+
+    ``client`` is a client of Dask, None for the active one, if there is one.
+    """
+    client = active_client() if client is None else client
+    if client is None:
+        return None
+    if isinstance(X, (str, os.PathLike)) and (is_address(X) or is_store(X)):
+        X = Store(X)
+    if isinstance(X, Dataset) and X.format == "store":
+        return store_source(X.path, client), X.y
+    if isinstance(X, Store):
+        return store_source(X, client), X.y
+    if type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "chunks") and hasattr(X, "persist"):
+        return dask_source(X, client), None
+    return None
+
+
+def check_workers(engine: DaskEngine) -> None:
+    """Refuse a cluster without workers or with another version of Coterie; say so if its processors sum otherwise."""
+    from coterie.cluster.engine import ClusterError
+
+    if not engine.workers:
+        raise ClusterError("The cluster has no workers yet. Wait for them (client.wait_for_workers(1)), or start some.")
+    handles = engine.map(_introduce, [() for _ in engine.workers], {}, engine.workers)
+    seen = engine.gather(handles, "the versions of coterie on the workers")
+    versions = {version for version, _ in seen} - {this_version()}
+    if versions:
+        raise ClusterError(
+            f"The workers have coterie {', '.join(sorted(versions))}, this process has {this_version()}. Install the same "
+            "version on all of them."
+        )
+    if any(word != fingerprint() for _, word in seen):
+        warnings.warn(
+            "The kernels of some workers sum in another order than those of this process (other processors): the groups are "
+            "the same, but last digits may depend on which worker computes. Set NUMBA_CPU_NAME=generic here and on all "
+            "workers for the same digits everywhere.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _introduce(_: dict[str, Any]) -> tuple[str, str]:
+    """What a worker says of itself."""
+    return this_version(), fingerprint()

@@ -1,0 +1,221 @@
+"""What happens on a worker: it opens its part of the features, keeps what it has found out about them, and answers.
+
+A task is a pure function of the part (the address of a store and a range of features, or an array), a :class:`Call`, and
+shared values. What a call needs of each feature (moments, entropies, scores) is given as a :class:`Recipe`, which says how to
+compute it. A worker that has computed it before has it in its memory; any other one computes it again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from coterie.cluster.engine import ClusterError
+from coterie.cluster.fingerprint import this_version
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.source import FeatureSource
+from coterie.data.store.reading import Store
+
+# Values that a part keeps, at most: moments of many half-samples, views, entropies.
+_KEPT = 512
+# Parts that a worker has open at most.
+_OPEN = 256
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A shared value: on the client with its handle and the value itself, in a task by its name alone."""
+
+    token: str
+    handle: Any = field(default=None, compare=False, repr=False)
+    value: Any = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> Any:
+        return Ref, (self.token,)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a value of a part is made: ``function(source, *arguments)``, where arguments may be recipes, references or lists."""
+
+    token: str
+    function: Callable[..., Any] = field(compare=False)
+    arguments: tuple[Any, ...] = field(compare=False)
+
+    def item(self, place: int) -> Recipe:
+        """One of the values that it makes."""
+        return Recipe(f"{self.token}[{place}]", _item, (self, place))
+
+
+class Call(NamedTuple):
+    """What a task computes: ``function(source, *arguments)``; it is not kept."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    version: str
+
+
+class StorePart(NamedTuple):
+    """Some features of a store that all workers can open; ``offset`` is what the store's first feature is in the whole."""
+
+    address: str
+    check: str
+    first: int
+    last: int
+    offset: int = 0
+
+
+class ArrayPart(NamedTuple):
+    """Some features that Dask holds as an array; the array itself comes with the task."""
+
+    name: str
+    check: str
+    first: int
+    last: int
+
+
+class Answer(NamedTuple):
+    """What a task returns: the value, and who has computed it."""
+
+    value: Any
+    worker: str | None
+
+
+def answer(part: StorePart | ArrayPart, array: Any, call: Call, shared: dict[str, Any]) -> Answer:
+    """Do a call on a part; the whole of a task."""
+    if call.version != this_version():
+        raise ClusterError(
+            f"The workers have coterie {this_version()}, this process has {call.version}. Install the same version on all of "
+            "them."
+        )
+    opened = _opened(part, array)
+    try:
+        return Answer(call.function(opened.source, *opened.resolved(call.arguments, shared)), _own_address())
+    finally:
+        opened.release()
+
+
+def references(value: Any) -> Iterator[Ref]:
+    """All shared values that something needs."""
+    if isinstance(value, Ref):
+        yield value
+    elif isinstance(value, (Recipe, Call)):
+        yield from references(value.arguments)
+    elif isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        for one in value:
+            yield from references(one)
+
+
+class _Part:
+    """An opened part and what is kept about it."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def resolved(self, value: Any, shared: dict[str, Any]) -> Any:
+        """A value, with recipes made and references followed."""
+        if isinstance(value, Ref):
+            return shared[value.token]
+        if isinstance(value, Recipe):
+            return self._made(value, shared)
+        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            return type(value)(self.resolved(one, shared) for one in value)
+        return value
+
+    def release(self) -> None:
+        """Give mapped pages back."""
+        pages = getattr(self.source, "pages", None)
+        if pages is not None:
+            pages.release()
+
+    def _made(self, recipe: Recipe, shared: dict[str, Any]) -> Any:
+        with self._lock:
+            if recipe.token in self._kept:
+                self._kept.move_to_end(recipe.token)
+                return self._kept[recipe.token]
+        made = recipe.function(self.source, *self.resolved(recipe.arguments, shared))
+        with self._lock:
+            self._kept[recipe.token] = made
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+
+_parts: OrderedDict[tuple[Any, ...], _Part] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _opened(part: StorePart | ArrayPart, array: Any) -> _Part:
+    """The part, opened once by this process."""
+    key = tuple(part)
+    with _lock:
+        known = _parts.get(key)
+        if known is not None:
+            _parts.move_to_end(key)
+            return known
+    fresh = _Part(_store_source(part) if isinstance(part, StorePart) else _array_source(part, array))
+    with _lock:
+        fresh = _parts.setdefault(key, fresh)
+        while len(_parts) > _OPEN:
+            _parts.popitem(last=False)
+    return fresh
+
+
+def _store_source(part: StorePart) -> FeatureSource:
+    store = Store(part.address)
+    if store.header.get("header_crc32") != part.check:
+        raise ClusterError(
+            f"{part.address}: the worker sees another store under this name than this process. Put the store where all "
+            "workers see the same one (a shared folder, or an s3:// address)."
+        )
+    source: Any = store.part(part.first - part.offset, part.last - part.offset, release=_has_limit())
+    source.first_feature = part.first
+    return source
+
+
+def _array_source(part: ArrayPart, array: Any) -> FeatureSource:
+    source: Any
+    if sparse.issparse(array):
+        from coterie.data.structure import canonical_csc
+
+        source = SparseSource(canonical_csc(array))
+    elif isinstance(array, np.ndarray):
+        source = DenseSource(np.asfortranarray(array))  # as columns are everywhere: other layouts are summed in another order
+    else:
+        raise ValueError(f"The Dask array has blocks of type {type(array).__name__}; NumPy and SciPy's sparse are known.")
+    source.first_feature = part.first
+    return source
+
+
+def _item(source: Any, values: Any, place: int) -> Any:
+    return values[place]
+
+
+def _worker() -> Any:
+    """Dask's worker, if this process is one."""
+    try:
+        from distributed import get_worker
+
+        return get_worker()
+    except (ImportError, ValueError):
+        return None
+
+
+def _own_address() -> str | None:
+    worker = _worker()
+    return None if worker is None else str(worker.address)
+
+
+def _has_limit() -> bool:
+    """Whether somebody watches the memory of this worker."""
+    worker = _worker()
+    manager = getattr(worker, "memory_manager", None)
+    return bool(getattr(manager, "memory_limit", None))

@@ -1,0 +1,578 @@
+"""Features whose columns are with the workers of a cluster, behind the one protocol of all features."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+import uuid
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from coterie.cluster.engine import Engine
+from coterie.cluster.fingerprint import this_version
+from coterie.cluster.parts import Answer, ArrayPart, Call, Recipe, Ref, StorePart, answer, references
+from coterie.cluster.tops import ClusterSharedTop, ClusterTop
+from coterie.cluster.values import ClusterMoments, FeatureValues, FewValues, Table, rows_of
+from coterie.data.bad_values import BadValues
+from coterie.data.many_moments import many_moments
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.source import Columns, Exemplar, Moments, StrongPairs, StrongQuery
+from coterie.data.top import TopQuery
+from coterie.data.view import FeatureView
+
+# Bytes of columns that the client keeps; and columns up to which a product is computed here, from columns that are fetched.
+_CACHE = 1 << 28
+_FETCHED = 4096
+# Values that are shared for a while although nobody may ask for them again: a round's residual.
+_RECENT = 4
+# Arguments that go with every task; larger ones are shared.
+_SMALL = 1 << 10
+
+
+class DistributedSource:
+    """Features of a store or a Dask array whose columns are read by the workers of a cluster, part by part.
+
+    It is a :class:`~coterie.data.FeatureSource` like any other, and every estimator of group discovery gives the same result
+    on it as on the same features in memory, to the last bit. Only the best features of each part, the columns of those that
+    are looked at, and residuals travel.
+
+    Parameters
+    ----------
+    engine : Engine
+        The cluster.
+    parts : sequence of StorePart or ArrayPart
+        The parts, in order of their features.
+    arrays : sequence
+        The handle of the array of each part; None for a part of a store.
+    shape : tuple of int
+        Number of samples, number of features.
+    is_sparse : bool
+        Whether columns come as CSC.
+    feature_names : sequence of str, optional
+        One name a feature.
+
+    See Also
+    --------
+    DistributedSource.of_store : The usual way to make one.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client
+    >>> import numpy as np, tempfile
+    >>> from coterie.cluster import DistributedSource
+    >>> from coterie.data import write_store
+    >>> with Client(processes=False, dashboard_address=None) as client, tempfile.TemporaryDirectory() as folder:
+    ...     source = DistributedSource.of_store(write_store(f"{folder}/x.store", np.eye(4)), client)
+    ...     source.shape, source.moments().mean[[0, 3]]
+    ((4, 4), array([0.25, 0.25]))
+    """
+
+    first_feature = 0
+
+    def __init__(
+        self,
+        engine: Engine,
+        parts: Sequence[StorePart | ArrayPart],
+        arrays: Sequence[Any],
+        shape: tuple[int, int],
+        is_sparse: bool,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.parts = list(parts)
+        self.shape = shape
+        self.is_sparse = is_sparse
+        self.feature_names = feature_names
+        self.annotations: Mapping[str, Any] = {}
+        self._arrays = list(arrays)
+        self._starts = np.array([part.first for part in parts] + [shape[1]], dtype=np.int64)
+        workers = engine.workers
+        # An array lies where Dask has it; a part of a store is at home where it was opened.
+        self._homes: list[str | None] = [
+            workers[k % len(workers)] if workers and array is None else None for k, array in enumerate(arrays)
+        ]
+        self._columns: OrderedDict[int, Any] = OrderedDict()
+        self._columns_bytes = 0
+        self._shared: dict[int, tuple[Any, Any]] = {}
+        self._recent: deque[Ref] = deque(maxlen=_RECENT)
+        self._lock = threading.RLock()
+        self.round_trips = 0
+
+    @classmethod
+    def of_store(cls, store: Any, client: Any, *, n_parts: int | None = None, **options: Any) -> DistributedSource:
+        """The features of a store, which all workers of a Dask cluster can open.
+
+        Parameters
+        ----------
+        store : path-like, str or Store
+            The store: a folder that all workers see under the same name, or an address (``s3://bucket/x.store``).
+        client : distributed.Client
+            The client of the cluster.
+        n_parts : int, default=None
+            Number of parts; by default as many as the workers have threads, and more for more than 512 MB each.
+            No result depends on it.
+        **options
+            Of :class:`DaskEngine`: ``limit`` and ``patience``.
+        """
+        from coterie.cluster.opening import store_source
+
+        return store_source(store, client, n_parts=n_parts, **options)
+
+    @cached_property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return len(self.parts)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers that have parts open."""
+        return len({home for home in self._homes if home is not None})
+
+    # ------------------------------------------------------------------------------------------------ asking the workers
+
+    def ask(self, function: Callable[..., Any], *arguments: Any, what: str, only: Sequence[int] | None = None) -> list[Any]:
+        """Answers of ``function(source, *arguments)`` of all parts (or some), in order; see :mod:`coterie.cluster.parts`."""
+        chosen = list(range(self.n_parts)) if only is None else list(only)
+        return self.ask_each(function, [arguments] * len(chosen), what=what, only=chosen)
+
+    def ask_each(
+        self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], *, what: str, only: Sequence[int]
+    ) -> list[Any]:
+        """The same with arguments of its own for each of some parts."""
+        known: dict[int, Any] = {}  # an argument of all parts is sent once
+        for one in (one for own in arguments for one in own):
+            if id(one) not in known:
+                known[id(one)] = self.sent(one)
+        calls = [Call(function, tuple(known[id(one)] for one in own), this_version()) for own in arguments]
+        refs = {ref.token: ref for call in calls for ref in references(call)}
+        shared = {token: ref.handle for token, ref in refs.items()}
+        tasks = [(self.parts[k], self._arrays[k], call) for k, call in zip(only, calls, strict=True)]
+        homes = [self._homes[k] for k in only]
+
+        def again(position: int) -> Any:
+            # What is shared may lie with the very worker that does not answer, so it is shared anew.
+            lively = self.engine.lively()
+            other = lively[position % len(lively)] if lively else None
+            anew = {token: self.engine.share(ref.value, other) for token, ref in refs.items()}
+            return self.engine.map(answer, [tasks[position]], anew, [other])[0]
+
+        handles = self.engine.map(answer, tasks, shared, homes)
+        answers: list[Answer] = self.engine.gather(handles, what, again)
+        self.round_trips += 1
+        for k, found in zip(only, answers, strict=True):
+            if found.worker is not None and self._arrays[k] is None:
+                self._homes[k] = found.worker  # where the part is open now
+        return [found.value for found in answers]
+
+    def _some_home(self) -> str | None:
+        """A worker that has answered lately, where what is shared is in good hands."""
+        homes = [home for home in self._homes if home is not None]
+        return homes[self.round_trips % len(homes)] if homes else None
+
+    def sent(self, value: Any) -> Any:
+        """A value as it goes to the workers: what they have by its recipe, what is large by reference."""
+        if isinstance(value, FeatureValues):
+            return value.recipe
+        if isinstance(value, ClusterMoments):
+            return value.recipe
+        if isinstance(value, FeatureView):
+            return self.view_recipe(value)
+        if isinstance(value, (Recipe, Ref, int, float, str, bool, np.generic)) or value is None or callable(value):
+            return value
+        if isinstance(value, np.ndarray) and value.nbytes <= _SMALL:
+            return value
+        if type(value) in (list, tuple) and any(isinstance(one, (Recipe, Ref, FeatureView, FeatureValues)) for one in value):
+            return type(value)(self.sent(one) for one in value)
+        return self.share(value)
+
+    def share(self, value: Any) -> Ref:
+        """A reference to a value that is shared once; an array as long as it is in use here, others for a while."""
+        with self._lock:
+            known = self._shared.get(id(value))
+            ref = None if known is None or known[0]() is not value else known[1]()
+            if ref is not None:
+                return ref
+        ref = Ref(uuid.uuid4().hex, self.engine.share(value, self._some_home()), value)
+        with self._lock:
+            self._recent.append(ref)
+            if isinstance(value, np.ndarray):
+                # The reference that is kept here must not keep the array itself.
+                self._shared[id(value)] = weakref.ref(value, partial(self._forget, id(value))), weakref.ref(ref)
+        return ref
+
+    def _forget(self, key: int, _: Any) -> None:
+        """Release a shared array that nobody has any more."""
+        self._shared.pop(key, None)
+
+    @staticmethod
+    def recipe(function: Callable[..., Any], *arguments: Any) -> Recipe:
+        """How a worker makes something of its part that it then keeps."""
+        return _recipe(function, *arguments)
+
+    def view_recipe(self, view: FeatureView) -> Recipe:
+        """How a worker makes its part of a view."""
+        known = view.__dict__.get("_cluster_recipe")
+        if known is None:
+            moments = view.moments
+            assert isinstance(moments, ClusterMoments)
+            assert moments.recipe is not None
+            weight = None if view.sample_weight is None else self.share(view.sample_weight)
+            scale = None if view.scale is None else view.scale.recipe  # type: ignore[attr-defined]
+            known = _recipe(_part_view, moments.recipe, weight, scale, view.centred)
+            view.__dict__["_cluster_recipe"] = known
+        return known
+
+    # ------------------------------------------------------------------------------------------------------ the protocol
+
+    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        """Mean and norm of all features, which stay with the workers; refuses NaN by the feature's number in the whole."""
+        weight = None if sample_weight is None else self.share(sample_weight)
+        both = _recipe(_moments_and_bad_values, weight)
+        total = float(self.shape[0] if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).sum())
+        parts = self.ask(_summary, both, what="means and norms of the features")
+        bad = BadValues()
+        for part in parts:
+            bad = bad.joined(part[2])
+        bad.refuse(self.feature_names)
+        return self._moments_of(both.item(0), total, parts)
+
+    def many_moments(self, weights: Sequence[np.ndarray]) -> list[Moments]:
+        """Moments for each of many sample weights: one pass over the features for all of them."""
+        recipe = _recipe(_many_moments, [self.share(weight) for weight in weights])
+        parts = self.ask(_summaries, recipe, what=f"means and norms of the features for {len(weights)} sets of sample weights")
+        totals = [float(np.asarray(weight, dtype=np.float64).sum()) for weight in weights]
+        if not self.is_sparse and len(weights) > 1:  # as many_moments sums them
+            totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
+        return [self._moments_of(recipe.item(k), total, [part[k] for part in parts]) for k, total in enumerate(totals)]
+
+    def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[Any]) -> ClusterMoments:
+        table = Table(self, _recipe(_moment_arrays, recipe))
+        mean, norm = FeatureValues(table, 0), FeatureValues(table, 1)
+        return ClusterMoments(
+            mean,  # type: ignore[arg-type]  # like an array
+            norm,  # type: ignore[arg-type]
+            total,
+            nonnegative=all(part[1] for part in parts),
+            recipe=recipe,
+            varying=sum(part[0] for part in parts),
+        )
+
+    def products(
+        self,
+        vectors: np.ndarray,
+        *,
+        centre: Any = None,
+        features: np.ndarray | None = None,
+        out: np.ndarray | None = None,
+        n_threads: int = 1,
+    ) -> np.ndarray:
+        """``(X - 1 centre')' vectors``: here for a few features, whose columns are fetched, by the workers for many."""
+        if features is not None and len(features) <= _FETCHED:
+            features = np.asarray(features, dtype=np.int64)
+            own = None if centre is None else np.asarray(centre[features])
+            found = self._local(features).products(vectors, centre=own)
+        else:
+            found = self._remote_products(vectors, centre, features)
+        if out is None:
+            return found
+        out[:] = found
+        return out
+
+    def _remote_products(self, vectors: np.ndarray, centre: Any, features: np.ndarray | None) -> np.ndarray:
+        """Products that the workers compute, of all features or of many."""
+        many = np.arange(self.shape[1]) if features is None else np.asarray(features, dtype=np.int64)
+        part = self._part_of(many)
+        only = np.unique(part).tolist()
+        arguments = []
+        for k in only:
+            own = many[part == k] - self._starts[k] if features is not None else None
+            middle = centre
+            if centre is not None and not isinstance(centre, FeatureValues):
+                middle = np.ascontiguousarray(centre[self._starts[k] : self._starts[k + 1]])
+            arguments.append((vectors, middle, own))
+        result = np.empty((len(many), vectors.shape[1]))
+        for k, found in zip(only, self.ask_each(_products, arguments, what="products", only=only), strict=True):
+            result[part == k] = found
+        return result
+
+    def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
+        """Large products of the features with a few columns, found by the workers."""
+        exemplar = query.exemplar
+        plain = replace(query, exemplar=None)
+        rest = (None, 0.0, 0.0) if exemplar is None else (exemplar.scores, exemplar.shift, exemplar.norm)
+        own = [moments] * self.n_parts
+        if not isinstance(moments, ClusterMoments):
+            own = [_slice(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
+        shared = self.share(plain)
+        arguments = [(shared, one, *rest) for one in own]
+        parts = self.ask_each(_strong, arguments, what="correlated features", only=range(self.n_parts))
+        feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        if isinstance(moments, ClusterMoments):
+            for part in parts:
+                moments.mean._table.remember(part.feature, part.mean, part.norm)  # type: ignore[attr-defined]
+        return StrongPairs(
+            feature, position, product, sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)
+        )
+
+    def top(self, query: TopQuery) -> ClusterTop:
+        """The features with the best scores for a residual, from the top, no further than asked."""
+        return ClusterTop(self, query)
+
+    def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> ClusterSharedTop:
+        """The same for many residuals of some views of this source, by one pass for all."""
+        return ClusterSharedTop(self, views)
+
+    def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
+        """Answers of ``function(block, *arguments)`` for all parts, in order."""
+        what = f"answers of {getattr(function, '__name__', 'a function').strip('_').replace('_', ' ')}"
+        return self.ask(_on_block, function, view, *arguments, what=what)
+
+    def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
+        """An array, or several, with an entry a feature, which stay with the workers."""
+        recipe = _recipe(_arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
+        count = self.ask(_length, recipe, what="numbers of each feature")[0]
+        table = Table(self, recipe)
+        found = tuple(FeatureValues(table, place) for place in range(abs(count)))
+        return found if count > 0 else found[0]
+
+    def spread(self, features: np.ndarray, values: np.ndarray) -> FewValues:
+        """An array with an entry a feature: the values of some features, and 0 for all others."""
+        return FewValues(features, values, self.shape[1])
+
+    def rows(self, recipe: Recipe, features: np.ndarray) -> list[np.ndarray]:
+        """Entries of some features (rising) in the arrays that a recipe makes."""
+        part = self._part_of(features)
+        only = np.unique(part).tolist()
+        arguments = [(recipe, features[part == k] - self._starts[k]) for k in only]
+        found = self.ask_each(rows_of, arguments, what="numbers of some features", only=only)
+        return [np.concatenate([own[i] for own in found]) for i in range(len(found[0]))]
+
+    # ------------------------------------------------------------------------------------------------------------ columns
+
+    def columns(self, features: np.ndarray) -> Columns:
+        """Some columns; those that the client does not have come together, in one exchange."""
+        features = np.asarray(features, dtype=np.int64)
+        found = self._fetched(features)
+        if not self.is_sparse:
+            result = np.empty((self.shape[0], len(features)), dtype=self._dtype, order="F")
+            for place, column in enumerate(found):
+                result[:, place] = column
+            return result
+        starts = np.zeros(len(found) + 1, dtype=self._index_types[0])
+        np.cumsum([len(rows) for rows, _ in found], out=starts[1:])
+        empty = np.empty(0, dtype=self._index_types[1]), np.empty(0, dtype=self._dtype)
+        rows, values = (np.concatenate([empty[i], *(column[i] for column in found)]) for i in range(2))
+        return sparse.csc_array((values, rows, starts), shape=(self.shape[0], len(features)))
+
+    def block(self, start: int, stop: int) -> Columns:
+        """The columns ``start <= j < stop``, fetched."""
+        return self._plain_columns(np.arange(start, stop))
+
+    def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
+        """All columns in blocks, fetched one after the other."""
+        for start in range(0, self.shape[1], n_features):
+            yield start, self.block(start, min(start + n_features, self.shape[1]))
+
+    def prefetch(self, features: np.ndarray) -> None:
+        """Fetch columns that will be asked for soon, as far as there is room for them."""
+        wanted = np.unique(np.asarray(features, dtype=np.int64))
+        room = max(1, _CACHE // 2 // max(1, self.shape[0] * self._dtype.itemsize)) if not self.is_sparse else _FETCHED
+        with self._lock:
+            missing = np.array([j for j in wanted.tolist() if j not in self._columns][:room], dtype=np.int64)
+        if len(missing):
+            self._keep(missing, self._fetch(missing))
+
+    def _fetched(self, features: np.ndarray) -> list[Any]:
+        """Columns one by one: those that the client has, and the others, which come together."""
+        with self._lock:
+            known = {j: self._columns[j] for j in features.tolist() if j in self._columns}
+            for j in known:
+                self._columns.move_to_end(j)
+        missing = np.array(sorted({j for j in features.tolist() if j not in known}), dtype=np.int64)
+        if len(missing):
+            fresh = self._fetch(missing)
+            self._keep(missing, fresh)
+            known |= dict(zip(missing.tolist(), fresh, strict=True))
+        return [known[j] for j in features.tolist()]
+
+    def _fetch(self, features: np.ndarray) -> list[Any]:
+        """Some columns (rising) from the workers."""
+        columns: list[Any] = []
+        for found in self._ask_columns(features):
+            if isinstance(found, np.ndarray):
+                columns += [np.ascontiguousarray(found[:, k]) for k in range(found.shape[1])]
+            else:
+                ends = itertools.pairwise(found.indptr.tolist())
+                columns += [(found.indices[a:b].copy(), found.data[a:b].copy()) for a, b in ends]
+        return columns
+
+    def _ask_columns(self, features: np.ndarray) -> list[Columns]:
+        part = self._part_of(features)
+        only = np.unique(part).tolist()
+        return self.ask_each(
+            _columns,
+            [(features[part == k] - self._starts[k],) for k in only],
+            what=f"the columns of {len(features)} feature(s)",
+            only=only,
+        )
+
+    def _plain_columns(self, features: np.ndarray) -> Columns:
+        """Many columns (rising), past the cache."""
+        parts = self._ask_columns(features)
+        if self.is_sparse:
+            return sparse.csc_array(sparse.hstack([*parts], format="csc")) if parts else self.columns(features)
+        return np.asfortranarray(np.hstack([np.empty((self.shape[0], 0), dtype=self._dtype), *parts]).astype(self._dtype))
+
+    def _keep(self, features: np.ndarray, columns: list[Any]) -> None:
+        with self._lock:
+            for j, column in zip(features.tolist(), columns, strict=True):
+                if j not in self._columns:
+                    self._columns_bytes += _bytes_of(column)
+                self._columns[j] = column
+            while self._columns_bytes > _CACHE and len(self._columns) > 1:
+                self._columns_bytes -= _bytes_of(self._columns.popitem(last=False)[1])
+
+    def _local(self, features: np.ndarray) -> DenseSource | SparseSource:
+        """Some features as a source in this process: the same kernels on the same columns give the same bits."""
+        columns = self.columns(features)
+        if isinstance(columns, np.ndarray):
+            return DenseSource(columns)
+        return SparseSource.from_arrays(columns.indptr, columns.indices, columns.data, (self.shape[0], len(features)))
+
+    def _part_of(self, features: np.ndarray) -> np.ndarray:
+        """The part that each of some features is in."""
+        if len(features) and not 0 <= features.min() <= features.max() < self.shape[1]:
+            raise IndexError(f"There is no feature {int(features.max())} among {self.shape[1]}.")
+        return np.searchsorted(self._starts, features, side="right") - 1
+
+    @cached_property
+    def _types(self) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
+        return self.ask(_types_of, what="the type of the values", only=[0])[0]
+
+    @property
+    def _dtype(self) -> np.dtype:
+        return self._types[0]
+
+    @property
+    def _index_types(self) -> tuple[np.dtype, np.dtype]:
+        return self._types[1]
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        return f"<DistributedSource: {n:,} samples x {m:,} features in {self.n_parts} parts>"
+
+
+def _bytes_of(column: Any) -> int:
+    return int(column.nbytes) if isinstance(column, np.ndarray) else int(column[0].nbytes + column[1].nbytes)
+
+
+def _recipe(function: Callable[..., Any], *arguments: Any) -> Recipe:
+    """A recipe whose name tells what it makes: the same arguments, the same name."""
+    text = "|".join([f"{function.__module__}.{function.__qualname__}", *(_token(one) for one in arguments)])
+    return Recipe(hashlib.sha256(text.encode()).hexdigest()[:24], function, arguments)
+
+
+def _token(value: Any) -> str:
+    if isinstance(value, (Ref, Recipe)):
+        return value.token
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(_token(one) for one in value) + "]"
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(np.ascontiguousarray(value).tobytes() + str(value.dtype).encode()).hexdigest()
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
+
+
+# ------------------------------------------------------------------------------- what runs on workers, on a part's source
+
+
+def _moments_and_bad_values(source: Any, weight: np.ndarray | None) -> tuple[Moments, BadValues]:
+    if weight is None and hasattr(source, "stored"):
+        return source.stored, BadValues()
+    return source.moments_and_bad_values(weight)
+
+
+def _summary(source: Any, both: tuple[Moments, BadValues]) -> tuple[int, bool, BadValues]:
+    return int(np.count_nonzero(both[0].norm)), both[0].nonnegative, both[1]
+
+
+def _many_moments(source: Any, weights: list[np.ndarray]) -> list[Moments]:
+    return many_moments(source, weights)
+
+
+def _summaries(source: Any, moments: list[Moments]) -> list[tuple[int, bool]]:
+    return [(int(np.count_nonzero(one.norm)), one.nonnegative) for one in moments]
+
+
+def _moment_arrays(source: Any, moments: Moments) -> list[np.ndarray]:
+    return [moments.mean, moments.norm]
+
+
+def _part_view(
+    source: Any, moments: Moments, weight: np.ndarray | None, scale: np.ndarray | None, centred: bool
+) -> FeatureView:
+    return FeatureView(source, moments, weight, scale, centred)
+
+
+def _on_block(source: Any, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> Any:
+    return function(source if view is None else view, *arguments)
+
+
+def _arrays_of(source: Any, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
+    found = function(view, *arguments)
+    return found if isinstance(found, tuple) else [found]
+
+
+def _length(source: Any, arrays: Sequence[np.ndarray]) -> int:
+    """Number of arrays; negative where the function returns one that is not in a tuple."""
+    return len(arrays) if isinstance(arrays, tuple) else -len(arrays)
+
+
+def _products(source: Any, vectors: np.ndarray, centre: np.ndarray | None, features: np.ndarray | None) -> np.ndarray:
+    return source.products(vectors, centre=centre, features=features)
+
+
+class _PartPairs(NamedTuple):
+    """Strong pairs of a part, with the moments of their features."""
+
+    feature: np.ndarray
+    position: np.ndarray
+    product: np.ndarray
+    n_evaluated: int
+    n_read: int
+    mean: np.ndarray
+    norm: np.ndarray
+
+
+def _strong(
+    source: Any, query: StrongQuery, moments: Moments, scores: np.ndarray | None, shift: float, norm: float
+) -> _PartPairs:
+    exemplar = None if scores is None else Exemplar(scores, shift, norm)
+    found = source.strong_products(replace(query, exemplar=exemplar), moments)
+    own = found.feature
+    rest = found.position, found.product, found.n_evaluated, found.n_read
+    return _PartPairs(own + source.first_feature, *rest, moments.mean[own], moments.norm[own])
+
+
+def _columns(source: Any, features: np.ndarray) -> Columns:
+    return source.columns(features)
+
+
+def _types_of(source: Any) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
+    if source.is_sparse:
+        indptr, indices, values = source.arrays
+        return values.dtype, (indptr.dtype, indices.dtype)
+    return source.array.dtype, (np.dtype(np.int64), np.dtype(np.int64))
+
+
+def _slice(moments: Moments, first: int, last: int) -> Moments:
+    return replace(moments, mean=moments.mean[first:last], norm=moments.norm[first:last])

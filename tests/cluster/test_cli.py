@@ -1,0 +1,50 @@
+"""``--dask`` on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from coterie.cli.app import app
+from coterie.data import write_store
+from tests.golden.record import words
+
+pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+
+@pytest.fixture
+def store(tmp_path):
+    X, y = words(n=150, m=300)
+    return write_store(tmp_path / "words.store", X, y=y)
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as ended:
+        app([str(word) for word in words], standalone_mode=True)
+    return ended.value.code
+
+
+OPTIONS = ("--n-features-to-select", "3", "--fast", "--json")
+
+
+def test_discover_on_a_cluster(store, cluster, tmp_path, capsys):
+    found = []
+    for name, more in (("here", ()), ("there", ("--dask", cluster.scheduler_address))):
+        assert run("discover", store, "-o", tmp_path / name, *OPTIONS, *more) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0]["groups"] == found[1]["groups"]
+    from coterie.persistence import load
+
+    here, there = (load(tmp_path / name / "model.coterie") for name in ("here", "there"))
+    np.testing.assert_array_equal(here.scores_, there.scores_)
+    np.testing.assert_array_equal(here.support_coef_, there.support_coef_)
+
+
+def test_errors_of_one_line(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("coterie.cli.cluster._PATIENCE", 0.5)
+    assert run("discover", store, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1", *OPTIONS) == 2
+    assert "coterie: --dask tcp://127.0.0.1:1: there is no scheduler with a worker" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "a.csv").write_text("y,a,b\n1,2,3\n0,3,1\n1,2,2\n0,1,1\n")
+    assert run("discover", tmp_path / "a.csv", "-l", "y", "-o", tmp_path / "out", "--dask", "local", *OPTIONS) == 2
+    assert "it is no store, which workers can read in parts: coterie convert" in capsys.readouterr().err

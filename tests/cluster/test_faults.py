@@ -1,0 +1,149 @@
+"""What a fit survives, and what it says when it does not."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from coterie import GroupDiscoveryClassifier
+from coterie.cluster import ClusterError, DistributedSource
+from coterie.data import open_store, write_store
+from tests.cluster.conftest import start
+from tests.cluster.faults import PHASES, Workers, sabotage
+from tests.golden.record import digest, words
+
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    X, y = words(m=1200)
+    return write_store(tmp_path_factory.mktemp("faults") / "words.store", X, y=y)
+
+
+@pytest.fixture(scope="module")
+def expected(store):
+    opened = open_store(store)
+    return result_of(GroupDiscoveryClassifier(4).fit(opened.source, opened.y))
+
+
+def result_of(model):
+    return [digest(model.groups_), digest(model.support_coef_), digest(np.asarray(model.scores_)), digest(model.intercept_)]
+
+
+@pytest.fixture(scope="module")
+def running():
+    """A scheduler, a client and two workers that can be killed."""
+    with start(0) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        workers = Workers(cluster.scheduler_address, 2)
+        yield workers, client
+        workers.close()
+
+
+@pytest.fixture
+def victims(running):
+    """All of them alive."""
+    workers, client = running
+    workers.fill(2)
+    client.wait_for_workers(2, timeout=120)
+    return running
+
+
+def test_a_worker_killed_changes_no_bit(store, expected, victims):
+    workers, client = victims
+    with sabotage(DistributedSource, "scores", lambda: workers.signal(0), nth=2, delay=0.005) as done:
+        model = GroupDiscoveryClassifier(4).fit(DistributedSource.of_store(store, client, n_parts=4), open_store(store).y)
+    assert len(done) == 1
+    assert result_of(model) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", list(PHASES))
+@pytest.mark.parametrize("turn", range(20))
+def test_a_worker_killed_in_every_phase(phase, turn, store, expected, victims):
+    workers, client = victims
+    delay = 0.001 * (turn % 10) ** 2
+    with sabotage(DistributedSource, phase, lambda: workers.signal(turn), delay=delay) as done:
+        model = GroupDiscoveryClassifier(4).fit(DistributedSource.of_store(store, client, n_parts=4), open_store(store).y)
+    assert len(done) == 1
+    assert result_of(model) == expected
+
+
+def test_a_stopped_worker_is_not_waited_for(store, expected, victims):
+    """Its part is asked for once more, of another worker, long before Dask gives it up (worker-ttl, five minutes)."""
+    workers, client = victims
+    y = open_store(store).y
+    source = DistributedSource.of_store(store, client, n_parts=2, patience=1.0, limit=120.0)
+    try:
+        with sabotage(DistributedSource, "scores", lambda: workers.signal(0, signal.SIGSTOP), nth=2) as done:
+            model = GroupDiscoveryClassifier(4).fit(source, y)
+            found = [digest(model.groups_), digest(model.support_coef_)]
+    finally:
+        workers.signal(0, signal.SIGCONT)
+    assert len(done) == 1
+    assert found == expected[:2]
+
+
+def test_a_scheduler_that_dies(store, tmp_path):
+    cluster = start(1)
+    client = distributed.Client(cluster, set_as_default=False)
+    model = GroupDiscoveryClassifier(4).fit(np.eye(6), [0, 1, 0, 1, 0, 1])
+    before = digest(model)
+    source = DistributedSource.of_store(store, client, limit=30.0)
+
+    def end():
+        cluster.close(timeout=5)
+
+    with sabotage(DistributedSource, "scores", end, nth=2), pytest.raises(ClusterError, match=r"scheduler|No news"):
+        model.fit(source, open_store(store).y)
+    assert digest(model) == before  # a failed fit leaves the old model whole
+    client.close(timeout=5)
+
+
+def test_no_wait_without_a_limit(store, victims):
+    """A part that never answers ends the wait with an error that says what was waited for."""
+    _, client = victims
+    source = DistributedSource.of_store(store, client, n_parts=2, limit=1.0, patience=1000.0)
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match=r"No news from the cluster for 1 s while waiting for sleepers: 2 of 2 parts"):
+        source.ask(sleeping, 4.0, what="sleepers")
+    assert time.monotonic() - began < 4.0
+
+
+def sleeping(source, seconds):
+    time.sleep(seconds)
+
+
+def test_ctrl_c_cancels_the_tasks(store, victims):
+    import _thread
+
+    _, client = victims
+    source = DistributedSource.of_store(store, client, n_parts=2)
+    with sabotage(DistributedSource, "sleepers", _thread.interrupt_main, delay=0.3), pytest.raises(KeyboardInterrupt):
+        source.ask(sleeping, 1.5, what="sleepers")
+    deadline = time.monotonic() + 30
+    while any(client.processing().values()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(client.processing().values())
+
+
+@pytest.mark.slow
+def test_a_full_worker(store):
+    """A worker that is killed for its memory again and again is one clear error, not a hang."""
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        start(1, memory_limit="700MB") as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        source = DistributedSource.of_store(store, client, limit=300.0)
+        with pytest.raises(ClusterError, match=r"died again and again .*memory"):
+            source.ask(hungry, what="too much")
+
+
+def hungry(source):
+    kept = [np.ones(1 << 24) for _ in range(16)]
+    time.sleep(10.0)
+    return len(kept)

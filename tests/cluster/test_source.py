@@ -1,0 +1,188 @@
+"""Features on a cluster: the conformance suite, and the same bits as in one process."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from coterie import (
+    GroupDiscoveryClassifier,
+    GroupDiscoveryClassifierCV,
+    GroupDiscoveryOneClass,
+    GroupDiscoveryRegressor,
+    group_confidence,
+)
+from coterie.cluster import ClusterError, DaskEngine, DistributedSource, FeatureValues
+from coterie.data import open_store, write_store
+from tests.data.conformance import SourceConformance
+from tests.golden.record import classes, digest, genotypes, words
+
+
+class OnCluster(SourceConformance):
+    """Three parts on two workers."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self, client, tmp_path):
+        self.client, self.folder = client, tmp_path
+
+    def store(self, X):
+        return write_store(self.folder / "x.store", X)
+
+    def make(self, X):
+        return DistributedSource.of_store(self.store(self.matrix(X)), self.client, n_parts=3)
+
+
+class TestSparse(OnCluster):
+    def matrix(self, X):
+        return sparse.csc_array(X.astype(float))
+
+
+class TestInt8(OnCluster):
+    def matrix(self, X):
+        return X.astype(np.int8)
+
+
+class TestDaskArray(OnCluster):
+    def make(self, X):
+        da = pytest.importorskip("dask.array")
+        from coterie.cluster.opening import dask_source
+
+        return dask_source(da.from_array(np.asfortranarray(X.astype(float)), chunks=(-1, 30)), self.client)
+
+
+# A store and the kinds of estimators that are tried on it.
+DATA = {
+    "words": lambda: words(m=1500),
+    "dense": lambda: classes(n=150, m=2100),
+    "genotypes": lambda: genotypes(n=150, m=2400),
+}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stores")
+    return {name: write_store(folder / f"{name}.store", (data := make())[0], y=data[1]) for name, make in DATA.items()}
+
+
+def differences(here, there):
+    """Fitted attributes that differ in a bit."""
+    names = [name for name in vars(here) if name.endswith("_") and not name.startswith("_")]
+    plain = {name: getattr(there, name) for name in names}
+    plain |= {name: np.asarray(plain[name]) for name in ("scores_", "votes_") if name in plain}
+    return [name for name in names if digest(getattr(here, name)) != digest(plain[name])]
+
+
+SLOW = pytest.mark.slow
+ESTIMATORS = [
+    ("words", GroupDiscoveryClassifier(6)),
+    ("dense", GroupDiscoveryClassifier(6)),
+    ("genotypes", GroupDiscoveryRegressor(6)),
+    ("words", GroupDiscoveryClassifier(5, correlation="su", threshold=0.3)),
+    ("dense", GroupDiscoveryClassifier(5, correlation="spearman")),
+    ("words", GroupDiscoveryClassifier(5, standardize=True, affiliates="ranked", representative="medoid")),
+    pytest.param("words", GroupDiscoveryClassifierCV(6, Cs=2, cv=3, random_state=0, predict_with="groups"), marks=SLOW),
+    ("dense", GroupDiscoveryClassifierCV(5, Cs=2, cv=3, random_state=0)),
+    ("words", GroupDiscoveryOneClass(5)),
+]
+
+
+@pytest.mark.parametrize(("name", "estimator"), ESTIMATORS, ids=str)
+def test_the_same_bits_as_in_one_process(name, estimator, stores, client):
+    store = open_store(stores[name])
+    here, there = clone(estimator).fit(store.source, store.y), clone(estimator).fit(stores[name], client=client)
+    differing = differences(here, there)
+    if isinstance(estimator, GroupDiscoveryClassifierCV) or estimator.correlation != "pearson":
+        differing = [one for one in differing if one not in ("n_passes_", "history_")]  # how often features are read
+    assert differing == []
+    assert isinstance(there.scores_, FeatureValues)
+    np.testing.assert_array_equal(there.predict(store.source), here.predict(store.source))
+
+
+def test_folds_vote_alike(stores, client):
+    store = open_store(stores["dense"])
+    estimator = GroupDiscoveryClassifier(4, cv=3, random_state=0)
+    here, there = clone(estimator).fit(store.source, store.y), clone(estimator).fit(store, client=client)
+    assert here.groups_ == there.groups_
+    np.testing.assert_array_equal(here.votes_, np.asarray(there.votes_))
+    np.testing.assert_array_equal(here.support_coef_, there.support_coef_)
+
+
+def test_confidence_is_the_same(stores, client):
+    store = open_store(stores["words"])
+    model = GroupDiscoveryClassifier(4).fit(store.source, store.y)
+    here = group_confidence(model, store.source, store.y, n_pairs=2, n_permutations=1, random_state=0)
+    there = group_confidence(model, stores["words"], n_pairs=2, n_permutations=1, random_state=0, client=client)
+    assert here.confidence.tolist() == there.confidence.tolist()
+    assert digest(here.permuted) == digest(there.permuted)
+
+
+def test_nobody_fetches_a_number_of_each_feature(stores, client, monkeypatch):
+    """What is per feature stays with the workers, in every step of a fit."""
+
+    def refuse(self, *args, **options):
+        raise AssertionError("all numbers were fetched")
+
+    monkeypatch.setattr(FeatureValues, "__array__", refuse)
+    monkeypatch.setattr(FeatureValues, "blocks", refuse)
+    monkeypatch.setattr(DistributedSource, "block", refuse)
+    for estimator in (
+        GroupDiscoveryClassifier(4),
+        GroupDiscoveryClassifier(3, correlation="su", threshold=0.3, predict_with="groups"),
+        GroupDiscoveryClassifierCV(3, Cs=1, cv=3, random_state=0),
+    ):
+        model = estimator.fit(stores["words"], client=client)
+    group_confidence(model, stores["words"], n_pairs=1, n_permutations=0, random_state=0, client=client)
+
+
+def test_parts_change_no_bit(stores, client):
+    y = open_store(stores["words"]).y
+    sources = [DistributedSource.of_store(stores["words"], client, n_parts=n) for n in (1, 2, 7)]
+    models = [GroupDiscoveryClassifier(5).fit(source, y) for source in sources]
+    assert models[0].groups_ == models[1].groups_ == models[2].groups_
+    np.testing.assert_array_equal(np.asarray(models[0].scores_), np.asarray(models[2].scores_))
+
+
+def test_an_active_client_is_used(stores, cluster):
+    import distributed
+
+    with distributed.Client(cluster):
+        model = GroupDiscoveryClassifier(2).fit(stores["words"])
+        assert isinstance(model.scores_, FeatureValues)
+    assert not isinstance(GroupDiscoveryClassifier(2).fit(stores["words"]).scores_, FeatureValues)
+
+
+def test_dask_arrays(client):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(n=80, m=300)
+    X = np.asfortranarray(X)
+    here = GroupDiscoveryClassifier(4).fit(X, y)
+    there = GroupDiscoveryClassifier(4).fit(da.from_array(X, chunks=(-1, 100)), y, client=client)
+    assert here.groups_ == there.groups_
+    np.testing.assert_array_equal(here.scores_, np.asarray(there.scores_))
+    with pytest.raises(ValueError, match=r"chunked by samples .*coterie convert"):
+        GroupDiscoveryClassifier(4).fit(da.from_array(X, chunks=(40, 300)), y, client=client)
+    bad = X.copy()
+    bad[7, 250] = np.nan
+    with pytest.raises(ValueError, match=r"1 NaN or infinite .* sample 7 of feature 250"):
+        GroupDiscoveryClassifier(4).fit(da.from_array(bad, chunks=(-1, 100)), y, client=client)
+
+
+def test_what_workers_cannot_read_is_refused(client):
+    with pytest.raises(ValueError, match="X is a ndarray: what workers can read is a store"):
+        GroupDiscoveryClassifier(2).fit(np.eye(4), [0, 1, 0, 1], client=client)
+    with pytest.raises(TypeError, match=r"a distributed\.Client is needed"):
+        DaskEngine("tcp://127.0.0.1:1")
+
+
+def test_another_version_is_refused(stores, client, monkeypatch):
+    import coterie
+
+    monkeypatch.setattr(coterie, "__version__", "9.9")
+    with pytest.raises(ClusterError, match=r"workers have coterie .*, this process has 9\.9"):
+        GroupDiscoveryClassifier(2).fit(stores["words"], client=client)
+
+
+def test_other_processors_are_reported(stores, client, monkeypatch):
+    monkeypatch.setattr("coterie.cluster.opening.fingerprint", lambda: "another")
+    with pytest.warns(UserWarning, match="sum in another order"):
+        DistributedSource.of_store(stores["words"], client)
