@@ -1,6 +1,6 @@
 """What a cluster costs: bytes up and down a round, milliseconds a round, fits on workers against one process, client's memory.
 
-    python benchmarks/cluster_cost.py                    # shapes at a scale that fits anywhere; writes docs/evidence/cluster-cost.md
+    python benchmarks/cluster_cost.py                    # shapes at a scale that fits anywhere; writes its page
     python benchmarks/cluster_cost.py --memory 30e6      # memory of the client for so many features of repeated parts
 
 Bytes are counted where they are handed to Dask and come from it: shared values (each worker fetches one once) and answers. The

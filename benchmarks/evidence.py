@@ -38,7 +38,7 @@ PAGES = {
     "confidence-evidence": Page(
         ("confidence_truth.py", "confidence_calibration.py", "confidence_cost.py", "confidence_peers.py")
     ),
-    "correlation-groups-evidence": Page(("correlation_groups.py",), by_hand=True),
+    "correlation-groups-evidence": Page(("correlation_groups.py --limit 15",), by_hand=True),
     "correlation-profile-evidence": Page(("figure_1.py", "all_pairs.py"), by_hand=True),
     "daf-adaptive": Page(("daf_adaptive.py", "daf_madelon.py --only time", "daf_madelon.py --only size")),
     "daf-basehock": Page(("daf_curves.py --only basehock",)),
@@ -66,7 +66,7 @@ PAGES = {
         )
     ),
     "plink-clump-evidence": Page(("plink_clump.py",)),
-    "probabilities-evidence": Page(("probabilities.py",)),
+    "probabilities-evidence": Page(("probabilities.py",), by_hand=True),
     "ranking-evidence": Page(("daf_probes.py",), by_hand=True),
     "redundancy-evidence": Page(("grm_scale.py", "grm_figures.py"), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),

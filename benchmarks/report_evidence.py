@@ -1,4 +1,4 @@
-"""Six reports in a real browser: their sizes, how long they take to open, and what they ask for (docs/evidence/report-evidence.md).
+"""Six reports in a real browser: their sizes, how long they take to open, and what they ask for (report-evidence.md).
 
     python benchmarks/report_evidence.py [FOLDER]
 
@@ -31,7 +31,7 @@ from coterie.report.folder import read_result  # noqa: E402
 from coterie.report.page import assets, render  # noqa: E402
 from tests.browser import conftest, pages  # noqa: E402
 
-DOCUMENT = ROOT / "docs" / "report-evidence.md"
+DOCUMENT = ROOT / "docs" / "evidence" / "report-evidence.md"
 SCREENS = {
     "wide": {},
     "phone": {"width": 390, "height": 844},

@@ -107,7 +107,7 @@ def test_from_the_readme_to_a_report(installed):
     run(programs / "coterie", *command.split(), cwd=folder)
     result = folder / "results"
     assert json.loads((result / "result.json").read_text())["held_out"]
-    assert "worst" in (result / "report.html").read_text()
+    assert "diagnosis" in (result / "report.html").read_text()
     with (result / "groups.csv").open() as file:
         assert {row["role"] for row in csv.DictReader(file)} >= {"support"}
 

@@ -24,7 +24,7 @@ def test_the_page_prints_what_it_says(real_data, monkeypatch):
         with contextlib.redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of anndata's, about its old files
             exec(compile(code, str(PAGE), "exec"), names)
-        if after == "text" and "print(" in code:
+        if after == "output" and "print(" in code:
             assert printed.getvalue() == expected
             n_checked += 1
     assert n_checked == 4

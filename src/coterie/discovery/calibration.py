@@ -2,8 +2,8 @@ r"""Probabilities from decision values: their softmax after multiplication by on
 
 The logits of the classes are :math:`a f_k` (for two classes, whose only decision value is the difference, 0 and :math:`a f`):
 temperature scaling. So the most probable class is the predicted one, always; an offset for each class would make the two
-disagree near the border (``docs/evidence/probabilities-evidence.md``). The targets are a little less than sure, so that classes which
-are told apart without an error have finite logits.
+disagree near the border (``docs/evidence/probabilities-evidence.md``). The targets are a little less than sure, so that
+classes which are told apart without an error have finite logits.
 """
 
 from __future__ import annotations
