@@ -12,7 +12,7 @@ import numpy as np
 
 from coterie import __version__
 from coterie._inputs import opened, source_of
-from coterie.data import Dataset
+from coterie.data import open_features
 from coterie.files import new_file
 from coterie.markup import tag
 from coterie.report.details import describe
@@ -198,12 +198,12 @@ def _discovery(
     if X is None:
         raise ValueError("A report of a model needs the data of its fit: coterie.report(model, X, y).")
     label = label if label is not None else _name_of(y)
-    dataset = X if isinstance(X, Dataset) else None
+    if isinstance(X, (str, os.PathLike)):
+        X = open_features(X)
     if name is None:
-        path = getattr(X, "path", X if isinstance(X, (str, os.PathLike)) else None)
-        name = Path(path).name if path is not None else "the data"
+        name = Path(X.path).name if hasattr(X, "path") else "the data"
     if feature_info is None:
-        feature_info = {} if dataset is None else dataset.feature_info
+        feature_info = getattr(X, "feature_info", {})
     X, y = opened(X, y)
     details = describe(model, X, y, sample_weight, image_shape=image_shape, image_order=image_order)
     source, task = source_of(X), task_of(model)
