@@ -77,12 +77,12 @@ def test_a_result_carries_it_all(tmp_path):
 
 def test_the_page_says_what_it_is_compared_with():
     held_out = HeldOut("accuracy", [0.5, 0.5, 0.5], 0.5, 1.0).to_dict()
-    content = {"held_out": held_out, "confidence": None, "task": "classification", "data": {"path": "x/y.csv"}, "groups": [],
-               "summary": {}, "warnings": ["On held-out samples the model is no better than a constant prediction."]}  # fmt: skip
+    warned = "On held-out samples the model is no better than a constant prediction."
+    content = {"held_out": held_out, "task": "classification", "data": {"path": "x/y.csv"}, "groups": [], "summary": {}}
+    content |= {"confidence": None, "warnings": [warned]}
     assert "; a constant prediction has 0.5 (training: 1)." in lead(content)[0]
-    assert cautions(content) == [
-        "On held-out samples the groups predict no better than a constant. Do not read anything into them."
-    ]
+    (said,) = cautions(content)
+    assert said == "On held-out samples the groups predict no better than a constant. Do not read anything into them."
     content["held_out"] = {**held_out, "baseline": "covariates alone"}
     assert "; covariates alone have 0.5 (training: 1)." in lead(content)[0]
     assert cautions(content)[0].startswith("On held-out samples the groups predict no better than covariates alone.")
