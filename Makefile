@@ -56,7 +56,8 @@ test-slow: $(STAMP)
 # Chromium comes from the system; where we may, it is installed. Without it the tests are skipped, and say so.
 test-browser: $(STAMP)
 	@command -v chromedriver >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
-		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }
+		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
+		echo "Chromium could not be installed."
 	$(BIN)/python -m pytest -m browser tests/browser
 
 # The script of the report, for those who change it: Node and npm build it, the package carries what they made.

@@ -192,3 +192,14 @@ def test_reports_are_saved_and_shown(tmp_path):
     assert 'sandbox="allow-scripts allow-downloads"' in frame
     assert "<i>" not in frame
     assert "<i>" not in page.html
+
+
+def test_data_sets_bring_their_names_and_places(tmp_path):
+    X, y = data_of("two")
+    info = {"chromosome": np.repeat(["1", "X"], 20), "position": np.arange(40)}
+    dataset = coterie.data.Dataset(coterie.data.as_source(X), y, path=tmp_path / "cohort.bed", feature_info=info)
+    model = GroupDiscoveryClassifier(2).fit(dataset)
+    page = model.report(dataset).html
+    assert "What predicts the label in cohort.bed" in page
+    coterie.data.write_store(tmp_path / "x.store", dataset.source, y)
+    assert "in x.store" in model.report(tmp_path / "x.store").html

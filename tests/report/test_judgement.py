@@ -6,6 +6,7 @@ import pytest
 from coterie import GroupDiscoveryClassifier, group_confidence
 from coterie.datasets import make_support_affiliated
 from coterie.report import DiscoveryResult, HeldOut, judgement, read_result, write_result
+from coterie.report.sentence import cautions, lead
 
 
 def confidence_of(values, shares, n_permutations=5):
@@ -72,3 +73,16 @@ def test_a_result_carries_it_all(tmp_path):
     assert "<b>ill" not in page
     assert "(no 140, yes 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
     assert "when labels are shuffled once" in page
+
+
+def test_the_page_says_what_it_is_compared_with():
+    held_out = HeldOut("accuracy", [0.5, 0.5, 0.5], 0.5, 1.0).to_dict()
+    warned = "On held-out samples the model is no better than a constant prediction."
+    content = {"held_out": held_out, "task": "classification", "data": {"path": "x/y.csv"}, "groups": [], "summary": {}}
+    content |= {"confidence": None, "warnings": [warned]}
+    assert "; a constant prediction has 0.5 (training: 1)." in lead(content)[0]
+    (said,) = cautions(content)
+    assert said == "On held-out samples the groups predict no better than a constant. Do not read anything into them."
+    content["held_out"] = {**held_out, "baseline": "covariates alone"}
+    assert "; covariates alone have 0.5 (training: 1)." in lead(content)[0]
+    assert cautions(content)[0].startswith("On held-out samples the groups predict no better than covariates alone.")

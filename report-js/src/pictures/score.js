@@ -32,7 +32,7 @@ export function scorePicture(data) {
     if (curve.constant !== null && curve.constant !== undefined) {
       const at = y(curve.constant);
       svg.append(s("line", { class: "constant", x1: box.left, x2: box.right, y1: at, y2: at }));
-      svg.append(s("text", { class: "note end", x: box.right, y: at + (at > box.bottom - 16 ? -6 : 14) }, `constant prediction ${num(curve.constant)}`));
+      svg.append(s("text", { class: "note end", x: box.right, y: at + (at > box.bottom - 16 ? -6 : 14) }, `${score?.baseline && score.baseline !== "constant" ? score.baseline : "constant prediction"} ${num(curve.constant)}`));
     }
     if (curve.training) {
       const kept = curve.training.sizes.map((size, i) => [size, curve.training.score[i]]).filter(([size]) => size >= smallest && size <= largest);

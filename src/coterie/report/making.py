@@ -12,7 +12,6 @@ import numpy as np
 
 from coterie import __version__
 from coterie._inputs import opened, source_of, with_covariates
-from coterie.data import Dataset
 from coterie.files import new_file
 from coterie.markup import tag
 from coterie.report.details import describe
@@ -203,13 +202,11 @@ def _discovery(
     if X is None:
         raise ValueError("A report of a model needs the data of its fit: coterie.report(model, X, y).")
     label = label if label is not None else _name_of(y)
-    dataset = X if isinstance(X, Dataset) else None
+    X, covariates, y = with_covariates(X, covariates, y)  # a path is opened
     if name is None:
-        path = getattr(X, "path", X if isinstance(X, (str, os.PathLike)) else None)
-        name = Path(path).name if path is not None else "the data"
+        name = Path(X.path).name if hasattr(X, "path") else "the data"
     if feature_info is None:
-        feature_info = {} if dataset is None else dataset.feature_info
-    X, covariates, y = with_covariates(X, covariates, y)
+        feature_info = getattr(X, "feature_info", {})
     X, y = opened(X, y)
     details = describe(model, X, y, sample_weight, image_shape=image_shape, image_order=image_order)
     source, task = source_of(X), task_of(model)

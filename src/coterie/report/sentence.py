@@ -58,12 +58,14 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
             "was not looked at."
         )
     elif held_out is not None and not predicts(held_out["mean"], held_out["error"], held_out["constant"]):
-        found.append("On held-out samples the groups predict no better than a constant. Do not read anything into them.")
+        alone = held_out.get("baseline") or "constant"
+        who = "a constant" if alone == "constant" else alone
+        found.append(f"On held-out samples the groups predict no better than {who}. Do not read anything into them.")
     if confidence is not None and not confidence.get("n_permutations") and content["task"] != "one-class":
         found.append("Labels were not shuffled, so nobody knows which confidence groups of chance would reach.")
     if content.get("interrupted"):
         found.append("The search was ended early by a signal; these are the groups found until then.")
-    said = "no better than a constant prediction"
+    said = "On held-out samples the model is no better than"
     return [*found, *(warning for warning in content.get("warnings", ()) if said not in warning or not found)]
 
 
@@ -82,7 +84,10 @@ def _prediction(content: Mapping[str, Any]) -> Markup:
         training = _training(content)
         return join([start, f"; {training}." if training else "."])
     mean = tag("strong", with_error(held_out["mean"], held_out["error"]))
-    constant = f"; a constant prediction has {_score(held_out['constant'])}" if held_out["constant"] is not None else ""
+    # Results with covariates have a baseline of another name than a constant.
+    alone = held_out.get("baseline") or "constant"
+    who = "a constant prediction has" if alone == "constant" else f"{alone} have"
+    constant = f"; {who} {_score(held_out['constant'])}" if held_out["constant"] is not None else ""
     trained = f" (training: {_score(held_out['training'])})" if held_out["training"] is not None else ""
     return join([start, f" with a held-out {held_out['score']} of ", mean, constant, trained, "."])
 
