@@ -185,7 +185,11 @@ def page(files: list[Path], target: Path) -> None:
             f"{row['ms_an_exchange']:.0f}",
         ]
         text.append(f"| | | {' | '.join(cells)} |")
-    text += ["", "Memory of the client (with the scheduler in it) in a fit over a million features that are repeated:", ""]
+    text += [
+        "",
+        "Memory of the client (with the scheduler in it) in a fit of four rounds or more over a million features that are repeated:",
+        "",
+    ]
     text += ["| features | client before, MB | client's peak, MB | one array of scores would have, MB |", "|---|---|---|---|"]
     for row in memory:
         before, peak, array = row["client_before_mb"], row["client_peak_mb"], row["one_array_mb"]

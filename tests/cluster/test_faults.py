@@ -138,7 +138,7 @@ def test_a_full_worker(store):
         start(1, memory_limit="700MB") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        source = DistributedSource.of_store(store, client, limit=300.0)
+        source = DistributedSource.of_store(store, client, n_parts=1, limit=120.0)
         with pytest.raises(ClusterError, match=r"died again and again .*memory"):
             source.ask(hungry, what="too much")
 
