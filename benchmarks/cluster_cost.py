@@ -187,7 +187,7 @@ def page(files: list[Path], target: Path) -> None:
         text.append(f"| | | {' | '.join(cells)} |")
     text += [
         "",
-        "Memory of the client (with the scheduler in it) in a fit of four rounds or more over a million features that are repeated:",
+        "Memory of the client (with the scheduler in it) in a fit of four rounds or more, a million features repeated:",
         "",
     ]
     text += ["| features | client before, MB | client's peak, MB | one array of scores would have, MB |", "|---|---|---|---|"]

@@ -38,6 +38,8 @@ SELECTORS = [
     baselines.RCFSSelector(3),
     baselines.SVMRFESelector(3),
     baselines.L1SVMSelector(3),
+    baselines.LassoSelector(3),
+    baselines.MRMRRegressionSelector(3),
     baselines.OSCARSelector(3),
     baselines.GraphFusedLassoSelector(3),
     baselines.FeatureGroupingSelector(3),

@@ -24,7 +24,6 @@ from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, 
 from coterie._tables import KINDS, is_frame, is_lazy, refuse_columns
 from coterie.cluster.source import DistributedSource
 from coterie.data.addresses import is_address
-from coterie.data.covariates import Covariates, as_covariates
 from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
 from coterie.data.memory import as_source
@@ -199,32 +198,6 @@ def with_covariates(X: Any, covariates: Any, y: Any = None) -> tuple[Any, Any, A
     if covariates is None and isinstance(X, (Dataset, Store)):
         covariates = X.covariates
     return X, covariates, y
-
-
-def known_covariates(estimator: Any, covariates: Any, n_samples: int) -> np.ndarray | None:
-    """Values of the covariates that a fitted model needs for some samples; those with names may come in any order."""
-    names = getattr(estimator, "covariate_names_", None)
-    if names is None:
-        if covariates is not None:
-            raise ValueError("The model was fitted without covariates; leave them out.")
-        return None
-    known = [str(name) for name in names]
-    if covariates is None:
-        raise ValueError(
-            f"The model was fitted with covariates ({', '.join(known)}) and needs those of these samples: pass covariates=."
-        )
-    given = as_covariates(covariates, n_samples)
-    if isinstance(covariates, Covariates) or hasattr(covariates, "columns"):
-        places = {name: k for k, name in enumerate(given.names)}
-        missing = [name for name in known if name not in places]
-        if missing:
-            raise ValueError(f"covariates lacks {', '.join(missing)}, with which the model was fitted.")
-        return given.values[:, [places[name] for name in known]]
-    if len(given.names) != len(known):
-        raise ValueError(
-            f"covariates has {len(given.names)} columns, but the model was fitted with {len(known)} ({', '.join(known)})."
-        )
-    return given.values
 
 
 def _computed(X: Any) -> Any:

@@ -106,6 +106,7 @@ class Selector(SelectorMixin, BaseEstimator):
             back as arrays unless ``set_output`` says otherwise, as everywhere in scikit-learn.
         """
         check_is_fitted(self)
+        X, _ = opened(X)
         columns = columns_read(self, X, self._kept(), as_given=stays_frame(self, X))
         return columns.asformat(X.format) if sparse.issparse(X) else columns
 

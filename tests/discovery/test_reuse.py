@@ -224,7 +224,7 @@ def test_weights_are_sums_over_blocks(rng, is_sparse):
     for group in model.groups_:
         first = next(entry for entry in model.history_ if group.support in entry.features)
         assert group.round == first.round
-        assert group.score == first.scores[list(first.features).index(group.support)]
+        assert group.score == model.scores_[group.support]
         assert group.weight == pytest.approx(model.coef_[0, group.support])
 
 

@@ -220,3 +220,29 @@ def _places(names: Any, known: Sequence[str], file: Path) -> list[int]:
             continue
         raise DataFileError(f"there is no covariate {name!r}; there are {', '.join(known)}.", file, line=1)
     return list(dict.fromkeys(places))
+
+
+def known_covariates(estimator: Any, covariates: Any, n_samples: int) -> np.ndarray | None:
+    """Values of the covariates that a fitted model needs for some samples; those with names may come in any order."""
+    names = getattr(estimator, "covariate_names_", None)
+    if names is None:
+        if covariates is not None:
+            raise ValueError("The model was fitted without covariates; leave them out.")
+        return None
+    known = [str(name) for name in names]
+    if covariates is None:
+        raise ValueError(
+            f"The model was fitted with covariates ({', '.join(known)}) and needs those of these samples: pass covariates=."
+        )
+    given = as_covariates(covariates, n_samples)
+    if isinstance(covariates, Covariates) or hasattr(covariates, "columns"):
+        places = {name: k for k, name in enumerate(given.names)}
+        missing = [name for name in known if name not in places]
+        if missing:
+            raise ValueError(f"covariates lacks {', '.join(missing)}, with which the model was fitted.")
+        return given.values[:, [places[name] for name in known]]
+    if len(given.names) != len(known):
+        raise ValueError(
+            f"covariates has {len(given.names)} columns, but the model was fitted with {len(known)} ({', '.join(known)})."
+        )
+    return given.values

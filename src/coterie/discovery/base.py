@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import features_of_share, known_covariates, with_covariates
+from coterie._inputs import features_of_share, with_covariates
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -34,7 +34,7 @@ from coterie._parameters import (
 from coterie._sklearn import CallbackSupportMixin, RoundReport
 from coterie.correlation.measures import CORRELATION_OR_NONE, measure_of
 from coterie.correlation.protocol import Correlation
-from coterie.data.covariates import as_covariates, explains
+from coterie.data.covariates import as_covariates, explains, known_covariates
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.data.zeros import mostly_zero

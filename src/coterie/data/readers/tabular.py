@@ -392,7 +392,8 @@ class CsvReader(TabularReader):
     def _failed(self, error: Exception) -> DataFileError:
         """All columns that are no numbers where one made pyarrow stumble; else its message, with the column's name."""
         text = in_one_line(error)
-        if "conversion error to" in text:
+        not_a_number = "conversion error to" in text and "conversion error to string" not in text
+        if not_a_number:  # else the survey, which reads text, would stumble as well
             problems = problems_in_words(self.survey(all_columns=False), self._n_header_lines)
             if problems:
                 return DataFileError(problems, self.path)
@@ -402,7 +403,7 @@ class CsvReader(TabularReader):
         text = text.replace(row.group(), "") if row else text
         advice = (
             " Features must be numbers: encode the column, leave it out (drop=NAME), or name it as the labels (label=NAME)."
-            if "conversion error" in text
+            if not_a_number
             else ""
         )
         line = int(row.group(1)) + (self._n_header_lines or 0) if row else None
