@@ -38,6 +38,7 @@ def brute_force(S, model, threshold=0.7):
     return {int(z): set(np.flatnonzero(strong & (owner == k)).tolist()) for k, z in enumerate(supports)}
 
 
+@pytest.mark.slow  # 15 s; small sparse data are compared with brute force in every run
 def test_20news_complete_groups_are_those_of_brute_force(real_data):
     X, y = load_sparse(real_data / "20news_bigrams.npz")
     half = np.arange(len(y)) % 2 == 0

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 import coterie
-from coterie import GroupDiscoveryClassifier, GroupDiscoveryRegressor, group_confidence
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryRegressor, baselines, group_confidence
 from coterie.data import open_features
 from coterie.filters import fisher_score, information_gain_score, relieff_score
 from tests.conftest import grouped_matrix
@@ -40,7 +40,8 @@ def adata():
 def test_every_selector_takes_the_name_of_a_column(selector, adata):
     if "OneClass" in repr(selector) or "CorrelationGroups" in repr(selector) or "variance" in repr(selector):
         pytest.skip("it needs no labels")
-    column = "age" if is_regressor(selector) else "cell_type"
+    numbers = is_regressor(selector) or isinstance(selector, (baselines.LassoSelector, baselines.MRMRRegressionSelector))
+    column = "age" if numbers else "cell_type"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         by_name = clone(selector).fit(adata, column)
