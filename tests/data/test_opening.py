@@ -143,6 +143,7 @@ def test_the_same_groups_from_every_format(tmp_path, rng):
             np.testing.assert_allclose(model.support_coef_, expected.support_coef_, rtol=1e-9)
 
 
+@pytest.mark.slow  # small files of every format are opened in every run
 def test_duke_in_every_format(tmp_path, real_data):
     original = open_features(real_data / "duke.svm")
     X, y = original.source.block(0, 7129).toarray(), original.y
@@ -154,6 +155,7 @@ def test_duke_in_every_format(tmp_path, real_data):
         assert GroupDiscoveryClassifier(8).fit(store).groups_ == expected.groups_, path
 
 
+@pytest.mark.slow  # small files of every format are opened in every run
 def test_pbmc_in_every_format(tmp_path, real_data):
     pytest.importorskip("anndata")
     original = open_features(real_data / "pbmc68k_reduced.h5ad", label="bulk_labels")
