@@ -229,7 +229,7 @@ def test_wide_blocks_need_no_matrix(monkeypatch):
     def forbidden(*args):
         raise AssertionError("a matrix of all columns was made")
 
-    for method in ("gram", "sample_products"):
+    for method in ("grams", "sample_products"):
         monkeypatch.setattr(SparseDesign, method, forbidden)
     master = master_on(X, SquaredHinge(y, np.ones(3000), 1.0, True))
     for half in (np.arange(4000), np.arange(4000, 8000)):

@@ -51,16 +51,6 @@ def csr_scores(indptr, indices, values, residual, out):
 
 
 @kernel()
-def csr_gram(indptr, indices, values, weight, out):
-    """``out = X' diag(weight) X``: each active sample adds the outer product of its few nonzeros."""
-    out[:, :] = 0.0
-    for i in range(indptr.shape[0] - 1):
-        if weight[i] != 0.0:
-            _add_outer(indices, values, indptr[i], indptr[i + 1], weight[i], out)
-    _mirror(out)
-
-
-@kernel()
 def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, out, first, last):
     r"""Hessians ``out[c]`` of the outputs from ``first`` to ``last``, eliminated offsets projected out.
 

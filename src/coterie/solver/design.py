@@ -50,26 +50,32 @@ class DenseDesign:
         """``X' residual``."""
         return self._array.T @ residual
 
-    def gram(self, weight: np.ndarray) -> np.ndarray:
-        """``X' diag(weight) X`` for non-negative weights."""
-        active = np.flatnonzero(weight)
-        rows = self._array[active] * np.sqrt(weight[active])[:, None]
-        return rows.T @ rows
+    def grams(self, weights: np.ndarray) -> np.ndarray:
+        """``X' diag(weight) X`` for each column of non-negative weights."""
+        result = np.empty((weights.shape[1], self.n_features, self.n_features))
+        for out, weight in zip(result, weights.T, strict=True):
+            active = np.flatnonzero(weight)
+            rows = self._array if len(active) == len(weight) else self._array[active]
+            rows = rows * np.sqrt(weight if len(active) == len(weight) else weight[active])[:, None]
+            np.matmul(rows.T, rows, out=out)
+        return result
 
     def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
         """Hessians of a loss in the weights, of shape (n_outputs, p, p), with eliminated offsets projected out.
 
         ``curvature``, ``strata`` and ``signs`` of shape (n_samples, n_outputs) are those of a loss.
         """
-        return np.stack(
-            [self._hessian(curvature[:, c], strata[:, c], signs[:, c], n_strata) for c in range(curvature.shape[1])]
-        )
-
-    def _hessian(self, weight: np.ndarray, stratum: np.ndarray, sign: np.ndarray, n_strata: int) -> np.ndarray:
-        offsets = np.where(stratum[:, None] == np.arange(n_strata), (weight * sign)[:, None], 0.0)
+        n_samples, n_outputs = curvature.shape
+        hessians = self.grams(curvature)
+        if not n_strata:
+            return hessians
+        offsets = np.zeros((n_samples, n_outputs * n_strata))
+        np.put_along_axis(offsets, strata + n_strata * np.arange(n_outputs), curvature * signs, axis=1)
         total = np.abs(offsets).sum(axis=0)
-        mixed = self.scores(offsets)[:, total > 0] / np.sqrt(total[total > 0])
-        return np.asarray(self.gram(weight) - mixed @ mixed.T)
+        total[total == 0.0] = 1.0
+        mixed = (self.scores(offsets) / np.sqrt(total)).T.reshape(n_outputs, n_strata, self.n_features)
+        hessians -= np.matmul(mixed.transpose(0, 2, 1), mixed)
+        return hessians
 
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """``X diag(weight) X'``."""
@@ -107,11 +113,10 @@ class SparseDesign:
         kernels.csr_scores(self._rows.indptr, self._rows.indices, self._rows.data, by_output, out)
         return out
 
-    def gram(self, weight: np.ndarray) -> np.ndarray:
-        """``X' diag(weight) X`` for non-negative weights."""
-        out = np.empty((self.n_features, self.n_features))
-        kernels.csr_gram(self._rows.indptr, self._rows.indices, self._rows.data, weight, out)
-        return out
+    def grams(self, weights: np.ndarray) -> np.ndarray:
+        """``X' diag(weight) X`` for each column of non-negative weights."""
+        nowhere = np.zeros(weights.shape, dtype=np.int8)
+        return self.hessians(weights, nowhere, np.zeros(weights.shape), 0)
 
     def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
         """Hessians of a loss in the weights as above, several outputs on the threads."""
@@ -146,10 +151,6 @@ class ScaledDesign:
     def scores(self, residual: np.ndarray) -> np.ndarray:
         """``X' residual``."""
         return self._factor * self._design.scores(residual)
-
-    def gram(self, weight: np.ndarray) -> np.ndarray:
-        """``X' diag(weight) X`` for non-negative weights."""
-        return self._factor * self._design.gram(weight) * self._factor.T
 
     def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
         """Hessians of a loss in the weights."""

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from coterie.solver.design import Design
 from coterie.solver.losses import Loss, feasible_residual, require
@@ -76,19 +77,30 @@ def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: fl
     return problem.weights(best)[: design.n_features], problem.residual(best)
 
 
-def _factorised(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+Factors = tuple[np.ndarray, np.ndarray]
+
+
+def _factorised(matrix: np.ndarray) -> Factors:
     """LU factors; SciPy's own function would warn of a singular matrix, which here shows as a step that is not finite."""
-    factors, pivots, _ = linalg.lapack.dgetrf(matrix)
+    factors, pivots, _ = lapack.dgetrf(matrix)
     return factors, pivots
 
 
-class _Point:
-    """The variables of the primal-dual pair, with the arithmetic of a step."""
+def _solved(factors: Factors, right: np.ndarray) -> np.ndarray:
+    """LAPACK itself: SciPy's checks take longer than it does where there are few weights."""
+    solution, _ = lapack.dgetrs(*factors, right)
+    return np.asarray(solution)
 
-    __slots__ = ("alpha", "lam", "mu", "nu", "theta")
+
+class _Point:
+    """The variables of the primal-dual pair, with the arithmetic of a step, and what a problem has computed of them."""
+
+    __slots__ = ("alpha", "lam", "mu", "nu", "scores", "slope", "theta")
 
     def __init__(self, alpha: np.ndarray, theta: float, lam: np.ndarray, mu: np.ndarray, nu: np.ndarray) -> None:
         self.alpha, self.theta, self.lam, self.mu, self.nu = alpha, theta, lam, mu, nu
+        self.scores: np.ndarray | None = None
+        self.slope: np.ndarray | None = None
 
     def __add__(self, other: _Point) -> _Point:
         return _Point(
@@ -112,9 +124,9 @@ class _System:
     scores: np.ndarray
     gap: np.ndarray
     # One LU factorisation for each output, of its weights and strata; what they answer to q; the system of q and theta.
-    factors: list[tuple[np.ndarray, np.ndarray]]
-    response: list[np.ndarray]
-    coupled: tuple[np.ndarray, np.ndarray]
+    factors: list[Factors]
+    response: np.ndarray
+    coupled: Factors
 
 
 class _Beside:
@@ -131,10 +143,15 @@ class _Beside:
     def scores(self, residual: np.ndarray) -> np.ndarray:
         return np.vstack([self._design.scores(residual), self._columns.T @ residual])
 
-    def gram(self, weight: np.ndarray) -> np.ndarray:
-        weighted = weight[:, None] * self._columns
-        cross = self._design.scores(weighted)
-        return np.block([[self._design.gram(weight), cross], [cross.T, self._columns.T @ weighted]])
+    def grams(self, weights: np.ndarray) -> np.ndarray:
+        own, result = slice(self._n), np.empty((weights.shape[1], self.n_features, self.n_features))
+        result[:, own, own] = self._design.grams(weights)
+        for gram, weight in zip(result, weights.T, strict=True):
+            weighted = weight[:, None] * self._columns
+            gram[own, self._n :] = self._design.scores(weighted)
+            gram[self._n :, own] = gram[own, self._n :].T
+            gram[self._n :, self._n :] = self._columns.T @ weighted
+        return result
 
 
 class _Problem:
@@ -147,11 +164,15 @@ class _Problem:
         self.used = loss.dual_weight > 0
         # A sample of weight zero is held at zero by an infinite diagonal.
         self.inverse_weight = np.where(self.used, 1.0 / np.where(self.used, loss.dual_weight, 1.0), np.inf)
-        self.strata = loss.strata
+        self.curvature = np.where(self.used, self.inverse_weight, 0.0)
         self.n_strata = loss.n_strata
         self.mass = loss.mass
+        # Where the stratum of a sample stands among those of all outputs.
+        self.places = loss.strata + loss.n_strata * np.arange(loss.n_outputs)
         self.owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+        self.starts = blocks[:-1]
         self.n_blocks = len(blocks) - 1
+        self.n_constraints = int(self.used.sum()) + self.n_blocks
         self.n_features = design.n_features
         if loss.covariates is not None:
             self.design = _Beside(design, loss.covariates / np.sqrt(loss.covariate_penalty))
@@ -162,9 +183,9 @@ class _Problem:
         """Uniform weights in each stratum, and a point well inside."""
         share = np.where(self.used, 1.0 / self.inverse_weight, 0.0)
         alpha = share * self._spread(self.mass / self._sums(share))
-        squares = self._squares(self.scores(alpha))
+        squares = self._squares(self._scores(alpha))
         theta = 1.5 * squares.max() + 0.5 * self._quadratic(alpha)
-        centrality = theta / (self.used.sum() + self.n_blocks)
+        centrality = theta / self.n_constraints
         lam = np.where(self.used, centrality / np.where(self.used, alpha, 1.0), 0.0)
         mu = 1.0 / (theta - squares)
         return _Point(alpha, theta, lam, mu / mu.sum(), np.zeros((self.shape[1], self.n_strata)))
@@ -187,13 +208,11 @@ class _Problem:
         return point + length * step
 
     def objective(self, point: _Point) -> float:
-        return point.theta + 0.5 * (
-            self._quadratic(point.alpha) + float((self.scores(point.alpha)[self.n_features :] ** 2).sum())
-        )
+        return point.theta + 0.5 * (self._quadratic(point.alpha) + float((self.scores(point)[self.n_features :] ** 2).sum()))
 
     def complementarity(self, point: _Point) -> float:
         """Sum of all products of a constraint and its multiplier: the duality gap at feasibility."""
-        gap = point.theta - self._squares(self.scores(point.alpha))
+        gap = point.theta - self._squares(self.scores(point))
         return float((point.lam * point.alpha).sum() + (point.mu * gap).sum())
 
     def infeasibility(self, point: _Point) -> float:
@@ -203,12 +222,14 @@ class _Problem:
 
     def stationarity(self, point: _Point) -> np.ndarray:
         """Derivative of the Lagrangian in alpha."""
-        curved = np.where(self.used, point.alpha * np.where(self.used, self.inverse_weight, 0.0), 0.0)
-        slope = curved + self.signs * self.design.output(self.weights(point)) - point.lam + self._spread(point.nu)
-        return np.where(self.used, slope, 0.0)
+        if point.slope is None:
+            outputs = self.design.output(self.weights(point))
+            slope = point.alpha * self.curvature + self.signs * outputs - point.lam + self._spread(point.nu)
+            point.slope = np.where(self.used, slope, 0.0)
+        return point.slope
 
     def weights(self, point: _Point) -> np.ndarray:
-        return np.asarray(self._by_column(point.mu, 1.0)[:, None] * self.scores(point.alpha))
+        return np.asarray(self._by_column(point.mu, 1.0)[:, None] * self.scores(point))
 
     def residual(self, point: _Point) -> np.ndarray:
         """The dual variables with their signs, rounding errors in their sums removed."""
@@ -219,22 +240,21 @@ class _Problem:
         system = _System()
         diagonal = self.inverse_weight + point.lam / np.where(self.used, point.alpha, 1.0)
         system.inverse = 1.0 / diagonal
-        system.scores = self.scores(point.alpha)
+        system.scores = self.scores(point)
         system.gap = point.theta - self._squares(system.scores)
-        totals = self._sums(system.inverse)
-        system.factors, system.response = [], []
+        both = np.concatenate([self.design.grams(system.inverse), self._links(system.inverse)], axis=1)
+        own = np.empty((n_outputs, p + self.n_strata, p + self.n_strata))
+        own[:, :, :p] = both * self._by_column(point.mu, 1.0)
+        own[:, :p, p:] = both[:, p:].transpose(0, 2, 1)
+        own[:, p:, p:] = 0.0
+        diagonals = np.einsum("cii->ci", own)  # a view
+        diagonals[:, :p] += 1.0
+        diagonals[:, p:] = self._sums(system.inverse)
+        moved = self._in_blocks(both, system.scores.T[:, None, :], axis=2)
+        system.factors = [_factorised(matrix) for matrix in own]
+        system.response = np.stack([_solved(*pair) for pair in zip(system.factors, moved, strict=True)])
         coupled = np.zeros((self.n_blocks + 1, self.n_blocks + 1))
-        for c in range(n_outputs):
-            both = np.vstack([self.design.gram(system.inverse[:, c]), self._link(system.inverse, c).T])
-            own = np.zeros((p + self.n_strata, p + self.n_strata))
-            own[:, :p] = both * self._by_column(point.mu, 1.0)
-            own[:p, p:] = both[p:].T
-            own[np.arange(p), np.arange(p)] += 1.0
-            own[np.arange(p, p + self.n_strata), np.arange(p, p + self.n_strata)] = totals[c]
-            spread = self._in_blocks(system.scores[:, c])
-            system.factors.append(_factorised(own))
-            system.response.append(linalg.lu_solve(system.factors[c], both @ spread, check_finite=False))
-            coupled[:-1, :-1] += spread.T @ system.response[c][:p]
+        coupled[:-1, :-1] = self._in_blocks(system.response, system.scores.T[:, :, None], axis=1).sum(axis=0)
         coupled[np.arange(self.n_blocks), np.arange(self.n_blocks)] += system.gap / point.mu
         coupled[-1, :-1] = coupled[:-1, -1] = 1.0
         system.coupled = _factorised(coupled)
@@ -244,23 +264,21 @@ class _Problem:
         self, system: _System, rhs_scores: np.ndarray, rhs_theta: float, rhs_mass: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
         """Steps of the scores, theta and nu, and q, for the right sides of the four equations above."""
-        p, n_outputs = self.shape
-        alone = [
-            linalg.lu_solve(system.factors[c], np.concatenate([rhs_scores[:, c], rhs_mass[c]]), check_finite=False)
-            for c in range(n_outputs)
-        ]
-        inner = self._inner(system.scores, np.stack([part[:p] for part in alone], axis=1))
-        coupling = linalg.lu_solve(system.coupled, np.append(inner, -rhs_theta), check_finite=False)
+        p, _ = self.shape
+        right = np.concatenate([rhs_scores.T, rhs_mass], axis=1)
+        alone = np.stack([_solved(*pair) for pair in zip(system.factors, right, strict=True)])
+        inner = self._inner(system.scores, alone[:, :p].T)
+        coupling = _solved(system.coupled, np.append(inner, -rhs_theta))
         q, theta = coupling[:-1], float(coupling[-1])
-        steps = np.stack([part - answer @ q for part, answer in zip(alone, system.response, strict=True)], axis=1)
-        return steps[:p], theta, steps[p:].T, q
+        steps = alone - system.response @ q
+        return steps[:, :p].T, theta, steps[:, p:], q
 
     def direction(self, point: _Point, system: _System, centring: float, affine: _Point | None) -> _Point:
         """A Newton step towards complementarity ``centring`` (a total), with second-order correction."""
-        tau = centring / (self.used.sum() + self.n_blocks)
+        tau = centring / self.n_constraints
         bound_target, block_target = tau - point.lam * point.alpha, tau - point.mu * system.gap
         if affine is not None:
-            step_scores = self.scores(affine.alpha)
+            step_scores = self.scores(affine)
             change = affine.theta - self._inner(system.scores, step_scores)
             bound_target = bound_target - affine.lam * affine.alpha
             block_target = (
@@ -276,7 +294,7 @@ class _Problem:
         scaled = system.inverse * rhs_alpha
         rhs_theta = float(point.mu.sum() - 1.0 + pull.sum())
         rhs_mass = self._sums(scaled) - (self.mass - self._sums(point.alpha))
-        step_scores, theta, nu, q = self.solve(system, self.scores(scaled), rhs_theta, rhs_mass)
+        step_scores, theta, nu, q = self.solve(system, self._scores(scaled), rhs_theta, rhs_mass)
         combined = self._by_column(point.mu, 1.0)[:, None] * step_scores + self._by_column(q)[:, None] * system.scores
         alpha = system.inverse * (rhs_alpha - self.signs * self.design.output(combined) - self._spread(nu))
         alpha = np.where(self.used, alpha, 0.0)
@@ -292,7 +310,7 @@ class _Problem:
             if falling.any():
                 length = min(length, float((-value[falling] / change[falling]).min()))
         # theta + x dtheta - |s + x ds|^2 / 2 >= 0 for each block: the positive root of a quadratic.
-        scores, step_scores = self.scores(point.alpha), self.scores(step.alpha)
+        scores, step_scores = self.scores(point), self.scores(step)
         a = self._squares(step_scores)
         b = step.theta - self._inner(scores, step_scores)
         c = point.theta - self._squares(scores)
@@ -303,7 +321,13 @@ class _Problem:
             length = min(length, float((2 * c[positive] / denominator[positive]).min()))
         return length
 
-    def scores(self, alpha: np.ndarray) -> np.ndarray:
+    def scores(self, point: _Point) -> np.ndarray:
+        """The scores of a point's dual variables, or of a step's."""
+        if point.scores is None:
+            point.scores = self._scores(point.alpha)
+        return point.scores
+
+    def _scores(self, alpha: np.ndarray) -> np.ndarray:
         return self.design.scores(self.signs * alpha)
 
     def _squares(self, scores: np.ndarray) -> np.ndarray:
@@ -313,30 +337,30 @@ class _Problem:
         return np.bincount(self.owner, weights=(left * right).sum(axis=1), minlength=self.n_blocks)[: self.n_blocks]
 
     def _quadratic(self, alpha: np.ndarray) -> float:
-        return float((alpha * alpha * np.where(self.used, self.inverse_weight, 0.0)).sum())
+        return float((alpha * alpha * self.curvature).sum())
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
-        return np.array(
-            [[values[self.strata[:, c] == e, c].sum() for e in range(self.n_strata)] for c in range(self.shape[1])]
-        )
+        """Sums over the strata of each output."""
+        n_outputs = self.shape[1]
+        sums = np.bincount(self.places.ravel(), weights=values.ravel(), minlength=n_outputs * self.n_strata)
+        return sums.reshape(n_outputs, self.n_strata)
 
     def _spread(self, per_stratum: np.ndarray) -> np.ndarray:
-        return np.stack([per_stratum[c][self.strata[:, c]] for c in range(self.shape[1])], axis=1)
+        """The value of the stratum that each sample is in."""
+        return np.asarray(per_stratum.ravel()[self.places])
 
-    def _in_blocks(self, scores: np.ndarray) -> np.ndarray:
-        """The matrix S of one output."""
-        spread = np.zeros((len(scores), self.n_blocks))
-        own = np.arange(self.n_features)
-        spread[own, self.owner[own]] = scores[own]
-        return spread
+    def _in_blocks(self, values: np.ndarray, scores: np.ndarray, axis: int) -> np.ndarray:
+        """Products with the matrices S of the outputs, from the right (axis 2) or, transposed, from the left (axis 1)."""
+        own = (slice(None),) * axis + (slice(self.n_features),)
+        return np.add.reduceat(values[own] * scores[own], self.starts, axis=axis)
 
     def _by_column(self, by_block: np.ndarray, of_covariates: float = 0.0) -> np.ndarray:
         """The value of the block that each column is in."""
         return np.append(by_block, of_covariates)[self.owner]
 
-    def _link(self, inverse: np.ndarray, c: int) -> np.ndarray:
-        """The columns of B that belong to output c, one for each stratum."""
-        weight = self.signs[:, c] * inverse[:, c]
-        return self.design.scores(
-            np.stack([np.where(self.strata[:, c] == e, weight, 0.0) for e in range(self.n_strata)], axis=1)
-        )
+    def _links(self, inverse: np.ndarray) -> np.ndarray:
+        """The transposed columns of B that belong to each output, one for each stratum."""
+        n_outputs = self.shape[1]
+        weights = np.zeros((len(inverse), n_outputs * self.n_strata))
+        np.put_along_axis(weights, self.places, self.signs * inverse, axis=1)
+        return self.design.scores(weights).T.reshape(n_outputs, self.n_strata, -1)
