@@ -25,9 +25,24 @@ def test_csr_kernels(rng):
 @pytest.mark.parametrize("n_strata", [0, 1, 2])
 def test_sparse_and_dense_hessians_are_those_of_the_formula(rng, n_strata):
     X = rng.standard_normal((30, 5)) * (rng.random((30, 5)) < 0.5)
-    curvature = rng.random((30, 3)) * (rng.random((30, 3)) < 0.7)
     strata = rng.integers(0, max(n_strata, 1), (30, 3)).astype(np.int8)
     signs = np.where(strata == 1, -1.0, 1.0)
+    S, former, products, out = sparse.csr_array(X), np.zeros((3, 30)), np.zeros((3, 5, 5)), np.empty((3, 5, 5))
+    curvature = rng.random((30, 3)) * (rng.random((30, 3)) < 0.7)
+    for changed in (30, 30, 4, 0, 2):  # most samples, and few or none, from one call to the next
+        rows = rng.permutation(30)[:changed]
+        curvature[rows] = rng.random((changed, 3)) * (rng.random((changed, 3)) < 0.7)
+        expected = _hessians(X, curvature, strata, signs, n_strata)
+        dense = DenseDesign.of_array(X).hessians(curvature, strata, signs, n_strata)
+        np.testing.assert_allclose(dense, expected, atol=1e-12)
+        by_output = np.ascontiguousarray(curvature.T)
+        values = (S.indptr, S.indices, S.data, by_output, strata, signs, n_strata, former, products, out)
+        for first, last in ((0, 1), (1, 3)):
+            kernels.csr_hessians(*values, first, last)
+        np.testing.assert_allclose(out, expected, atol=1e-12)
+
+
+def _hessians(X, curvature, strata, signs, n_strata):
     expected = []
     for c in range(3):
         hessian = X.T @ (curvature[:, [c]] * X)
@@ -36,13 +51,7 @@ def test_sparse_and_dense_hessians_are_those_of_the_formula(rng, n_strata):
             u = X[own].T @ (curvature[own, c] * signs[own, c])
             hessian -= np.outer(u, u) / curvature[own, c].sum()
         expected.append(hessian)
-    dense = DenseDesign.of_array(X).hessians(curvature, strata, signs, n_strata)
-    np.testing.assert_allclose(dense, expected, atol=1e-12)
-    S, out = sparse.csr_array(X), np.empty((3, 5, 5))
-    by_output = np.ascontiguousarray(curvature.T)
-    for first, last in ((0, 1), (1, 3)):
-        kernels.csr_hessians(S.indptr, S.indices, S.data, by_output, strata, signs, n_strata, out, first, last)
-    np.testing.assert_allclose(out, expected, atol=1e-12)
+    return expected
 
 
 @pytest.mark.parametrize("others", [0.0, 0.5, 100.0])

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
+from coterie._numba import run_evenly
 from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.kernels.columns import row_norms
 
 # Features from which on products are worth a second thread.
 _MANY = 4096
@@ -180,8 +182,12 @@ class FeatureView:
 
     def scores_of(self, products: np.ndarray, features: np.ndarray | None = None) -> np.ndarray:
         """Scores from the features' products with a residual, which are overwritten: norms over outputs, scaled."""
-        scores = products[:, 0] if products.shape[1] == 1 else np.sqrt((products**2).sum(axis=1))
-        scores = np.abs(scores, out=scores)  # in the memory of the products: features can be many
+        if products.shape[1] == 1:
+            scores = np.abs(products[:, 0], out=products[:, 0])  # in the memory of the products: features can be many
+        else:
+            scores = np.empty(len(products))
+            n_threads = self.n_threads if len(products) >= _MANY else 1
+            run_evenly(lambda first, last: row_norms(products, scores, first, last), len(products), n_threads)
         if self.scale is not None:
             scale = self.scale if features is None else self.scale[features]
             np.divide(scores, scale, out=scores, where=scale > 0)

@@ -51,38 +51,58 @@ def csr_scores(indptr, indices, values, residual, out):
 
 
 @kernel()
-def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, out, first, last):
+def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, former, products, out, first, last):
     r"""Hessians ``out[c]`` of the outputs from ``first`` to ``last``, eliminated offsets projected out.
 
     ``curvature`` has a row for each output; ``strata`` and ``signs`` of shape (samples, outputs) say which offset a sample of
     an output has, and with which sign: :math:`X'\mathrm{diag}(h)X - \sum_e u_e u_e'/\kappa_e` (see the losses).
+    ``products[c]`` are the sums of the samples' outer products for the curvature ``former``, each pair in one of its two
+    places; both are brought up to date: only samples whose curvature has changed cost anything, unless most of them have.
     """
     size = out.shape[1]
     mixed = np.empty((n_strata, size))
     total = np.empty(n_strata)
     for c in range(first, last):
-        hessian = out[c]
-        hessian[:, :] = 0.0
+        _forget_if_most_change(curvature[c], former[c], products[c])
         mixed[:, :] = 0.0
         total[:] = 0.0
         for i in range(indptr.shape[0] - 1):
             w = curvature[c, i]
-            if w == 0.0:
-                continue
-            _add_outer(indices, values, indptr[i], indptr[i + 1], w, hessian)
-            if n_strata > 0:
+            if w != former[c, i]:
+                _add_outer(indices, values, indptr[i], indptr[i + 1], w - former[c, i], products[c])
+                former[c, i] = w
+            if w != 0.0 and n_strata > 0:
                 e = strata[i, c]
                 total[e] += w
                 signed = w * signs[i, c]
                 for p in range(indptr[i], indptr[i + 1]):
                     mixed[e, indices[p]] += signed * values[p]
-        _mirror(hessian)
+        hessian = out[c]
+        for a in range(size):
+            hessian[a, a] = products[c, a, a]
+            for b in range(a):  # rows need not be sorted by column
+                hessian[a, b] = hessian[b, a] = products[c, a, b] + products[c, b, a]
         for e in range(n_strata):
             if total[e] > 0.0:
                 for a in range(size):
                     share = mixed[e, a] / total[e]
                     for b in range(size):
                         hessian[a, b] -= share * mixed[e, b]
+
+
+@kernel()
+def _forget_if_most_change(curvature, former, products):
+    """Start from nothing where that is less work, or more exact."""
+    n_active = 0
+    n_changed = 0
+    for i in range(curvature.shape[0]):
+        if curvature[i] != 0.0:
+            n_active += 1
+        if curvature[i] != former[i]:
+            n_changed += 1
+    if n_changed > n_active:
+        former[:] = 0.0
+        products[:, :] = 0.0
 
 
 @kernel()
@@ -93,16 +113,6 @@ def _add_outer(indices, values, first, last, weight, out):
         a = indices[p]
         for r in range(first, p + 1):
             out[a, indices[r]] += scaled * values[r]
-
-
-@kernel()
-def _mirror(out):
-    """Make a matrix symmetric of which each pair stands in one of its two places."""
-    for a in range(out.shape[0]):
-        for b in range(a):
-            if out[b, a] != 0.0:  # rows need not be sorted by column
-                out[a, b] += out[b, a]
-            out[b, a] = out[a, b]
 
 
 @kernel()

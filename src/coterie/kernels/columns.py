@@ -499,3 +499,13 @@ def positions_between(scores, low, below):
             found[count] = j
             count += 1
     return found
+
+
+@kernel()
+def row_norms(products, out, first, last):
+    """Norms of some rows, in an order of additions that does not depend on where they lie."""
+    for j in range(first, last):
+        total = 0.0
+        for c in range(products.shape[1]):
+            total += products[j, c] * products[j, c]
+        out[j] = np.sqrt(total)

@@ -88,6 +88,7 @@ class SparseDesign:
     def __init__(self, view: FeatureView) -> None:
         self._view = view
         self._rows = sparse.csr_array((view.n_samples, 0), dtype=np.float64)
+        self._former: tuple[np.ndarray, np.ndarray] | None = None  # curvature and products of the last Hessians
         self.n_features = 0
 
     def append(self, features: np.ndarray, rows: Rows | None = None) -> None:
@@ -98,6 +99,7 @@ class SparseDesign:
             fresh = fresh if rows.is_all else sparse.csr_array(fresh)[rows.first]
             old = old[: fresh.shape[0]] if not self.n_features else old if parent is None else old[parent]
         self._rows = sparse.csr_array(sparse.hstack([old, fresh], format="csr"))
+        self._former = None
         self.n_features += len(features)
 
     def output(self, coef: np.ndarray) -> np.ndarray:
@@ -116,16 +118,33 @@ class SparseDesign:
     def grams(self, weights: np.ndarray) -> np.ndarray:
         """``X' diag(weight) X`` for each column of non-negative weights."""
         nowhere = np.zeros(weights.shape, dtype=np.int8)
-        return self.hessians(weights, nowhere, np.zeros(weights.shape), 0)
+        return self._updated(self._nothing(weights), weights, nowhere, np.zeros(weights.shape), 0)
 
     def hessians(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
-        """Hessians of a loss in the weights as above, several outputs on the threads."""
+        """Hessians of a loss in the weights as above; from one call to the next few samples become active or inactive."""
+        if self._former is None or self._former[0].shape != curvature.shape[::-1]:
+            self._former = self._nothing(curvature)
+        return self._updated(self._former, curvature, strata, signs, n_strata)
+
+    def _nothing(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of zero, and the products of samples that go with them."""
+        return np.zeros(weights.shape[::-1]), np.zeros((weights.shape[1], self.n_features, self.n_features))
+
+    def _updated(
+        self,
+        former: tuple[np.ndarray, np.ndarray],
+        curvature: np.ndarray,
+        strata: np.ndarray,
+        signs: np.ndarray,
+        n_strata: int,
+    ) -> np.ndarray:
+        """Hessians from former products, which are brought up to date; several outputs on the threads."""
         by_output = np.ascontiguousarray(curvature.T)
         out = np.empty((len(by_output), self.n_features, self.n_features))
-        rows = self._rows
+        values = (self._rows.indptr, self._rows.indices, self._rows.data, by_output, strata, signs, n_strata, *former, out)
 
         def task(first: int, last: int) -> None:
-            kernels.csr_hessians(rows.indptr, rows.indices, rows.data, by_output, strata, signs, n_strata, out, first, last)
+            kernels.csr_hessians(*values, first, last)
 
         run_evenly(task, len(by_output), self._view.n_threads)
         return out
