@@ -11,6 +11,7 @@ Newton steps end it, however ill-conditioned the columns are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,11 +143,17 @@ def _block_eigenbases(hessian: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarr
     values = np.maximum(hessian.diagonal(axis1=1, axis2=2), 0.0)  # those of blocks of one, of which there are many
     vectors = np.zeros((n_outputs, p, int(widths.max(initial=1))))
     vectors[:, :, 0] = 1.0
-    for t in np.flatnonzero(widths > 1).tolist():
-        own = slice(blocks[t], blocks[t + 1])
-        value, vectors[:, own, : widths[t]] = np.linalg.eigh(hessian[:, own, own])
-        values[:, own] = np.maximum(value, 0.0)
+    for rows in _wider_blocks(blocks):
+        value, vectors[:, rows, : rows.shape[1]] = np.linalg.eigh(hessian[:, rows[:, :, None], rows[:, None, :]])
+        values[:, rows] = np.maximum(value, 0.0)
     return values, vectors
+
+
+def _wider_blocks(blocks: np.ndarray) -> Iterator[np.ndarray]:
+    """Rows of the blocks of more than one, of shape (n_blocks, width), for each width that there is."""
+    widths = np.diff(blocks)
+    for width in np.unique(widths[widths > 1]).tolist():
+        yield blocks[:-1][widths == width][:, None] + np.arange(width)
 
 
 def _newton_on_active_blocks(hessian: np.ndarray, linear: np.ndarray, coef: np.ndarray, blocks: np.ndarray) -> np.ndarray:
@@ -245,10 +252,11 @@ def _one_output(
 ) -> np.ndarray | None:
     """The same for one output. A block of one has no curvature of its own, so most blocks add nothing but the common rank."""
     system = hessian + unit @ unit.T
-    for t in np.flatnonzero(np.diff(blocks) > 1).tolist():
-        own = slice(blocks[t], blocks[t + 1])
-        system[own, own] -= curvature[t] * (unit[own] @ unit[own].T)
-        np.einsum("ii->i", system)[own] += curvature[t]  # a view of the diagonal
+    owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+    for rows in _wider_blocks(blocks):
+        across, own = unit[rows, 0], curvature[owner[rows]]
+        system[rows[:, :, None], rows[:, None, :]] -= (own * across)[:, :, None] * across[:, None, :]
+        system[rows, rows] += own
     factor, failed = lapack.dpotrf(system, lower=0, clean=0, overwrite_a=1)
     if failed:
         return None
