@@ -30,6 +30,7 @@ from sklearn.svm import LinearSVC, l1_min_c
 from coterie import GroupDiscoveryClassifier
 from coterie.metrics import group_recovery, redundancy_rate, success_hits
 from coterie.plots import affiliated_counts
+from coterie.solver.rows import Rows
 
 SIZES = tuple(range(10, 101, 10))
 SHOWN = (10, 20, 50, 100)
@@ -71,19 +72,17 @@ def read_options() -> argparse.Namespace:
     return options
 
 
-def with_empty_rows_merged(X: sparse.csr_array, y: np.ndarray) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
-    """Rows, labels and weights of the same problem: rows without any entry are one row for each label."""
-    full = np.diff(X.indptr) > 0
-    labels, counts = np.unique(y[~full], return_counts=True)
-    empty = sparse.csr_array((len(labels), X.shape[1]), dtype=X.dtype)
-    weights = np.concatenate([np.ones(int(full.sum())), counts.astype(np.float64)])
-    return sparse.csr_array(sparse.vstack([X[full], empty])), np.concatenate([y[full], labels]), weights
+def with_equal_rows_merged(X: sparse.csc_array, y: np.ndarray) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
+    """Rows, labels and weights of the same problem: equal rows with equal labels are one row (millions become thousands)."""
+    rows = Rows(np.unique(y, return_inverse=True)[1])
+    rows.refine(X)
+    return sparse.csr_array(X.tocsr()[rows.first]), y[rows.first], rows.sums(np.ones(len(y)))
 
 
 def judged(data: Split, features: np.ndarray) -> float:
     """Accuracy of a linear SVM on the chosen features, on the test samples."""
     chosen = np.sort(features)
-    X, y, weights = with_empty_rows_merged(data.train.columns(chosen).tocsr().astype(np.float64), data.y_train)
+    X, y, weights = with_equal_rows_merged(data.train.columns(chosen).astype(np.float64), data.y_train)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = LinearSVC(C=1.0, dual=False, random_state=0).fit(X, y, sample_weight=weights)
