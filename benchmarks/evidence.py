@@ -35,6 +35,7 @@ PAGES = {
     "benchmarks": Page(
         ("wide_dense.py", "wide_sparse.py", "news20.py", "synthetic_12.py", "cold_start.py", "daf_probes.py"), by_hand=True
     ),
+    "big-shapes": Page(("big_cost.py --folder .", "big_cost.py --growth")),
     "cluster-cost": Page(("cluster_cost.py",)),
     "confidence-evidence": Page(
         ("confidence_truth.py", "confidence_calibration.py", "confidence_cost.py", "confidence_peers.py")
