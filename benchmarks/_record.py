@@ -90,4 +90,6 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers and arrays for JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
+    if isinstance(value, Path):
+        return value.name  # where it lies is nobody else's business
     raise TypeError(f"{type(value).__name__} has no place in the results.")

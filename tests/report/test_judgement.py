@@ -41,6 +41,10 @@ def test_scores():
     poor = HeldOut("R²", [-0.1, 0.1], 0.0, 0.97)
     assert not poor.predicts
     assert judgement(poor.to_dict(), None).startswith("On held-out samples the groups predict no better than a constant: R² 0")
+    little = HeldOut("R²", [0.05, 0.0, 0.04], 0.0, 0.9)  # nearly two standard errors
+    assert not little.predicts
+    assert "the groups are not sure to predict better than a constant: R² 0.03 ± 0.015" in judgement(little.to_dict(), None)
+    assert HeldOut("R²", [0.05, 0.02, 0.04], 0.0, 0.9).predicts
     assert np.isnan(HeldOut("accuracy", [0.7], 0.5, 1.0).error)
     assert HeldOut("accuracy", [0.7], 0.5, 1.0).predicts
     assert (
@@ -85,4 +89,4 @@ def test_the_page_says_what_it_is_compared_with():
     assert said == "On held-out samples the groups predict no better than a constant. Do not read anything into them."
     content["held_out"] = {**held_out, "baseline": "covariates alone"}
     assert "; covariates alone have 0.5 (training: 1)." in lead(content)[0]
-    assert cautions(content)[0].startswith("On held-out samples the groups predict no better than covariates alone.")
+    assert cautions(content)[0].startswith("On held-out samples the groups predict no better than the covariates alone.")

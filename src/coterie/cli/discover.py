@@ -167,7 +167,7 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
         table.add_column("place", justify="right")
     if "p_value" in known:
         table.add_column("p-value", justify="right")
-    table.add_column("weight", justify="right")
+    table.add_column("effect", justify="right")
     marked = any(group.marks is not None for group in groups)
     if marked:
         table.add_column("marks", overflow="fold")
@@ -177,7 +177,7 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
         support, *others = group.labels
         shown = [f"{name} ({r:+.2f})" for name, r in zip(others, group.correlation, strict=True)][:_SHOWN_MEMBERS]
         more = [f"… {len(others) - len(shown):,} more"] if len(others) > len(shown) else []
-        weight = "" if group.weight is None else f"{group.weight:+.4g}" if group.weight else "0"
+        effect = "" if group.effect is None else f"{group.effect:+.3g}" if group.effect else "0"
         sure = (
             []
             if group.confidence is None
@@ -188,7 +188,7 @@ def show_groups(result: DiscoveryResult, voice: Output) -> None:
         own = group.annotations or {}
         facts = [f"{own['chromosome'][0]}:{own['position'][0]:,}"] if places else []
         facts += [f"{own['p_value'][0]:.2g}"] if "p_value" in known else []
-        table.add_row(str(number), *sure, Text(support), *map(Text, facts), weight, *marks, f"{len(group):,}", members)
+        table.add_row(str(number), *sure, Text(support), *map(Text, facts), effect, *marks, f"{len(group):,}", members)
     voice.show(table)
     if len(groups) > _SHOWN_GROUPS:
         voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")

@@ -15,6 +15,8 @@ _FEW_FALSE, _HALF = 0.2, 0.5
 _ALWAYS = 0.9
 # With this share of false ones among them, the groups are what shuffled labels would give.
 _CHANCE = 0.5
+# Standard errors by which a score must be better than a constant prediction's: of few folds, one is no more than a chance.
+_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class HeldOut:
 
     @property
     def predicts(self) -> bool:
-        """Whether the mean is better than a constant prediction by more than its standard error."""
+        """Whether the mean is better than a constant prediction by more than two of its standard errors."""
         return predicts(self.mean, self.error, self.constant)
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,8 +79,8 @@ class HeldOut:
 
 
 def predicts(mean: float, error: float | None, constant: float) -> bool:
-    """Whether a mean score is better than a constant prediction's by more than its error, where that is known."""
-    return mean - (0.0 if error is None or np.isnan(error) else error) > constant
+    """Whether a mean score is better than a constant prediction's by more than two errors, where they are known."""
+    return mean - (0.0 if error is None or np.isnan(error) else _ERRORS * error) > constant
 
 
 def judgement(held_out: Mapping[str, Any] | None, confidence: Mapping[str, Any] | None) -> str:
@@ -101,8 +103,15 @@ def _of_scores(held_out: Mapping[str, Any] | None) -> str:
     figures = f"{held_out['mean']:.3g}{error}, {baseline} {held_out['constant']:.3g} (training {held_out['training']:.3g})"
     if predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         return f"Held-out {held_out['score']} {figures}."
-    alone = "a constant" if baseline == "constant" else "the covariates alone"
-    return f"On held-out samples the groups predict no better than {alone}: {held_out['score']} {figures}."
+    return f"On held-out samples the groups {shortcoming(held_out)}: {held_out['score']} {figures}."
+
+
+def shortcoming(held_out: Mapping[str, Any]) -> str:
+    """What is to be said of groups that do not predict."""
+    baseline = held_out.get("baseline") or "constant"
+    alone = "a constant" if baseline == "constant" else f"the {baseline}"
+    better = held_out["mean"] > held_out["constant"]
+    return f"are not sure to predict better than {alone}" if better else f"predict no better than {alone}"
 
 
 def of_groups(confidence: Mapping[str, Any] | None) -> str:

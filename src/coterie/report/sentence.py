@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.markup import Markup, join, shortened, tag, text
-from coterie.report.judgement import of_groups, predicts
+from coterie.report.judgement import of_groups, predicts, shortcoming
 
 _SHOWN_CLASSES = 8
 _SHOWN_LETTERS = 60
@@ -58,9 +58,7 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
             "was not looked at."
         )
     elif held_out is not None and not predicts(held_out["mean"], held_out["error"], held_out["constant"]):
-        alone = held_out.get("baseline") or "constant"
-        who = "a constant" if alone == "constant" else alone
-        found.append(f"On held-out samples the groups predict no better than {who}. Do not read anything into them.")
+        found.append(f"On held-out samples the groups {shortcoming(held_out)}. Do not read anything into them.")
     if confidence is not None and not confidence.get("n_permutations") and content["task"] != "one-class":
         found.append("Labels were not shuffled, so nobody knows which confidence groups of chance would reach.")
     if content.get("interrupted"):
