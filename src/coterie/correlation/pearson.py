@@ -8,7 +8,7 @@ from scipy import sparse
 from coterie.correlation.protocol import ROUNDING, Pairs
 from coterie.data.source import Columns, Exemplar, StrongPairs, StrongQuery
 from coterie.data.view import FeatureView
-from coterie.kernels.correlation import SAFETY, fewest_nonzeros
+from coterie.kernels.correlation import SAFETY, csc_cross, fewest_nonzeros
 
 # Support features whose vectors are filled at a time.
 _BATCH = 16
@@ -126,8 +126,7 @@ class PearsonCorrelation:
         return columns
 
     def _sparse_matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
-        columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
-        products = (columns.T @ self._weighted(others)).toarray()
+        products = self._sparse_products(features, others)
         mean = self.moments.mean
         centred = products - self.moments.total_weight * np.outer(mean[features], mean[others])
         result = centred / np.outer(self._norm(features), self._norm(others))
@@ -138,6 +137,20 @@ class PearsonCorrelation:
             if len(far_others):
                 result[:, far_others] = self.vectors(features).T @ self.vectors(others[far_others])
         return np.clip(result, -1.0, 1.0)
+
+    def _sparse_products(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Weighted products of sparse columns; SciPy's own would take longer to set up than the few columns take."""
+        columns = self.source.columns(features)
+        second = columns if others is features else self.source.columns(others)
+        values = np.asarray(second.data, dtype=np.float64)
+        if self.sample_weight is not None:
+            values = values * self.sample_weight[second.indices]
+        result = np.zeros((len(features), len(others)))
+        csc_cross(
+            columns.indptr, columns.indices, np.asarray(columns.data, dtype=np.float64),
+            second.indptr, second.indices, values, np.zeros(self.source.shape[0] + 1, dtype=np.int64), result,
+        )  # fmt: skip
+        return result
 
     def _angle_intervals(self, supports: np.ndarray, threshold: float, exemplar: Exemplar) -> tuple[np.ndarray, np.ndarray]:
         """Correlations with the exemplar between which a feature must lie, for each support feature."""

@@ -160,7 +160,8 @@ class _Best:
         if self._sums.any():
             products -= np.outer(view.moments.mean[features], self._sums)
         scores = view.scores_of(products, features)
-        good = np.flatnonzero((scores >= self._low) & self.query.free[features])
+        good = np.flatnonzero(scores >= self._low)
+        good = good[self.query.free[features[good]]]
         return (features[good], scores[good]) if len(good) else None
 
     def add(self, features: np.ndarray, scores: np.ndarray) -> None:

@@ -69,7 +69,11 @@ class Free:
 
     def __getitem__(self, features: np.ndarray) -> np.ndarray:
         """Whether each of some features counts."""
-        return (self.moments.norm[features] > 0.0) & ~np.isin(features, self.taken)
+        varying = self.moments.norm[features] > 0.0
+        if not len(self.taken):
+            return np.asarray(varying)
+        place = np.searchsorted(self.taken, features)  # they are sorted; numpy's isin would sort both
+        return varying & (self.taken.take(place, mode="clip") != features)
 
     @property
     def mask(self) -> np.ndarray:

@@ -27,6 +27,42 @@ def number_by_first(names, first):
 
 
 @kernel()
+def csr_with_columns(indptr, indices, values, parent, n_columns, fresh_indptr, fresh_indices, fresh_values, row_of, out_indptr):
+    """Rows with further columns: row r has what row ``parent[r]`` has, then the fresh entries of its sample.
+
+    ``row_of`` is the row of each sample, -1 for those without one; ``out_indptr`` are zeros. Returns indices and values.
+    """
+    n_rows = parent.shape[0]
+    n_fresh = fresh_indptr.shape[0] - 1
+    for r in range(n_rows):
+        out_indptr[r + 1] = indptr[parent[r] + 1] - indptr[parent[r]]
+    for p in range(fresh_indptr[n_fresh]):
+        r = row_of[fresh_indices[p]]
+        if r >= 0:
+            out_indptr[r + 1] += 1
+    for r in range(n_rows):
+        out_indptr[r + 1] += out_indptr[r]
+    out_indices = np.empty(out_indptr[n_rows], np.int64)
+    out_values = np.empty(out_indptr[n_rows])
+    ends = np.empty(n_rows, np.int64)
+    for r in range(n_rows):
+        first = indptr[parent[r]]
+        size = indptr[parent[r] + 1] - first
+        for k in range(size):
+            out_indices[out_indptr[r] + k] = indices[first + k]
+            out_values[out_indptr[r] + k] = values[first + k]
+        ends[r] = out_indptr[r] + size
+    for b in range(n_fresh):
+        for p in range(fresh_indptr[b], fresh_indptr[b + 1]):
+            r = row_of[fresh_indices[p]]
+            if r >= 0:
+                out_indices[ends[r]] = n_columns + b
+                out_values[ends[r]] = fresh_values[p]
+                ends[r] += 1
+    return out_indices, out_values
+
+
+@kernel()
 def csr_output(indptr, indices, values, coef, out):
     """``out = X coef`` for a sparse design by rows."""
     n_outputs = coef.shape[1]

@@ -91,3 +91,32 @@ def fewest_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, n
                 break
             count += 1
         fewest[k] = count
+
+
+@kernel()
+def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values, begins, out):
+    """Add the products of all columns of one sparse matrix with those of another to ``out``; ``begins`` are zeros.
+
+    The other matrix is turned to rows first, so that only samples that both columns have cost anything. The sum of a pair
+    goes through the samples in the order of the first column, whatever else there is.
+    """
+    n_samples = begins.shape[0] - 1
+    n_others = other_indptr.shape[0] - 1
+    for p in range(other_indptr[0], other_indptr[n_others]):
+        begins[other_indices[p] + 1] += 1
+    for i in range(n_samples):
+        begins[i + 1] += begins[i]
+    total = begins[n_samples]
+    owner = np.empty(total, np.int64)
+    share = np.empty(total)
+    for b in range(n_others):  # rows are filled from their begins, which move to their ends: the begins of the next rows
+        for p in range(other_indptr[b], other_indptr[b + 1]):
+            place = begins[other_indices[p]]
+            owner[place] = b
+            share[place] = other_values[p]
+            begins[other_indices[p]] += 1
+    for a in range(indptr.shape[0] - 1):
+        for p in range(indptr[a], indptr[a + 1]):
+            i = indices[p]
+            for q in range(begins[i - 1] if i > 0 else 0, begins[i]):
+                out[a, owner[q]] += values[p] * share[q]

@@ -94,11 +94,19 @@ class SparseDesign:
     def append(self, features: np.ndarray, rows: Rows | None = None) -> None:
         """Append some features of the view as above; they cannot be centred without filling them."""
         fresh, old = self._view.model_columns(features), self._rows
-        if rows is not None:
-            parent = rows.refine(fresh)
-            fresh = fresh if rows.is_all else sparse.csr_array(fresh)[rows.first]
-            old = old[: fresh.shape[0]] if not self.n_features else old if parent is None else old[parent]
-        self._rows = sparse.csr_array(sparse.hstack([old, fresh], format="csr"))
+        assert not isinstance(fresh, np.ndarray)
+        parent = None if rows is None else rows.refine(fresh)
+        samples = np.arange(fresh.shape[0]) if rows is None or rows.is_all else rows.first
+        if parent is None:
+            parent = np.arange(len(samples)) if self.n_features else np.zeros(len(samples), dtype=np.int64)  # of nothing yet
+        row_of = np.full(fresh.shape[0], -1, dtype=np.int64)
+        row_of[samples] = np.arange(len(samples))
+        indptr = np.zeros(len(samples) + 1, dtype=np.int64)
+        indices, values = kernels.csr_with_columns(
+            old.indptr, old.indices, old.data, parent, self.n_features,
+            fresh.indptr, fresh.indices, fresh.data, row_of, indptr,
+        )  # fmt: skip
+        self._rows = sparse.csr_array((values, indices, indptr), shape=(len(samples), self.n_features + len(features)))
         self._former = None
         self.n_features += len(features)
 
