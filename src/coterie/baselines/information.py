@@ -37,7 +37,7 @@ class BinnedFeatures(SymmetricalUncertainty):
 
     def information_with(self, feature: int) -> np.ndarray:
         """Mutual information of every feature with one of them."""
-        return self.information(self._supports(np.array([feature])).bins[0])
+        return self.information(self.bins(np.array([feature]))[0])
 
     def uncertainty(self, values: np.ndarray) -> np.ndarray:
         """Symmetrical uncertainty of every feature with one discrete variable."""

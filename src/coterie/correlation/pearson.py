@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -140,8 +142,8 @@ class PearsonCorrelation:
 
     def _sparse_products(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Weighted products of sparse columns; SciPy's own would take longer to set up than the few columns take."""
-        columns = self.source.columns(features)
-        second = columns if others is features else self.source.columns(others)
+        columns: Any = self.source.columns(features)
+        second: Any = columns if others is features else self.source.columns(others)
         values = np.asarray(second.data, dtype=np.float64)
         if self.sample_weight is not None:
             values = values * self.sample_weight[second.indices]

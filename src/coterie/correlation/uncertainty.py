@@ -8,7 +8,7 @@ data are sparse.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,18 +85,42 @@ class SymmetricalUncertainty:
         found = found[found[:, 2] >= threshold - ROUNDING]
         return Pairs(found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy())
 
-    def _supports(self, features: np.ndarray) -> _Supports:
-        """Some features as those that others are compared with: bins (one row each), their weights, entropies."""
+    def bins(self, features: np.ndarray) -> np.ndarray:
+        """Bins of some features, a row of bytes each."""
         columns = self.source.columns(features)
-        dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
         low, high = self.low[features], self.high[features]
+        if isinstance(columns, np.ndarray):
+            return np.ascontiguousarray(self._bin(columns, low, high).T)
+        rows = np.repeat(self._bin(np.zeros(len(features)), low, high)[:, None], self.source.shape[0], axis=1)
+        owner = np.repeat(np.arange(len(features)), np.diff(columns.indptr))
+        rows[owner, columns.indices] = self._bin(columns.data, low[owner], high[owner])
+        return rows
+
+    def _bin(self, values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """The bin of each value in its range."""
         width = np.where(high > low, high - low, 1.0)
-        bins = np.clip(((dense.astype(np.float64) - low) / width * self.n_bins).astype(np.int64), 0, self.n_bins - 1)
-        rows = np.ascontiguousarray(np.where(high > low, bins, 0).T.astype(np.uint8))
-        counts = np.zeros((len(features), self.n_bins))
-        for k, row in enumerate(rows):
-            counts[k] = np.bincount(row, weights=self._weight, minlength=self.n_bins)
-        return _Supports(rows, counts, self.entropy[features])
+        bins = np.clip(((values.astype(np.float64) - low) / width * self.n_bins).astype(np.int64), 0, self.n_bins - 1)
+        return np.where(high > low, bins, 0).astype(np.uint8)
+
+    def _supports(self, features: np.ndarray) -> _Supports:
+        """Some features as those that others are compared with."""
+        entropy = self.entropy[features]
+        if not self.source.is_sparse:
+            return _DenseSupports(self.bins(features), entropy)
+        columns: Any = self.source.columns(features)
+        n_samples = self.source.shape[0]
+        low, high = self.low[features], self.high[features]
+        owner = np.repeat(np.arange(len(features)), np.diff(columns.indptr))
+        bins = self._bin(columns.data, low[owner], high[owner])
+        rest = self._bin(np.zeros(len(features)), low, high)
+        weight = self._weight[columns.indices]
+        places = owner * self.n_bins + bins
+        counts = np.bincount(places, weights=weight, minlength=len(features) * self.n_bins).reshape(-1, self.n_bins)
+        counts[np.arange(len(features)), rest] += np.maximum(self.moments.total_weight - counts.sum(axis=1), 0.0)
+        by_sample = np.argsort(columns.indices, kind="stable")
+        begins = np.zeros(n_samples + 1, dtype=np.int64)
+        np.cumsum(np.bincount(columns.indices, minlength=n_samples), out=begins[1:])
+        return _SparseSupports(begins, owner[by_sample], bins[by_sample], rest, counts, entropy)
 
     def _search_block(
         self, first: int, columns: Columns, features: _Features, supports: _Supports, limit: float, found: np.ndarray
@@ -115,12 +139,25 @@ class _Features(NamedTuple):
     entropy: np.ndarray
 
 
-class _Supports(NamedTuple):
-    """Bins of features (a row each), the weight of each bin, and the entropies."""
+class _DenseSupports(NamedTuple):
+    """Bins of features (a row each), and the entropies."""
 
     bins: np.ndarray
+    entropy: np.ndarray
+
+
+class _SparseSupports(NamedTuple):
+    """Features by samples: owners and bins of each sample's entries; bin and weights of the rest, and the entropies."""
+
+    begins: np.ndarray
+    owners: np.ndarray
+    owner_bins: np.ndarray
+    rest: np.ndarray
     counts: np.ndarray
     entropy: np.ndarray
+
+
+_Supports = _DenseSupports | _SparseSupports
 
 
 def _weights(view: FeatureView) -> np.ndarray:
@@ -191,10 +228,10 @@ def _search(
     if isinstance(columns, np.ndarray):
         return kernels.dense_uncertainties(
             read_only(columns.T), features.low, features.high, n_bins, weight, total, features.entropy,
-            supports.bins, supports.entropy, limit, found, first,
+            *supports, limit, found, first,
         )  # fmt: skip
     return kernels.csc_uncertainties(
         read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
         features.low, features.high, n_bins, weight, total, features.entropy,
-        supports.bins, supports.counts, supports.entropy, limit, found, first,
+        *supports, limit, found, first,
     )  # fmt: skip

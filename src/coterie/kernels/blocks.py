@@ -27,7 +27,9 @@ def number_by_first(names, first):
 
 
 @kernel()
-def csr_with_columns(indptr, indices, values, parent, n_columns, fresh_indptr, fresh_indices, fresh_values, row_of, out_indptr):
+def csr_with_columns(
+    indptr, indices, values, parent, n_columns, fresh_indptr, fresh_indices, fresh_values, row_of, out_indptr
+):
     """Rows with further columns: row r has what row ``parent[r]`` has, then the fresh entries of its sample.
 
     ``row_of`` is the row of each sample, -1 for those without one; ``out_indptr`` are zeros. Returns indices and values.

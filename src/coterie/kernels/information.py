@@ -152,38 +152,68 @@ def dense_uncertainties(
 @kernel()
 def csc_uncertainties(
     indptr, indices, values, low, high, n_bins, weight, total, entropy,
-    bins, bins_counts, bins_entropy, threshold, found, first,
+    begins, owners, owner_bins, rest, counts, bins_entropy, threshold, found, first,
 ):  # fmt: skip
-    """Like :func:`dense_uncertainties`, from the stored entries only.
+    """Like :func:`dense_uncertainties`, from the stored entries only, of both features of a pair.
 
-    What the zeros of a column share with each bin of the support feature is what its stored entries
-    leave of that bin: ``bins_counts[k]``, the weight of each of its bins.
+    The support features come by samples: those that have an entry for sample i stand at ``begins[i]:begins[i + 1]`` in
+    ``owners``, with the bins of these entries in ``owner_bins``. The other samples of support feature k are in bin
+    ``rest[k]``; ``counts[k]`` is the weight of each of its bins. What the zeros of a column share with a bin is what its
+    stored entries leave of that bin.
     """
-    joint = np.empty(n_bins * n_bins)
+    n_supports = rest.shape[0]
+    joint = np.empty((n_supports, n_bins, n_bins))
+    own_counts = np.empty(n_bins)
+    wanted = np.empty(n_supports, np.bool_)
     count = 0
     n_evaluated = 0
     for f in range(indptr.shape[0] - 1):
         own = entropy[first + f]
         if own <= 0.0:
             continue
+        n_wanted = 0
+        for k in range(n_supports):
+            wanted[k] = not _excluded(own, bins_entropy[k], threshold)
+            if wanted[k]:
+                joint[k] = 0.0
+                n_wanted += 1
+        if n_wanted == 0:
+            continue
+        n_evaluated += n_wanted
+        own_counts[:] = 0.0
+        for p in range(indptr[f], indptr[f + 1]):
+            i = indices[p]
+            own_bin = bin_of(np.float64(values[p]), low[first + f], high[first + f], n_bins)
+            own_counts[own_bin] += weight[i]
+            for q in range(begins[i], begins[i + 1]):
+                if wanted[owners[q]]:
+                    joint[owners[q], own_bin, owner_bins[q]] += weight[i]
         zero = bin_of(0.0, low[first + f], high[first + f], n_bins)
-        for k in range(bins.shape[0]):
-            if _excluded(own, bins_entropy[k], threshold):
-                continue
-            n_evaluated += 1
-            joint[:] = 0.0
-            for b in range(n_bins):
-                joint[zero * n_bins + b] = bins_counts[k, b]
-            for p in range(indptr[f], indptr[f + 1]):
-                i = indices[p]
-                b = bins[k, i]
-                joint[zero * n_bins + b] -= weight[i]
-                joint[bin_of(np.float64(values[p]), low[first + f], high[first + f], n_bins) * n_bins + b] += weight[i]
-            # Differences of sums leave rounding where nothing is left.
-            for b in range(n_bins):
-                if joint[zero * n_bins + b] < 1e-12 * total:
-                    joint[zero * n_bins + b] = 0.0
-            value = _uncertainty(own, bins_entropy[k], _entropy(joint, total))
-            if value >= threshold:
-                count = record_pair(found, count, first + f, k, value)
+        for k in range(n_supports):
+            if wanted[k]:
+                _fill_in_zeros(joint[k], own_counts, counts[k], rest[k], zero, 1e-12 * total)
+                value = _uncertainty(own, bins_entropy[k], _entropy(joint[k].ravel(), total))
+                if value >= threshold:
+                    count = record_pair(found, count, first + f, k, value)
     return count, n_evaluated
+
+
+@kernel()
+def _fill_in_zeros(joint, own_counts, other_counts, rest, zero, least):
+    """Complete the joint weights of two features from those of the samples that both have entries for.
+
+    Differences of sums leave rounding where nothing is left: what is below ``least`` is nothing.
+    """
+    n_bins = joint.shape[0]
+    for a in range(n_bins):
+        left = own_counts[a]
+        for b in range(n_bins):
+            left -= joint[a, b]
+        if left >= least:
+            joint[a, rest] += left
+    for b in range(n_bins):
+        left = other_counts[b]
+        for a in range(n_bins):
+            left -= joint[a, b]
+        if left >= least:
+            joint[zero, b] += left
