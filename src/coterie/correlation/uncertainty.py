@@ -225,13 +225,16 @@ def _search(
     features: _Features, supports: _Supports, limit: float, found: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
     """Pairs of a column and a support feature that reach the limit; ``first`` is the columns' place in ``features``."""
-    if isinstance(columns, np.ndarray):
+    if isinstance(supports, _DenseSupports):
+        assert isinstance(columns, np.ndarray)
         return kernels.dense_uncertainties(
             read_only(columns.T), features.low, features.high, n_bins, weight, total, features.entropy,
-            *supports, limit, found, first,
+            supports.bins, supports.entropy, limit, found, first,
         )  # fmt: skip
+    assert not isinstance(columns, np.ndarray)
     return kernels.csc_uncertainties(
         read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
         features.low, features.high, n_bins, weight, total, features.entropy,
-        *supports, limit, found, first,
+        supports.begins, supports.owners, supports.owner_bins, supports.rest, supports.counts, supports.entropy,
+        limit, found, first,
     )  # fmt: skip
