@@ -22,6 +22,8 @@ from coterie.order import in_order
 
 # Features that are compared with each other, at most, for a bound and for a search; others count as nobody's rivals.
 _MOST = 2048
+# Features whose scores are sorted out at a time.
+_AT_ONCE = 1 << 18
 
 
 def _compared(size: int) -> int:
@@ -132,10 +134,13 @@ class AdmissibleSets:
 
 
 def _largest(view: FeatureView, scores: np.ndarray, most: int) -> Top:
-    """The best of the features of a block, in no order."""
-    varying = np.flatnonzero(view.moments.norm > 0.0)
-    features, values, beyond = _cut(varying, scores[varying], most)
-    return Top(features + view.source.first_feature, values, beyond)
+    """The best of the features of a block, in no order; no further array of the length of all of them."""
+    best = Top(np.empty(0, dtype=np.int64), np.empty(0), 0.0)
+    for first in range(0, len(scores), _AT_ONCE):
+        varying = first + np.flatnonzero(view.moments.norm[first : first + _AT_ONCE] > 0.0)
+        cut = _cut(np.append(best.features, varying), np.append(best.scores, scores[varying]), most)
+        best = cut._replace(beyond=max(best.beyond, cut.beyond))
+    return best._replace(features=best.features + view.source.first_feature)
 
 
 def _cut(features: np.ndarray, values: np.ndarray, most: int) -> Top:

@@ -200,8 +200,12 @@ class SquaredHinge(Loss):
         self.n_strata = 2 if fit_intercept else 1
         self.strata = ((self.labels < 0) & fit_intercept).astype(np.int8)[:, None]
         self.signs = self.labels[:, None]
-        self.dual_weight = (self.C * self.weight)[:, None]
         self.mass = np.full((1, self.n_strata), importance / self.n_strata)
+
+    @property
+    def dual_weight(self) -> np.ndarray:  # type: ignore[override]
+        """C times the weights; made when asked for, because samples can be many and solvers work on merged ones."""
+        return (self.C * self.weight)[:, None]
 
     def conjugate(self, residual: np.ndarray) -> float:
         """:math:`F^*(-\\tilde\\alpha)` of a feasible residual."""
@@ -219,7 +223,9 @@ class SquaredHinge(Loss):
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
         """Dual variables go with the weights."""
-        return residual[rows.owner] * _shares(self.weight, rows)[:, None]
+        result = np.asarray(residual[rows.owner])
+        result *= _shares(self.weight, rows)[:, None]  # in place: samples can be many
+        return result
 
     def plain(self) -> list[Loss]:
         """The usual squared hinge loss of the same samples."""
@@ -453,7 +459,8 @@ class SquaredLoss(Loss):
 
 def _shares(weight: np.ndarray, rows: Rows) -> np.ndarray:
     """What part of its row's weight each sample has; 0 for those that are in none."""
-    return np.asarray(weight / rows.sums(weight)[rows.owner])
+    sums = rows.sums(weight)[rows.owner]
+    return np.divide(weight, sums, out=sums)
 
 
 def feasible_residual(loss: Loss, residual: np.ndarray) -> np.ndarray:

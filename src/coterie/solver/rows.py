@@ -76,6 +76,8 @@ class Rows:
         """Sums of the samples' values over the rows."""
         if self.is_all:
             return values
+        if len(self._kept) == len(self.owner):  # as they are: samples can be many
+            return np.bincount(self.owner, weights=values, minlength=len(self.first))
         return np.bincount(self.owner[self._kept], weights=values[self._kept], minlength=len(self.first))
 
     def _entries(self, columns: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:
