@@ -6,6 +6,11 @@ features are dense, and keeps the best few features of each. Who asked computes 
 the kernel that everybody uses (:class:`~coterie.data.top.KnownTop`), so that BLAS, the order of the columns and the
 blocks leave no trace in a result: they decide only which features are looked at, with a margin for rounding.
 
+**Rounding.** A sum of n products in an arithmetic of precision u is off by at most about nu times the norms of the two
+vectors, in whatever order it is made. With some thousands of samples that is so little even in single precision, which
+BLAS computes twice as fast, that few more features need a second look. A feature is kept unless its score, with what
+rounding can have taken from it, is below what the best are sure to have.
+
 **Norm bound.** A score is at most the feature's norm times that of the residual. So features of a sparse source whose norm is
 too small for the best few of every residual are not multiplied; how good these are is known beforehand from the features
 that were best in the round before.
@@ -15,7 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,8 +32,13 @@ from coterie.data.view import FeatureView
 # Values of a block of dense features, and of its products, that are held at once by a thread.
 _BLOCK_VALUES = 1 << 21
 _BLOCK_PRODUCTS = 1 << 20
-# What rounding can add to a score, over the largest that any feature could have.
+# What rounding can add to a score in double precision, over the norms of feature and residual.
 _MARGIN = 1e-11
+# Samples up to which single precision is worth its margin; norms of features between which it neither over- nor underflows.
+_MOST_IN_SINGLE = 1 << 13
+_SAFE_IN_SINGLE = 1e-12, 1e12
+# Weights of samples that are no further apart than this.
+_ALIKE = 1e6
 
 
 class SharedTop:
@@ -52,7 +62,23 @@ class SharedTop:
             self._reach = np.maximum(self._reach, view.reach.values)
         # The largest norm about zero, over the scale: what rounding errors of products without a centre are measured by.
         self._highest = max(_longest(view) for view in {id(view): view for view in views}.values())
+        self._single = self._is_safe_in_single(views)
         self.n_multiplied = 0
+
+    def _is_safe_in_single(self, views: Sequence[FeatureView]) -> bool:
+        """Whether products in single precision tell the best features."""
+        if self.source.is_sparse or self.source.shape[0] > _MOST_IN_SINGLE:
+            return False
+        lowest, highest = _SAFE_IN_SINGLE
+        for view in {id(view): view for view in views}.values():
+            norm, weight = view.moments.norm, view.sample_weight
+            if norm.min(initial=lowest, where=norm > 0.0) < lowest:
+                return False
+            if _lengths(view, slice(None), scaled=False).max(initial=0.0) > highest:
+                return False
+            if weight is not None and weight.max() > _ALIKE * weight.min(initial=np.inf, where=weight > 0.0):
+                return False
+        return True
 
     @classmethod
     def like(cls, other: SharedTop) -> Self:
@@ -68,8 +94,13 @@ class SharedTop:
 
     def best(self, queries: Sequence[TopQuery]) -> list[KnownTop]:
         """The best features of each query, in one pass."""
-        lists = [_Best(query, self._highest) for query in queries]
+        rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
+        lists = [_Best(query, self._highest, rounding) for query in queries]
         residuals = np.ascontiguousarray(np.hstack([query.residual for query in queries]))
+        factors = np.ones(residuals.shape[1])
+        if self._single:
+            factors = np.sqrt((residuals**2).sum(axis=0))
+            residuals = np.divide(residuals, factors, out=np.zeros_like(residuals), where=factors > 0.0).astype(np.float32)
         width = residuals.shape[1]
         size = max(1, _BLOCK_PRODUCTS // width)
         if not self.source.is_sparse:
@@ -82,10 +113,12 @@ class SharedTop:
             if not len(features):
                 return
             products = self._products(features, start, stop, residuals)
+            if not np.isfinite(products).all():  # values of samples without weight can be of any size
+                products = self._products(features, start, stop, residuals.astype(np.float64))
             first = 0
             for best in lists:
                 last = first + best.n_outputs
-                found = best.look(features, products[:, first:last])
+                found = best.look(features, products[:, first:last] * factors[first:last])
                 first = last
                 if found is not None:
                     with lock:
@@ -110,21 +143,34 @@ class SharedTop:
         # A view of an array in memory: BLAS takes rows and columns as they lie.
         array = getattr(self.source, "array", None)
         block = self.source.block(start, stop) if array is None else array[:, start:stop]
-        return np.asarray(block, dtype=np.float64).T @ residuals
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.asarray(block, dtype=residuals.dtype).T @ residuals)
+
+
+def _lengths(view: FeatureView, features: Any, *, scaled: bool = True) -> np.ndarray:
+    """The norms of some features about zero, over their scales."""
+    moments = view.moments
+    lengths = np.hypot(moments.norm[features], np.sqrt(moments.total_weight) * moments.mean[features])
+    if view.scale is None or not scaled:
+        return np.asarray(lengths)
+    scale = view.scale[features]
+    return np.divide(lengths, scale, out=np.zeros_like(lengths), where=scale > 0.0)
 
 
 def _longest(view: FeatureView) -> float:
     """The largest norm of a feature about zero, over its scale."""
-    moments = view.moments
-    scale = 1.0 if view.scale is None else np.where(view.scale > 0.0, view.scale, np.inf)
-    return float((np.hypot(moments.norm, np.sqrt(moments.total_weight) * moments.mean) / scale).max(initial=0.0))
+    return float(_lengths(view, slice(None)).max(initial=0.0))
 
 
 class _Best:
-    """The best features so far for one query."""
+    """The best features so far for one query.
 
-    def __init__(self, query: TopQuery, highest: float) -> None:
+    ``rounding`` is what it can change a score by, over the norms of feature and residual.
+    """
+
+    def __init__(self, query: TopQuery, highest: float, rounding: float) -> None:
         self.query = query
+        self._rounding = rounding
         self.n_outputs = query.residual.shape[1]
         # Residuals about which features may be centred at will sum to zero but for rounding; those of folds do not.
         sums = query.residual.sum(axis=0)
@@ -133,8 +179,9 @@ class _Best:
         self._margin = _MARGIN * highest * self._length
         self._features: list[np.ndarray] = []
         self._scores: list[np.ndarray] = []
+        self._errors: list[np.ndarray] = []
         self._n = 0
-        self._low = self._hinted()  # a score that about as many features reach as were asked for
+        self._low = self._hinted()  # a score that about as many features are sure to reach as were asked for
 
     def _hinted(self) -> float:
         """A first low, which spares the rare features of sparse data; dense features are all multiplied anyway."""
@@ -153,37 +200,48 @@ class _Best:
         reach = (self._low - self._margin) / self._length if self._length > 0.0 else 0.0
         return max(reach, np.finfo(float).tiny)
 
-    def look(self, features: np.ndarray, products: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """The features of a block that may be among the best, with their scores."""
+    def look(self, features: np.ndarray, products: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """The features of a block that may be among the best, with their scores and what these may be off by.
+
+        The products are overwritten.
+        """
         view = self.query.view
-        products = products.copy()
         if self._sums.any():
             products -= np.outer(view.moments.mean[features], self._sums)
         scores = view.scores_of(products, features)
-        good = np.flatnonzero(scores >= self._low)
+        errors = self._rounding * self._length * _lengths(view, features)
+        good = np.flatnonzero(scores + errors >= self._low)
         good = good[self.query.free[features[good]]]
-        return (features[good], scores[good]) if len(good) else None
+        return (features[good], scores[good], errors[good]) if len(good) else None
 
-    def add(self, features: np.ndarray, scores: np.ndarray) -> None:
+    def add(self, features: np.ndarray, scores: np.ndarray, errors: np.ndarray) -> None:
         """Keep some features; when they are many, only the best."""
         self._features.append(features)
         self._scores.append(scores)
+        self._errors.append(errors)
         self._n += len(features)
         if self._n > 4 * self.query.size:
             self._cut()
 
     def _cut(self) -> None:
-        """Keep no more than were asked for (and those tied with the last)."""
-        features, scores = np.concatenate(self._features), np.concatenate(self._scores)
+        """Keep no more than were asked for, and those that may be as good as the last."""
+        features, scores, errors = (np.concatenate(part) for part in (self._features, self._scores, self._errors))
         if len(scores) > self.query.size:
-            self._low = max(self._low, float(np.partition(scores, -self.query.size)[-self.query.size]))
-            features, scores = features[scores >= self._low], scores[scores >= self._low]
-        self._features, self._scores, self._n = [features], [scores], len(features)
+            sure = scores - errors
+            self._low = max(self._low, float(np.partition(sure, -self.query.size)[-self.query.size]))
+            kept = scores + errors >= self._low
+            features, scores, errors = features[kept], scores[kept], errors[kept]
+        self._features, self._scores, self._errors, self._n = [features], [scores], [errors], len(features)
 
     def answer(self) -> KnownTop:
         """The best features, in order of storage, and what the others cannot exceed."""
         if not self._features:
             return KnownTop(self.query, NOBODY, None if self._low == 0.0 else self._low + self._margin)
         self._cut()
-        # Whoever was refused had a lower score than the last one, by this reckoning.
-        return KnownTop(self.query, np.sort(self._features[0]), None if self._low == 0.0 else self._low + self._margin)
+        # Whoever was refused has a lower score than this; and fewer than were asked for are sure to have a better one, so that
+        # whoever asks for as many goes through all features.
+        high, size = self._scores[0] + self._errors[0], self.query.size
+        hidden = self._low + self._margin
+        if len(high) >= size:
+            hidden = max(hidden, float(np.partition(high, -size)[-size]))
+        return KnownTop(self.query, np.sort(self._features[0]), None if self._low == 0.0 else hidden)
