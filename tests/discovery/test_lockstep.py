@@ -11,6 +11,7 @@ from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDisco
 from coterie._numba import one_blas_thread
 from coterie.data import as_source
 from coterie.data.many_moments import many_moments
+from coterie.data.shared_top import SharedTop
 from coterie.data.top import Free, TopQuery
 from coterie.discovery import lockstep
 from coterie.discovery.lockstep import Path, batches, run_together
@@ -147,6 +148,28 @@ def test_few_are_asked_for(kind):
             for given, wanted in zip(top.descend(free, 10), expected, strict=True):
                 np.testing.assert_array_equal(given[0], wanted[0])
                 np.testing.assert_array_equal(given[1], wanted[1])
+
+
+@pytest.mark.parametrize("case", ["scales", "ties", "huge without weight", "tiny"])
+def test_single_precision_leaves_no_trace(case, rng):
+    """Products in single precision choose who is looked at; nobody is missed, however scales and ties are."""
+    X = rng.standard_normal((80, 300)) + 100.0 * rng.random(300)
+    X *= 10.0 ** rng.uniform(-4, 4, 300) if case == "scales" else 1e-25 if case == "tiny" else 1.0
+    if case == "ties":
+        X[:, 150:] = X[:, :150] * (1.0 + 1e-9 * rng.standard_normal(150))
+    weight = np.where(np.arange(80) < 70, 1.0, 0.0)
+    if case == "huge without weight":
+        X[75] = 1e300
+    estimator = GroupDiscoveryClassifier(9, standardize=case != "scales")
+    view = estimator._loop(estimator._read(X, np.arange(80) % 2), weight, 9).oracle.view
+    residual = rng.standard_normal((80, 1)) * weight[:, None]
+    free = Free(view.moments)
+    expected = list(LazyScores(view, residual).descend(free, 10))
+    assert SharedTop([view])._single == (case != "tiny")
+    (top,) = SharedPass([view]).best([TopQuery(view, residual, free, 40)])
+    for given, wanted in zip(top.descend(free, 10), expected, strict=True):
+        np.testing.assert_array_equal(given[0], wanted[0])
+        np.testing.assert_array_equal(given[1], wanted[1])
 
 
 def test_small_features_of_a_long_tail_are_not_multiplied():
