@@ -89,3 +89,16 @@ def test_block_descent_reaches_a_fixed_point_of_every_block(rng):
             np.testing.assert_allclose(gradient[a:b] + sum(norms) * coef[a:b] / norms[t], 0, atol=1e-9)
         else:
             assert np.linalg.norm(gradient[a:b]) <= sum(norms) + 1e-9
+
+
+def test_rows_with_columns(rng):
+    X = rng.standard_normal((12, 4)) * (rng.random((12, 4)) < 0.5)
+    fresh = sparse.csc_array(rng.standard_normal((30, 3)) * (rng.random((30, 3)) < 0.5))
+    samples, parent = rng.permutation(30)[:20], rng.integers(0, 12, 20)  # rows are split, and have samples of their own
+    row_of = np.full(30, -1)
+    row_of[samples] = np.arange(20)
+    old, indptr = sparse.csr_array(X), np.zeros(21, dtype=np.int64)
+    values = (old.indptr, old.indices, old.data, parent, 4, fresh.indptr, fresh.indices, fresh.data, row_of, indptr)
+    indices, data = kernels.csr_with_columns(*values)
+    found = sparse.csr_array((data, indices, indptr), shape=(20, 7)).toarray()
+    np.testing.assert_array_equal(found, np.hstack([X[parent], fresh.toarray()[samples]]))

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from coterie._numba import read_only
 from coterie.kernels import columns as kernels
+from coterie.kernels.correlation import csc_cross
 from tests import naive
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8, np.bool_]
@@ -167,3 +168,21 @@ def test_a_column_is_computed_alike_wherever_it_stands(rng, layout):
     np.testing.assert_array_equal(products(X[:, order]), whole[order])
     np.testing.assert_array_equal(products(X, 0, 11) + products(X, 11, 40), whole)
     np.testing.assert_array_equal(whole[39], whole[0])
+
+
+def test_row_norms(rng):
+    products, out = rng.standard_normal((50, 7)), np.zeros(50)
+    for first, last in ((0, 13), (13, 50)):
+        kernels.row_norms(products, out, first, last)
+    np.testing.assert_allclose(out, np.linalg.norm(products, axis=1), rtol=1e-14)
+
+
+def test_products_of_sparse_columns(rng):
+    X, Z = (sparse.csc_array(rng.standard_normal((40, k)) * (rng.random((40, k)) < 0.3)) for k in (6, 9))
+    out = np.zeros((6, 9))
+    csc_cross(X.indptr, X.indices, X.data, Z.indptr, Z.indices, Z.data, np.zeros(41, dtype=np.int64), out)
+    np.testing.assert_allclose(out, (X.T @ Z).toarray(), atol=1e-14)
+    one = np.zeros((1, 1))  # the bits of a pair do not depend on what else there is
+    x, z = X[:, [4]], Z[:, [2]]
+    csc_cross(x.indptr, x.indices, x.data, z.indptr, z.indices, z.data, np.zeros(41, dtype=np.int64), one)
+    assert one[0, 0] == out[4, 2]
