@@ -35,6 +35,8 @@ from coterie.progress import RoundProgress
 # Pairs of half-samples that are done together at first, and how long a batch may take later on: what Ctrl-C costs at most.
 _FIRST_PAIRS = 5
 _BATCH_SECONDS = 30.0
+# Pairs that are worth a pass over the features together, however long that takes: fewer would read large data again and again.
+_LEAST_PAIRS = 8
 # Parameters that do not change what is found.
 _NO_MATTER = frozenset(["n_jobs", "verbose", "keep", "predict_with"])
 
@@ -315,7 +317,7 @@ class _Task:
         """Pairs of the next batch: as many as take some seconds and fit into memory."""
         if not self._n_paths:
             return _FIRST_PAIRS
-        quick = int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths))
+        quick = max(int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths)), _LEAST_PAIRS)
         return max(1, min(quick, len(next(batches(range(10**6), self.data.source.shape[1]))) // 2))
 
     def _run(self, paths: Sequence[Path]) -> list[CuttingPlane] | None:
