@@ -40,6 +40,8 @@ class Method(NamedTuple):
         ``support_features_`` are those of a fit for k; ``"ranking"``, the first k by ``ranking_`` of the smallest fit are.
     nested_if : mapping
         Values of parameters for which that holds.
+    on_cluster : bool
+        Whether it can work where the features are, on the workers of a cluster.
     """
 
     place: str
@@ -50,14 +52,17 @@ class Method(NamedTuple):
     ranks: bool = True
     nested: str = ""
     nested_if: Mapping[str, Any] = _NOTHING
+    on_cluster: bool = False
 
     def load(self) -> Any:
         """The function or class."""
         return load(self.place)
 
 
-def _score(name: str, words: str, supervised: bool, *, signed: bool = False) -> Method:
-    return Method(f"coterie.filters.{name}:{name}_score", words, supervised, signed, nested="ranking")
+def _score(name: str, words: str, supervised: bool, *, signed: bool = False, alone: bool = True) -> Method:
+    """A score; ``alone`` where it looks at one feature at a time, and not at distances of samples over all of them."""
+    place = f"coterie.filters.{name}:{name}_score"
+    return Method(place, words, supervised, signed, nested="ranking", on_cluster=alone)
 
 
 def _selector(
@@ -99,10 +104,10 @@ METHODS: dict[str, Method] = {
     "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
     "variance": _score("variance", "variance", False),
     "lgd": _score("lgd", "local and global discriminative score", False),
-    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False, signed=True),
-    "mcfs": _score("mcfs", "multi-cluster feature selection", False),
+    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False, signed=True, alone=False),
+    "mcfs": _score("mcfs", "multi-cluster feature selection", False, alone=False),
     "fisher": _score("fisher", "Fisher's ratio of variances", True),
-    "relieff": _score("relieff", "ReliefF", True, signed=True),
+    "relieff": _score("relieff", "ReliefF", True, signed=True, alone=False),
     "information_gain": _score("information_gain", "information gain", True),
     "grm": Method(
         "coterie.redundancy.estimator:GlobalRedundancySelector",
@@ -110,6 +115,7 @@ METHODS: dict[str, Method] = {
         True,
         nested="ranking",
         nested_if={"n_candidates": None, "power": 1.0},  # else they may depend on the number of features
+        on_cluster=True,
     ),
     "daf": Method(
         "coterie.probing.estimator:DependencyAwareSelector",
@@ -117,6 +123,7 @@ METHODS: dict[str, Method] = {
         True,
         nested="ranking",
         nested_if={"max_seconds": None, "checkpoint": None, "sampling": "uniform"},
+        on_cluster=True,
     ),
     "mrmr": _selector("baselines.mrmr:MRMRSelector", "minimum redundancy, maximum relevance (MID)", nested="support"),
     "mrmr-miq": _selector("baselines.mrmr:MRMRSelector", "mRMR by the quotient (MIQ)", {"scheme": "miq"}, nested="support"),

@@ -44,15 +44,22 @@ class Cluster:
         ),
     ] = None
 
+    def check(self, able: bool, what: str) -> None:
+        """Refuse what cannot be done on a cluster, before one is looked for."""
+        if self.dask is not None and not able:
+            raise ValueError(f"{what} cannot be done on a cluster: it looks at all features together. Leave --dask out.")
+
     @contextmanager
     def opened(self, path: Path, options: DataOptions, voice: Output, **more: Any) -> Iterator[Dataset]:
         """The data, with their features on the cluster as long as this lasts, where one is asked for."""
         if self.dask is None:
             yield options.open(path, voice, **more)
             return
+        from coterie.data.opening import check_store, open_store_with
+
+        check_store(path)  # before a cluster is started for it
         with self._client() as client:
             from coterie.cluster import DistributedSource
-            from coterie.data.opening import open_store_with
 
             def place(store: Any) -> Any:
                 return DistributedSource.of_store(store, client)

@@ -278,7 +278,7 @@ class DistributedSource:
         if features is not None and len(features) <= _FETCHED:
             features = np.asarray(features, dtype=np.int64)
             own = None if centre is None else np.asarray(centre[features])
-            found = self._local(features).products(vectors, centre=own)
+            found = self.fetched(features).products(vectors, centre=own)
         else:
             found = self._remote_products(vectors, centre, features)
         if out is None:
@@ -440,7 +440,7 @@ class DistributedSource:
             while self._columns_bytes > _CACHE and len(self._columns) > 1:
                 self._columns_bytes -= _bytes_of(self._columns.popitem(last=False)[1])
 
-    def _local(self, features: np.ndarray) -> DenseSource | SparseSource:
+    def fetched(self, features: np.ndarray) -> DenseSource | SparseSource:
         """Some features as a source in this process: the same kernels on the same columns give the same bits."""
         columns = self.columns(features)
         if isinstance(columns, np.ndarray):

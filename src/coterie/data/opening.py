@@ -249,9 +249,14 @@ def open_store_with(
     path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
 ) -> Dataset:
     """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
+    check_store(path, format)
+    return _open_store(path, label, options, place)
+
+
+def check_store(path: PathLike, format: str | None = None) -> None:
+    """Refuse what is no store where workers are to read it in parts."""
     if format not in (None, "store") or not (is_address(path) or is_store(path)):
         raise DataFileError(f"it is no store, which workers can read in parts: coterie convert {path} x.store", path)
-    return _open_store(path, label, options, place)
 
 
 def _open_store(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import source_of
+from coterie._inputs import in_one_process, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Number, OneOf, Whole, check
 from coterie.filters.sample_graph import full_heat_graph, heat_graph, nearest_neighbours, variation
@@ -83,7 +83,7 @@ def laplacian_score(
     check("n_neighbors", n_neighbors, Whole(1))
     check("graph", graph, OneOf("nearest", "full"))
     check("sigma", sigma, Number(at_least=1e-70, at_most=1e70) | OneOf(None))
-    source = source_of(X)
+    source = in_one_process(source_of(X), "laplacian_score")
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
     width = None if sigma is None else 2.0 * float(sigma) ** 2

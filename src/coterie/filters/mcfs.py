@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackError
 from sklearn.linear_model import lars_path
 from sklearn.manifold import spectral_embedding
 
-from coterie._inputs import source_of
+from coterie._inputs import in_one_process, source_of
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
@@ -92,7 +92,7 @@ def mcfs_score(
     check("n_clusters", n_clusters, Whole(1))
     check("n_neighbors", n_neighbors, Whole(1))
     check("n_nonzero", n_nonzero, Whole(1))
-    source = source_of(X)
+    source = in_one_process(source_of(X), "mcfs_score")
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
     scores = np.zeros(source.shape[1])

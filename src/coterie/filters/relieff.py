@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from coterie._inputs import class_codes, opened, source_of
+from coterie._inputs import class_codes, in_one_process, opened, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
@@ -81,7 +81,7 @@ def relieff_score(
     """
     check("n_neighbors", n_neighbors, Whole(1))
     X, y = opened(X, y)
-    source = source_of(X)
+    source = in_one_process(source_of(X), "relieff_score")
     n_samples = source.shape[0]
     _, codes = class_codes(y, n_samples, "relieff_score")
     probes = np.arange(n_samples)
