@@ -143,8 +143,16 @@ METHODS: dict[str, Method] = {
     "nctfgs": _selector(
         "baselines.grouping:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
     ),
-    "sffs": Method("coterie.baselines.floating:FloatingSelector", "sequential floating forward selection", True),
-    "bif": Method("coterie.baselines.individual:BestIndividualSelector", "best individual features", True, nested="ranking"),
+    "sffs": Method(
+        "coterie.baselines.floating:FloatingSelector", "sequential floating forward selection", True, on_cluster=True
+    ),
+    "bif": Method(
+        "coterie.baselines.individual:BestIndividualSelector",
+        "best individual features",
+        True,
+        nested="ranking",
+        on_cluster=True,
+    ),
 }
 
 # Methods for a quantitative trait: numbers instead of classes. Those that look at no labels are the same.

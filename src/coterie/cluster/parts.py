@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,11 @@ class Recipe:
     token: str
     function: Callable[..., Any] = field(compare=False)
     arguments: tuple[Any, ...] = field(compare=False)
+    passes: bool = False
+
+    def passing(self) -> Recipe:
+        """The same for a value that may be as large as the features: a part keeps no more than the last one of them."""
+        return replace(self, passes=True)
 
     def item(self, place: int) -> Recipe:
         """One of the values that it makes."""
@@ -118,6 +123,7 @@ class _Part:
     def __init__(self, source: Any) -> None:
         self.source = source
         self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._passing: tuple[str, Any] = ("", None)
         self._lock = threading.RLock()
 
     def resolved(self, value: Any, shared: dict[str, Any]) -> Any:
@@ -141,8 +147,15 @@ class _Part:
             if recipe.token in self._kept:
                 self._kept.move_to_end(recipe.token)
                 return self._kept[recipe.token]
+            if recipe.token == self._passing[0]:
+                return self._passing[1]
+            if recipe.passes:
+                self._passing = ("", None)  # before there are two
         made = recipe.function(self.source, *self.resolved(recipe.arguments, shared))
         with self._lock:
+            if recipe.passes:
+                self._passing = (recipe.token, made)
+                return made
             self._kept[recipe.token] = made
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

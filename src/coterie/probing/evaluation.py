@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -18,6 +18,7 @@ from coterie._numba import one_blas_thread
 from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Evaluator, check_value
 from coterie.probing.probes import Design, ProbePlan, ProbeRecord
+from coterie.probing.remote import ClusterWorkers
 
 # Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses.
 _WAVE_SECONDS = 0.5
@@ -42,21 +43,34 @@ class Workers:
         """Number of evaluations at the same time."""
         return int(effective_n_jobs(self.n_jobs))
 
+    @property
+    def here(self) -> bool:
+        """Whether there is but one, which is this thread."""
+        return self.count == 1
+
     def parallel(self) -> Parallel:
         """joblib's pool, to be used as a context."""
         return Parallel(n_jobs=self.n_jobs, prefer=self.prefer, batch_size=1)
 
+    def run(
+        self, pool: Any, function: Callable[..., Any], evaluate: Evaluator, pieces: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Answers of ``function(evaluate, *piece, parent)`` for all pieces, in order."""
+        return list(pool(delayed(function)(evaluate, *piece, _this_process()) for piece in pieces))
 
-def evaluate_subsets(evaluate: Evaluator, subsets: Sequence[np.ndarray], workers: Workers, pool: Parallel) -> np.ndarray:
+
+AnyWorkers = Workers | ClusterWorkers
+
+
+def evaluate_subsets(evaluate: Any, subsets: Sequence[np.ndarray], workers: AnyWorkers, pool: Any) -> np.ndarray:
     """Values of some subsets, in order."""
     pieces = np.array_split(np.arange(len(subsets)), min(len(subsets), _PIECES * workers.count))
     with one_blas_thread():
-        if workers.count == 1:
+        if workers.here:
             values = _values_of(evaluate, subsets, _this_process())
         else:
-            values = np.concatenate(
-                pool(delayed(_values_of)(evaluate, [subsets[i] for i in piece], _this_process()) for piece in pieces)
-            )
+            own = [([subsets[i] for i in piece],) for piece in pieces]
+            values = np.concatenate(workers.run(pool, _values_of, evaluate, own))
     for subset, value in zip(subsets, values, strict=True):
         check_value(float(value), lambda: f"the features {subset.tolist()}")  # noqa: B023 (called at once)
     return values
@@ -115,10 +129,10 @@ def expected_probes(plan: ProbePlan, rule: ProbeBudget) -> int | None:
 
 
 def run_probes(
-    evaluate: Evaluator,
+    evaluate: Any,
     sums: ProbeRecord,
     rule: ProbeBudget,
-    workers: Workers,
+    workers: AnyWorkers,
     on_wave: Callable[[ProbeRecord, float], None],
 ) -> tuple[ProbeRecord, str]:
     """Evaluate probes until the rule is met or the user interrupts; returns the sums and the name of what ended it.
@@ -150,16 +164,15 @@ def run_probes(
     return sums, reason
 
 
-def _wave(evaluate: Evaluator, sums: ProbeRecord, size: int, workers: Workers, pool: Parallel) -> np.ndarray:
+def _wave(evaluate: Any, sums: ProbeRecord, size: int, workers: AnyWorkers, pool: Any) -> np.ndarray:
     """Values of the next probes."""
     first, design = sums.n_probes, sums.design
     with one_blas_thread():
-        if workers.count == 1:
+        if workers.here:
             return _probe_values(evaluate, design, first, first + size, _this_process())
         cuts = np.linspace(first, first + size, min(size, _PIECES * workers.count) + 1).astype(np.int64)
-        here = _this_process()
-        tasks = (delayed(_probe_values)(evaluate, design, int(start), int(stop), here) for start, stop in pairwise(cuts))
-        return np.concatenate(pool(tasks))
+        pieces = [(design, int(start), int(stop)) for start, stop in pairwise(cuts)]
+        return np.concatenate(workers.run(pool, _probe_values, evaluate, pieces))
 
 
 def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
