@@ -55,10 +55,9 @@ class Cluster:
         if self.dask is None:
             yield options.open(path, voice, **more)
             return
-        from coterie.data.opening import check_store, open_store_with
+        from coterie.data.opening import open_store_with
 
-        check_store(path)  # before a cluster is started for it
-        with self._client() as client:
+        with self.client(path) as client:
             from coterie.cluster import DistributedSource
 
             def place(store: Any) -> Any:
@@ -67,10 +66,16 @@ class Cluster:
             yield options.open(path, voice, partial(open_store_with, place=place), **more)
 
     @contextmanager
-    def _client(self) -> Iterator[Any]:
-        """A client of the cluster that was asked for, with a worker at least."""
+    def client(self, path: Path) -> Iterator[Any]:
+        """A client of the cluster that was asked for, with a worker at least, for a store; None where none was asked for."""
+        if self.dask is None:
+            yield None
+            return
         from coterie.cluster import ClusterError
         from coterie.data.errors import missing_extra
+        from coterie.data.opening import check_store
+
+        check_store(path)  # before a cluster is started for it
 
         try:
             import distributed
