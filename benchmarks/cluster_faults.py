@@ -1,4 +1,4 @@
-"""Workers killed −9 in every phase of a fit, many times each: the same bits, and no hang.
+"""Workers killed −9 in every phase of a fit, of probes and of a profile, many times each: the same bits, and no hang.
 
     python benchmarks/cluster_faults.py --times 20 --seconds 1500
 
@@ -13,6 +13,7 @@ import json
 import logging
 import tempfile
 import time
+import warnings
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -20,9 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, group_confidence
+from coterie import (
+    DependencyAwareSelector,
+    GlobalRedundancySelector,
+    GroupDiscoveryClassifier,
+    GroupDiscoveryClassifierCV,
+    correlation_profile,
+    group_confidence,
+)
 from coterie.cluster import DistributedSource
 from coterie.data import open_store, write_store
+from coterie.filters.selector import FilterSelector
 from tests.cluster.faults import PHASES, Workers, sabotage
 from tests.golden.record import digest, words
 
@@ -42,9 +51,35 @@ def confident(X: Any, y: Any) -> Any:
     return digest(group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0).confidence)
 
 
+def scored(X: Any, y: Any) -> Any:
+    model = FilterSelector("fisher", 8).fit(X, y)
+    return [digest(model.support_features_), digest(np.asarray(model.scores_))]
+
+
+def refined(X: Any, y: Any) -> Any:
+    model = GlobalRedundancySelector("fisher", 8).fit(X, y)
+    return [digest(model.support_features_), digest(np.asarray(model.refined_scores_)), digest(model.objective_)]
+
+
+def probed(X: Any, y: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few probes
+        model = DependencyAwareSelector("ridge", n_probes=100, random_state=0).fit(X, y)
+    return [digest(model.scores_), digest(model.ranking_)]
+
+
+def profiled(X: Any, y: Any) -> Any:
+    return [correlation_profile(X).counts.tolist(), correlation_profile(X, n_pairs=5000, random_state=0).counts.tolist()]
+
+
 RUNS = {phase: (phase, fitted) for phase in PHASES} | {
     "validation": ("the features with the best scores for", validated),
     "confidence": ("the features with the best scores for", confident),
+    "filter": ("numbers of each feature", scored),
+    "pool of GRM": ("the columns", refined),
+    "probes": ("values of subsets", probed),
+    "pairs of the profile": ("pairs of features", profiled),
+    "drawn pairs": ("correlations of pairs", profiled),
 }
 
 
@@ -52,7 +87,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--only", help="phases, with commas between them")
     arguments = parser.parse_args()
+    runs = RUNS if arguments.only is None else {name: RUNS[name] for name in arguments.only.split(",")}
     from distributed import Client, LocalCluster
 
     began = time.monotonic()
@@ -61,12 +98,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         X, y = words(m=1200)
         store = open_store(write_store(Path(folder) / "words.store", X, y=y))
-        expected = {function: function(store.source, store.y) for _, function in RUNS.values()}
+        expected = {function: function(store.source, store.y) for _, function in runs.values()}
         options = {"n_workers": 0, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
         with LocalCluster(**options) as cluster, Client(cluster, set_as_default=False) as client:
             workers = Workers(cluster.scheduler_address, 4)
             for turn in range(arguments.times):
-                for name, (phase, function) in RUNS.items():
+                for name, (phase, function) in runs.items():
                     if time.monotonic() - began > arguments.seconds:
                         break
                     workers.fill(4)
@@ -80,7 +117,7 @@ def main() -> None:
                     same[name] += found == expected[function]
                     print(f"{turn} {name}: {found == expected[function]}, {time.monotonic() - start:.1f} s", flush=True)
             workers.close()
-    print(json.dumps({name: {"killed": done[name], "same bits": same[name]} for name in RUNS}))
+    print(json.dumps({name: {"killed": done[name], "same bits": same[name]} for name in runs}))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from coterie import GlobalRedundancySelector
+from coterie import DependencyAwareSelector, GlobalRedundancySelector, GroupDiscoveryRegressor
 from coterie.cluster import DistributedSource, FeatureValues
 from coterie.cluster.values import FeatureRanks, FewValues
-from coterie.data import as_source, open_store, write_store
+from coterie.data import as_source, convert, open_store, write_store
 from coterie.filters import fisher_score, laplacian_score
 from coterie.filters.selector import FilterSelector
 from coterie.order import Ranked, ranked
@@ -108,3 +109,25 @@ def test_what_cannot_be_done_there_is_said(stores, client):
     with pytest.raises(ValueError, match="laplacian_score looks at all features together"):
         laplacian_score(source)
     assert isinstance(fisher_score(source, open_store(stores["words"]).y), FeatureValues)
+
+
+def test_genotypes_of_plink(client, tmp_path, rng):
+    """Stores of SNPs: int8, with names and places of the features."""
+    pytest.importorskip("bed_reader")
+    from tests.data.test_bio import write_plink
+
+    genotypes = np.repeat(rng.integers(0, 3, (30, 12)), 3, axis=1).astype(np.int8)
+    genotypes[rng.random(genotypes.shape) < 0.05] = 1
+    trait = genotypes[:, 4] + 0.1 * rng.standard_normal(30)
+    path = convert(write_plink(tmp_path, genotypes, trait), tmp_path / "snps.store")
+    store = open_store(path)
+    for estimator in (
+        GroupDiscoveryRegressor(2),
+        FilterSelector("correlation", 3),
+        GlobalRedundancySelector("correlation", 3),
+        DependencyAwareSelector("ridge_regression", n_probes=40, random_state=0),
+    ):
+        here, there = clone(estimator).fit(store.source, store.y), clone(estimator).fit(path, client=client)
+        assert differences(here, there) == []
+        if hasattr(here, "groups_"):
+            assert there.groups_.annotations == here.groups_.annotations != {}
