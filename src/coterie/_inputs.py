@@ -67,7 +67,7 @@ class Reading(NamedTuple):
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Reading, np.ndarray]:
     """The training data, and the targets as a checked 1D array; see :func:`read_source`."""
     hint = _obs_hint(X)
-    X, y = opened(X, y, cluster=lives_on_cluster(estimator))
+    X, y = opened(X, y, cluster=lives_on_cluster(estimator, X))
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.{hint}")
@@ -85,7 +85,7 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     ``feature_names_in_``) is part of the result. Whether the values are finite is found out by the pass that computes the
     moments, not here.
     """
-    X, _ = opened(X, cluster=lives_on_cluster(estimator))
+    X, _ = opened(X, cluster=lives_on_cluster(estimator, X))
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
         many = isinstance(X, DistributedSource) and X.shape[1] > _MANY_NAMES
@@ -131,9 +131,13 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
     return classes, codes
 
 
-def lives_on_cluster(estimator: Any) -> bool:
-    """Whether an estimator can work on features that are with the workers of a cluster."""
-    return bool(getattr(estimator, "_on_cluster", False))
+def lives_on_cluster(estimator: Any, X: Any = None) -> bool:
+    """Whether an estimator can work on features that are with the workers of a cluster.
+
+    One that sends workers to the whole store cannot work on a Dask array, of which each of them has a part.
+    """
+    there = getattr(estimator, "_on_cluster", "")
+    return bool(there) and not (there == "stores" and hasattr(X, "chunks"))
 
 
 def in_one_process(source: FeatureSource, reader: str) -> FeatureSource:

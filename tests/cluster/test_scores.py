@@ -6,10 +6,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from coterie import DependencyAwareSelector, GlobalRedundancySelector, GroupDiscoveryRegressor
+from coterie.baselines import RCFSSelector
 from coterie.cluster import DistributedSource, FeatureValues
 from coterie.cluster.values import FeatureRanks, FewValues
 from coterie.data import as_source, convert, open_store, write_store
-from coterie.filters import fisher_score, laplacian_score
+from coterie.filters import fisher_score, mcfs_score
 from coterie.filters.selector import FilterSelector
 from coterie.order import Ranked, ranked
 from coterie.persistence import load, save
@@ -22,6 +23,11 @@ SELECTORS = [
     ("genotypes", FilterSelector("correlation", 12)),
     ("genotypes", FilterSelector("lgd", 12)),
     ("dense", FilterSelector("variance", 0.01)),
+    ("words", FilterSelector("relieff", 12, parameters={"n_probes": 140, "random_state": 0})),
+    ("dense", FilterSelector("relieff", 12)),
+    ("genotypes", FilterSelector("laplacian", 12)),
+    ("words", FilterSelector("laplacian", 12, parameters={"graph": "full"})),
+    ("dense", FilterSelector("lgd", 12, parameters={"neighborhood": "samples"})),
     ("words", GlobalRedundancySelector("fisher", 10)),
     ("dense", GlobalRedundancySelector("fisher", 10, redundancy="mutual_info", power=2.0)),
     ("genotypes", GlobalRedundancySelector("correlation", 10, n_candidates=40)),
@@ -96,19 +102,19 @@ def test_a_saved_selector_has_all_numbers(stores, client, tmp_path):
 
 
 def test_what_cannot_be_done_there_is_said(stores, client):
+    source, y = DistributedSource.of_store(stores["words"], client), open_store(stores["words"]).y
     for selector in (
-        FilterSelector("relieff"),
-        FilterSelector("lgd", parameters={"neighborhood": "samples"}),
+        FilterSelector("mcfs"),
         GlobalRedundancySelector(groups=[[0, 1]]),
-        GlobalRedundancySelector("laplacian"),
+        GlobalRedundancySelector("mcfs"),
+        RCFSSelector(),
         GlobalRedundancySelector(n_candidates="cv"),
     ):
         with pytest.raises(ValueError, match=r"cannot work on features that are with the workers .*without client="):
-            selector.fit(stores["words"], client=client)
-    source = DistributedSource.of_store(stores["words"], client)
-    with pytest.raises(ValueError, match="laplacian_score looks at all features together"):
-        laplacian_score(source)
-    assert isinstance(fisher_score(source, open_store(stores["words"]).y), FeatureValues)
+            selector.fit(source, y)
+    with pytest.raises(ValueError, match="mcfs_score looks at all features together"):
+        mcfs_score(source)
+    assert isinstance(fisher_score(source, y), FeatureValues)
 
 
 def test_genotypes_of_plink(client, tmp_path, rng):

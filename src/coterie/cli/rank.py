@@ -129,7 +129,7 @@ def rank(
     checkpoint = chosen.get("checkpoint")
     with claimed_files(output, None if checkpoint is None else str(checkpoint)):
         if method is not None:
-            cluster.check(anywhere[method].on_cluster, f"--method {method}")
+            cluster.check(bool(anywhere[method].on_cluster), f"--method {method}")
         with cluster.opened(data, options, voice) as dataset:
             settled = "classification" if dataset.y is None else settle_task(task, dataset.y, data)
             name = method or _DEFAULT[settled]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie._inputs import in_one_process, source_of
+from coterie._inputs import source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import OneOf, Whole, check
 from coterie.data.source import Columns, for_blocks
@@ -88,15 +88,23 @@ def lgd_score(
     check("neighborhood", neighborhood, OneOf("values", "samples"))
     source = source_of(X)
     width = min(int(n_neighbors), source.shape[0])
-    if neighborhood == "samples":
-        in_one_process(source, "lgd_score with neighborhood='samples'")
     view = FeatureView.of(source, n_threads=thread_count(n_jobs))
-    return view.map_features(_ratios, width, neighborhood == "values")
+    if neighborhood == "values":
+        return view.map_features(_ratios_among_values, width)
+    return view.map_features(_ratios_among_samples, _shared_neighbourhoods(view, width))
 
 
-def _ratios(view: FeatureView, width: int, among_values: bool) -> np.ndarray:
+def _ratios_among_values(view: FeatureView, width: int) -> np.ndarray:
     """The scores of the features of a block."""
-    local = (_scatter_among_values if among_values else _scatter_among_samples)(view, width)
+    return _ratios(view, _scatter_among_values(view, width))
+
+
+def _ratios_among_samples(view: FeatureView, together: sparse.csr_array) -> np.ndarray:
+    """The scores of the features of a block."""
+    return _ratios(view, variation(view.source, together, True, view.n_threads) + _GLOBAL_SHARE * view.moments.norm**2)
+
+
+def _ratios(view: FeatureView, local: np.ndarray) -> np.ndarray:
     whole = view.moments.norm**2
     return np.divide(whole, local, out=np.zeros(len(local)), where=(whole > 0) & (local > 0))
 
@@ -121,7 +129,7 @@ def _scatter_among_values(view: FeatureView, n_neighbors: int) -> np.ndarray:
     return local + _EVEN_SHARE * windows * ((high - low) / (n_samples - 1)) ** 2
 
 
-def _scatter_among_samples(view: FeatureView, n_neighbors: int) -> np.ndarray:
+def _shared_neighbourhoods(view: FeatureView, n_neighbors: int) -> sparse.csr_array:
     r"""Scatter about the mean of k values is :math:`\frac1k\sum_{i<h}(f_i - f_h)^2`, so all neighbourhoods make one graph."""
     n_samples = view.n_samples
     others = nearest_neighbours(view.source, view.moments, n_neighbors - 1, view.n_threads).samples
@@ -131,5 +139,4 @@ def _scatter_among_samples(view: FeatureView, n_neighbors: int) -> np.ndarray:
     together = sparse.csr_array(belongs.T @ belongs) / members.shape[1]
     together.setdiag(0.0)
     together.eliminate_zeros()
-    rough = variation(view.source, sparse.csr_array(together), True, view.n_threads)
-    return rough + _GLOBAL_SHARE * view.moments.norm**2
+    return sparse.csr_array(together)

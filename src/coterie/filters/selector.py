@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from coterie._inputs import n_features_wanted, read_features, read_source
 from coterie._parameters import N_FEATURES, OneOf, Options, Rule, check_options
 from coterie.data.source import FeatureSource
-from coterie.methods import SCORES
+from coterie.methods import SCORES, score_on_cluster
 from coterie.order import Ranked
 from coterie.selection import Selector
 
@@ -63,10 +63,9 @@ class FilterSelector(Selector):
     """
 
     @property
-    def _on_cluster(self) -> bool:
-        """Whether the score looks at one feature at a time."""
-        among_samples = (self.parameters or {}).get("neighborhood") == "samples"
-        return self.score_func in SCORES and SCORES[self.score_func].on_cluster and not among_samples
+    def _on_cluster(self) -> str:
+        """Whether the score can be computed by the workers of a cluster."""
+        return score_on_cluster(self.score_func, self.parameters)
 
     _allowed: ClassVar[dict[str, Rule]] = {
         "score_func": OneOf(*SCORES),
@@ -91,10 +90,10 @@ class FilterSelector(Selector):
         y : array-like of shape (n_samples,), default=None
             Labels; not needed by scores that do not learn from them.
         client : distributed.Client, default=None
-            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
-            Dask array chunked by features. Without one, an active client is used; see ``docs/do/cluster.md``. For scores
-            that look at one feature at a time: all but ``laplacian``, ``mcfs``, ``relieff``, and ``lgd`` among samples.
-            ``scores_`` and ``ranking_`` then stay with the workers until ``numpy.asarray`` fetches them.
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or,
+            for scores that look at one feature at a time, a Dask array chunked by features. None takes the active client,
+            if there is one. For all scores but ``mcfs``. ``scores_`` and ``ranking_`` then stay with the workers until
+            ``numpy.asarray`` fetches them.
 
         Returns
         -------

@@ -43,7 +43,7 @@ class CriterionSelector(Selector):
         "verbose": VERBOSE,
     }
 
-    _on_cluster: ClassVar[bool] = True
+    _on_cluster: ClassVar[str] = "stores"
 
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
         """Evaluate subsets of the features, and select.
@@ -67,8 +67,7 @@ class CriterionSelector(Selector):
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         criterion = as_criterion(self.criterion)
-        # A Dask array is with workers part by part; subsets need features of all parts.
-        X, y = opened(X, y, cluster=lives_on_cluster(self) and not hasattr(X, "chunks"))
+        X, y = opened(X, y, cluster=lives_on_cluster(self, X))
         if y is None and not criterion.supervised:
             reading = read_source(self, X)
         else:

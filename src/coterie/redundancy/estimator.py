@@ -38,7 +38,7 @@ from coterie.cluster.source import DistributedSource
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.methods import SCORES
+from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy.alm import solve_alm
 from coterie.redundancy.leaders import Leaders, Leading, Near
@@ -342,8 +342,8 @@ class GlobalRedundancySelector(Selector):
         client : distributed.Client, default=None
             Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
             Dask array chunked by features. None takes the active client, if there is one. The columns of the candidates
-            come to this process, the scores stay. For scores by the name of one that looks at single features, a number
-            of candidates or ``"auto"``, and no groups.
+            come to this process, the scores stay. For scores by name (all but ``"mcfs"``), a number of candidates or
+            ``"auto"``, and no groups.
 
         Returns
         -------
@@ -359,7 +359,7 @@ class GlobalRedundancySelector(Selector):
                 "score_func."
             )
         self._check_options()
-        X, y = opened(X, y, cluster=lives_on_cluster(self))
+        X, y = opened(X, y, cluster=lives_on_cluster(self, X))
         reading = read_source(self, X)
         n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
         view = FeatureView.of(reading.source, n_threads=thread_count(self.n_jobs))
@@ -371,13 +371,12 @@ class GlobalRedundancySelector(Selector):
         return _Candidates(reading.attributes, view, n_selected, matrix, groups, X, y)
 
     @property
-    def _on_cluster(self) -> bool:
-        """Whether the best features by a score of single ones are all that enters."""
-        among_samples = (self.score_parameters or {}).get("neighborhood") == "samples"
-        alone = isinstance(self.score_func, str) and self.score_func in SCORES and SCORES[self.score_func].on_cluster
+    def _on_cluster(self) -> str:
+        """Whether the workers of a cluster can compute the scores, and the best features are all that enters."""
+        there = score_on_cluster(self.score_func, self.score_parameters) if isinstance(self.score_func, str) else ""
         few = self.n_candidates is not None and not _is(self.n_candidates, "cv") and not _is(self.power, "cv")
         computed = callable(self.redundancy) or (isinstance(self.redundancy, str) and self.redundancy != "precomputed")
-        return alone and few and computed and not among_samples and self.groups is None
+        return there if few and computed and self.groups is None else ""
 
     def _compute(self, data: _Candidates) -> dict[str, Any]:
         if isinstance(data.view.source, DistributedSource):

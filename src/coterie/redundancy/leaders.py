@@ -40,7 +40,7 @@ class Leaders:
     view : FeatureView
         The features.
     score_func : str
-        Name of a score that looks at one feature at a time.
+        Name of a score that workers can compute.
     parameters : mapping
         Its parameters.
     y : array-like or None
