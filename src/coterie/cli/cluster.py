@@ -66,8 +66,11 @@ class Cluster:
             yield options.open(path, voice, partial(open_store_with, place=place), **more)
 
     @contextmanager
-    def client(self, path: Path) -> Iterator[Any]:
-        """A client of the cluster that was asked for, with a worker at least, for a store; None where none was asked for."""
+    def client(self, store: Path | None = None) -> Iterator[Any]:
+        """A client of the cluster that was asked for, with a worker at least; None where none was asked for.
+
+        What the workers are to open must be a ``store``.
+        """
         if self.dask is None:
             yield None
             return
@@ -75,7 +78,8 @@ class Cluster:
         from coterie.data.errors import missing_extra
         from coterie.data.opening import check_store
 
-        check_store(path)  # before a cluster is started for it
+        if store is not None:
+            check_store(store)  # before a cluster is started for it
 
         try:
             import distributed
