@@ -3,18 +3,21 @@
     python benchmarks/cluster_faults.py --times 20 --seconds 1500
 
 Four worker processes of this machine; in each run one is killed some milliseconds after the tasks of a phase were sent.
-Prints a line a run and a table at the end; ends early after so many seconds, with what is done.
+Prints a line a run and writes its page at the end; ends early after so many seconds, with what is done.
+
+    python benchmarks/cluster_faults.py --only probes,filter > some.log     # some phases, without the page
+    python benchmarks/cluster_faults.py --page some.log others.log          # the page from what was printed
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
+import re
+import statistics
 import tempfile
 import time
 import warnings
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,8 @@ from coterie.data import open_store, write_store
 from coterie.filters.selector import FilterSelector
 from tests.cluster.faults import PHASES, Workers, sabotage
 from tests.golden.record import digest, words
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "evidence" / "cluster-faults.md"
 
 
 def fitted(X: Any, y: Any) -> Any:
@@ -83,18 +88,63 @@ RUNS = {phase: (phase, fitted) for phase in PHASES} | {
 }
 
 
+WORDS = {
+    "moments": "group discovery: means and norms",
+    "scores": "group discovery: the best scores of a round",
+    "columns": "group discovery: columns of the best features",
+    "correlations": "group discovery: correlated features",
+    "final scores": "group discovery: scores of all features",
+    "groups": "group discovery: the largest of each part",
+    "validation": "folds in lockstep (`GroupDiscoveryClassifierCV`)",
+    "confidence": "half-samples in lockstep (`group_confidence`)",
+    "filter": "scores of a filter",
+    "pool of GRM": "columns of the candidates of GRM",
+    "probes": "probes of DAF",
+    "pairs of the profile": "all pairs of a correlation profile",
+    "drawn pairs": "drawn pairs of one",
+}
+
+
+def write_page(lines: list[str]) -> None:
+    """docs/evidence/cluster-faults.md, from the lines that runs have printed."""
+    runs: dict[str, list[tuple[bool, float]]] = {name: [] for name in WORDS}
+    for line in lines:
+        if found := re.fullmatch(r"\d+ (.+): (True|False), ([\d.]+) s", line.strip()):
+            runs[found[1]].append((found[2] == "True", float(found[3])))
+    text = [
+        "# Workers killed, counted",
+        "",
+        "Made by `benchmarks/cluster_faults.py`. Four worker processes of one machine, on which much other work was going on;",
+        "in each run one of them gets `kill -9` 0 to 81 ms after the tasks of a phase were sent, so that they are waiting,",
+        "running or done. *Same bits*: the whole result is that of one process, to the last bit. Seconds are those of the",
+        "whole run, with the recovery, and with whatever else the machine did.",
+        "",
+        "| phase | killed | same bits | median s | longest s |",
+        "|---|---|---|---|---|",
+    ]
+    for name, own in runs.items():
+        if own:
+            seconds = [one for _, one in own]
+            cells = f"{len(own)} | {sum(same for same, _ in own)} | {statistics.median(seconds):.1f} | {max(seconds):.0f}"
+            text.append(f"| {WORDS[name]} | {cells} |")
+    PAGE.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--only", help="phases, with commas between them")
+    parser.add_argument("--page", type=Path, nargs="+", help="write the page from files of what earlier runs have printed")
     arguments = parser.parse_args()
+    if arguments.page:
+        write_page([line for file in arguments.page for line in file.read_text(encoding="utf-8").splitlines()])
+        return
+    printed: list[str] = []
     runs = RUNS if arguments.only is None else {name: RUNS[name] for name in arguments.only.split(",")}
     from distributed import Client, LocalCluster
 
     began = time.monotonic()
-    done: Counter[str] = Counter()
-    same: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         X, y = words(m=1200)
         store = open_store(write_store(Path(folder) / "words.store", X, y=y))
@@ -113,11 +163,12 @@ def main() -> None:
                     start = time.monotonic()
                     with sabotage(DistributedSource, phase, victim, delay=0.001 * (turn % 10) ** 2) as killed:
                         found = function(source, store.y)
-                    done[name] += len(killed)
-                    same[name] += found == expected[function]
-                    print(f"{turn} {name}: {found == expected[function]}, {time.monotonic() - start:.1f} s", flush=True)
+                    assert len(killed) == 1, name
+                    printed.append(f"{turn} {name}: {found == expected[function]}, {time.monotonic() - start:.1f} s")
+                    print(printed[-1], flush=True)
             workers.close()
-    print(json.dumps({name: {"killed": done[name], "same bits": same[name]} for name in runs}))
+    if arguments.only is None:
+        write_page(printed)
 
 
 if __name__ == "__main__":
