@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import typer
 
 from coterie.cli.data import DataOptions
 from coterie.cli.output import Output
+from coterie.interruption import unheard
 
 if TYPE_CHECKING:
     from coterie.data import Dataset
@@ -89,9 +91,10 @@ class Cluster:
         with ExitStack() as stack:
             where: Any = self.dask
             if self.dask == "local":
-                where = stack.enter_context(
-                    distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
-                )
+                with unheard(signal.SIGINT):  # Ctrl-C is for this process, which ends the work of the others
+                    where = stack.enter_context(
+                        distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
+                    )
             try:
                 client = stack.enter_context(distributed.Client(where, set_as_default=False, timeout=_PATIENCE))
                 client.wait_for_workers(1, timeout=_PATIENCE)

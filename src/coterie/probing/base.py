@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from coterie._inputs import lives_on_cluster, n_features_wanted, opened, read_features, read_source
+from coterie._inputs import n_features_wanted, opened, read_features, read_source
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
+from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria import Criterion, as_criterion

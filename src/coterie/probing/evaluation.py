@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -37,6 +37,7 @@ class Workers:
 
     n_jobs: int | None
     prefer: str
+    wave_seconds: ClassVar[float] = _WAVE_SECONDS
 
     @property
     def count(self) -> int:
@@ -137,7 +138,7 @@ def run_probes(
 ) -> tuple[ProbeRecord, str]:
     """Evaluate probes until the rule is met or the user interrupts; returns the sums and the name of what ended it.
 
-    Probes go out in waves of about half a second. The values of a wave enter the sums in the order of the probes, and which
+    Probes go out in waves of about half a second (of three on a cluster, where an exchange takes some of it). The values of a wave enter the sums in the order of the probes, and which
     probe is the last is decided there, probe by probe: the result does not depend on workers or waves, except that time
     decides how many waves there are. No wave goes beyond the probes that the design of the moment draws. An interruption
     (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so far and the probes per second.
@@ -155,7 +156,7 @@ def run_probes(
                 reason = _enter(values, sums, rule, time.perf_counter() - began)
                 finished = sums.n_probes
                 on_wave(sums, rate)
-                size = _next_size(rate, size, rule, time.perf_counter() - began, workers.count)
+                size = _next_size(rate, size, rule, time.perf_counter() - began, workers)
     except KeyboardInterrupt:
         if not finished:
             raise
@@ -185,8 +186,9 @@ def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: fl
     return rule.met(sums, seconds)
 
 
-def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, n_workers: int) -> int:
-    """Probes of the next wave: half a second of them, or what the time left allows, and no sudden leaps."""
-    left = _WAVE_SECONDS if rule.max_seconds is None else min(_WAVE_SECONDS, rule.max_seconds - seconds)
+def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, workers: AnyWorkers) -> int:
+    """Probes of the next wave: so many as its seconds take, or what the time left allows, and no sudden leaps."""
+    n_workers, wave = workers.count, workers.wave_seconds
+    left = wave if rule.max_seconds is None else min(wave, rule.max_seconds - seconds)
     wanted = int(min(rate * max(left, 0.0), 8 * size))
     return max(n_workers, wanted // n_workers * n_workers)

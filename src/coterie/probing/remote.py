@@ -44,6 +44,7 @@ class ClusterWorkers:
     """
 
     here = False
+    wave_seconds = 3.0
 
     def __init__(self, source: DistributedSource) -> None:
         self.source = source

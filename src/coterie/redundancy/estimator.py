@@ -14,7 +14,6 @@ from sklearn.utils import check_consistent_length
 
 from coterie._inputs import (
     class_codes,
-    lives_on_cluster,
     n_features_wanted,
     opened,
     read_folds,
@@ -34,6 +33,7 @@ from coterie._parameters import (
     Whole,
     check_options,
 )
+from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from coterie._inputs import opened, placed, source_of
+from coterie._inputs import opened, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Number, Whole, check
+from coterie.cluster.placing import placed
 from coterie.cluster.source import DistributedSource
 from coterie.correlation.profile.remote import count_there, drawn_there
 from coterie.correlation.profile.result import CorrelationProfile
