@@ -43,9 +43,12 @@ def test_discover_on_a_cluster(store, cluster, tmp_path, capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        ("rank", "--method", "fisher", "--top", "4"),
+        pytest.param(("rank", "--method", "fisher", "--top", "4"), marks=pytest.mark.slow),
         ("rank", "--method", "grm", "--top", "4"),
-        ("rank", "--method", "daf", "--top", "4", "--set", "n_probes=50", "--set", "random_state=0"),
+        pytest.param(
+            ("rank", "--method", "daf", "--top", "4", "--set", "n_probes=50", "--set", "random_state=0"),
+            marks=pytest.mark.slow,
+        ),
         ("profile", "--bins", "4"),
     ],
     ids=lambda words: "-".join(words[:3]),

@@ -20,8 +20,12 @@ SELECTORS = [
     ("words", DependencyAwareSelector(n_probes=60, random_state=0)),
     ("dense", DependencyAwareSelector("ridge", n_probes=60, sampling="uniform", variant="daf2", random_state=0)),
     ("genotypes", DependencyAwareSelector("reconstruction", n_probes=40, random_state=0)),
-    ("dense", DependencyAwareSelector(LogisticRegression(max_iter=5, tol=1.0), n_probes=10, cv=2, random_state=0)),
-    ("few", FloatingSelector("ridge", n_features_to_select=2)),
+    pytest.param(
+        "dense",
+        DependencyAwareSelector(LogisticRegression(max_iter=5, tol=1.0), n_probes=10, cv=2, random_state=0),
+        marks=pytest.mark.slow,
+    ),
+    pytest.param("few", FloatingSelector("ridge", n_features_to_select=2), marks=pytest.mark.slow),
     ("few", BestIndividualSelector("knn", n_features_to_select=2)),
 ]
 

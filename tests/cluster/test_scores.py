@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from coterie import DependencyAwareSelector, GlobalRedundancySelector, GroupDiscoveryRegressor
+from coterie import DependencyAwareSelector, GlobalRedundancySelector, GroupDiscoveryRegressor, correlation_profile
 from coterie.baselines import RCFSSelector
 from coterie.cluster import DistributedSource, FeatureValues
 from coterie.cluster.values import FeatureRanks, FewValues
@@ -15,21 +15,25 @@ from coterie.filters.selector import FilterSelector
 from coterie.order import Ranked, ranked
 from coterie.persistence import load, save
 from tests.cluster.conftest import differences
+from tests.golden.record import classes
 
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+SLOW = pytest.mark.slow
 SELECTORS = [
     ("words", FilterSelector("fisher", 12)),
     ("dense", FilterSelector("fisher", 12)),
     ("words", FilterSelector("information_gain", 12)),
     ("genotypes", FilterSelector("correlation", 12)),
     ("genotypes", FilterSelector("lgd", 12)),
-    ("dense", FilterSelector("variance", 0.01)),
+    pytest.param("dense", FilterSelector("variance", 0.01), marks=SLOW),
     ("words", FilterSelector("relieff", 12, parameters={"n_probes": 140, "random_state": 0})),
-    ("dense", FilterSelector("relieff", 12)),
+    pytest.param("dense", FilterSelector("relieff", 12), marks=SLOW),
     ("genotypes", FilterSelector("laplacian", 12)),
-    ("words", FilterSelector("laplacian", 12, parameters={"graph": "full"})),
+    pytest.param("words", FilterSelector("laplacian", 12, parameters={"graph": "full"}), marks=SLOW),
     ("dense", FilterSelector("lgd", 12, parameters={"neighborhood": "samples"})),
     ("words", GlobalRedundancySelector("fisher", 10)),
-    ("dense", GlobalRedundancySelector("fisher", 10, redundancy="mutual_info", power=2.0)),
+    pytest.param("dense", GlobalRedundancySelector("fisher", 10, redundancy="mutual_info", power=2.0), marks=SLOW),
     ("genotypes", GlobalRedundancySelector("correlation", 10, n_candidates=40)),
 ]
 
@@ -99,6 +103,31 @@ def test_a_saved_selector_has_all_numbers(stores, client, tmp_path):
     loaded = load(tmp_path / "model.coterie")
     np.testing.assert_array_equal(loaded.scores_, np.asarray(there.scores_))
     np.testing.assert_array_equal(loaded.ranking_, np.asarray(there.ranking_))
+
+
+def test_dask_arrays(client):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(n=60, m=200)
+    array = da.from_array(np.asfortranarray(X), chunks=(-1, 70))
+    for selector in (FilterSelector("fisher", 4), GlobalRedundancySelector("fisher", 4)):
+        here, there = clone(selector).fit(np.asfortranarray(X), y), clone(selector).fit(array, y, client=client)
+        assert differences(here, there) == []
+    with pytest.raises(ValueError, match="in a Dask array, each part with its own worker"):
+        FilterSelector("laplacian", 4).fit(array, client=client)
+
+
+def test_an_active_client_is_used(stores, cluster, monkeypatch):
+    da = pytest.importorskip("dask.array")
+    X, y = classes(n=60, m=200)
+    array = da.from_array(np.asfortranarray(X), chunks=(-1, 70))
+    with distributed.Client(cluster):
+        assert isinstance(FilterSelector("fisher", 4).fit(stores["words"]).scores_, FeatureValues)
+        assert isinstance(FilterSelector("fisher", 4).fit(array, y).scores_, FeatureValues)
+        # What needs the whole store takes an array to this process, as without a cluster.
+        assert isinstance(FilterSelector("laplacian", 4).fit(array).scores_, np.ndarray)
+        monkeypatch.setattr(DistributedSource, "ask_anybody", lambda *given, **options: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            correlation_profile(stores["words"])
 
 
 def test_what_cannot_be_done_there_is_said(stores, client):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -37,7 +37,11 @@ class Workers:
 
     n_jobs: int | None
     prefer: str
-    wave_seconds: ClassVar[float] = _WAVE_SECONDS
+
+    @property
+    def wave_seconds(self) -> float:
+        """Seconds of work that is given out at a time."""
+        return _WAVE_SECONDS
 
     @property
     def count(self) -> int:
@@ -138,10 +142,11 @@ def run_probes(
 ) -> tuple[ProbeRecord, str]:
     """Evaluate probes until the rule is met or the user interrupts; returns the sums and the name of what ended it.
 
-    Probes go out in waves of about half a second (of three on a cluster, where an exchange takes some of it). The values of a wave enter the sums in the order of the probes, and which
-    probe is the last is decided there, probe by probe: the result does not depend on workers or waves, except that time
-    decides how many waves there are. No wave goes beyond the probes that the design of the moment draws. An interruption
-    (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so far and the probes per second.
+    Probes go out in waves of about half a second (of three on a cluster, where an exchange takes some of it). The values of
+    a wave enter the sums in the order of the probes, and which probe is the last is decided there, probe by probe: the result
+    does not depend on workers or waves, except that time decides how many waves there are. No wave goes beyond the probes that
+    the design of the moment draws. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so
+    far and the probes per second.
     """
     began = time.perf_counter()
     size, finished = workers.count, sums.n_probes
