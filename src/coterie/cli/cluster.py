@@ -39,8 +39,8 @@ class Cluster:
         typer.Option(
             "--dask",
             metavar="ADDRESS|local",
-            help="Do the work on a Dask cluster, which reads the store itself: the scheduler's address (tcp://host:8786), "
-            "or local for worker processes on this machine.",
+            help="Do the work on a Dask cluster, whose workers read the data themselves: the scheduler's address "
+            "(tcp://host:8786), or local for worker processes on this machine.",
             rich_help_panel="Data",
             show_default=False,
         ),
