@@ -1,30 +1,44 @@
-"""Workers killed −9 in every phase of a fit, many times each: the same bits, and no hang.
+"""Workers killed −9 in every phase of a fit, of probes and of a profile, many times each: the same bits, and no hang.
 
     python benchmarks/cluster_faults.py --times 20 --seconds 1500
 
 Four worker processes of this machine; in each run one is killed some milliseconds after the tasks of a phase were sent.
-Prints a line a run and a table at the end; ends early after so many seconds, with what is done.
+Prints a line a run and writes its page at the end; ends early after so many seconds, with what is done.
+
+    python benchmarks/cluster_faults.py --only probes,filter > some.log     # some phases, without the page
+    python benchmarks/cluster_faults.py --page some.log others.log          # the page from what was printed
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
+import re
+import statistics
 import tempfile
 import time
-from collections import Counter
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, group_confidence
+from coterie import (
+    DependencyAwareSelector,
+    GlobalRedundancySelector,
+    GroupDiscoveryClassifier,
+    GroupDiscoveryClassifierCV,
+    correlation_profile,
+    group_confidence,
+)
 from coterie.cluster import DistributedSource
 from coterie.data import open_store, write_store
+from coterie.filters.selector import FilterSelector
 from tests.cluster.faults import PHASES, Workers, sabotage
 from tests.golden.record import digest, words
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "evidence" / "cluster-faults.md"
 
 
 def fitted(X: Any, y: Any) -> Any:
@@ -42,31 +56,104 @@ def confident(X: Any, y: Any) -> Any:
     return digest(group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0).confidence)
 
 
+def scored(X: Any, y: Any) -> Any:
+    model = FilterSelector("fisher", 8).fit(X, y)
+    return [digest(model.support_features_), digest(np.asarray(model.scores_))]
+
+
+def refined(X: Any, y: Any) -> Any:
+    model = GlobalRedundancySelector("fisher", 8).fit(X, y)
+    return [digest(model.support_features_), digest(np.asarray(model.refined_scores_)), digest(model.objective_)]
+
+
+def probed(X: Any, y: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few probes
+        model = DependencyAwareSelector("ridge", n_probes=100, random_state=0).fit(X, y)
+    return [digest(model.scores_), digest(model.ranking_)]
+
+
+def profiled(X: Any, y: Any) -> Any:
+    return [correlation_profile(X).counts.tolist(), correlation_profile(X, n_pairs=5000, random_state=0).counts.tolist()]
+
+
 RUNS = {phase: (phase, fitted) for phase in PHASES} | {
     "validation": ("the features with the best scores for", validated),
     "confidence": ("the features with the best scores for", confident),
+    "filter": ("numbers of each feature", scored),
+    "pool of GRM": ("the columns", refined),
+    "probes": ("values of subsets", probed),
+    "pairs of the profile": ("pairs of features", profiled),
+    "drawn pairs": ("correlations of pairs", profiled),
 }
+
+
+WORDS = {
+    "moments": "group discovery: means and norms",
+    "scores": "group discovery: the best scores of a round",
+    "columns": "group discovery: columns of the best features",
+    "correlations": "group discovery: correlated features",
+    "final scores": "group discovery: scores of all features",
+    "groups": "group discovery: the largest of each part",
+    "validation": "folds in lockstep (`GroupDiscoveryClassifierCV`)",
+    "confidence": "half-samples in lockstep (`group_confidence`)",
+    "filter": "scores of a filter",
+    "pool of GRM": "columns of the candidates of GRM",
+    "probes": "probes of DAF",
+    "pairs of the profile": "all pairs of a correlation profile",
+    "drawn pairs": "drawn pairs of one",
+}
+
+
+def write_page(lines: list[str]) -> None:
+    """docs/evidence/cluster-faults.md, from the lines that runs have printed."""
+    runs: dict[str, list[tuple[bool, float]]] = {name: [] for name in WORDS}
+    for line in lines:
+        if found := re.fullmatch(r"\d+ (.+): (True|False), ([\d.]+) s", line.strip()):
+            runs[found[1]].append((found[2] == "True", float(found[3])))
+    text = [
+        "# Workers killed, counted",
+        "",
+        "Made by `benchmarks/cluster_faults.py`. Four worker processes of one machine, on which much other work was going on;",
+        "in each run one of them gets `kill -9` 0 to 81 ms after the tasks of a phase were sent, so that they are waiting,",
+        "running or done. *Same bits*: the whole result is that of one process, to the last bit. Seconds are those of the",
+        "whole run, with the recovery, and with whatever else the machine did.",
+        "",
+        "| phase | killed | same bits | median s | longest s |",
+        "|---|---|---|---|---|",
+    ]
+    for name, own in runs.items():
+        if own:
+            seconds = [one for _, one in own]
+            cells = f"{len(own)} | {sum(same for same, _ in own)} | {statistics.median(seconds):.1f} | {max(seconds):.0f}"
+            text.append(f"| {WORDS[name]} | {cells} |")
+    PAGE.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--only", help="phases, with commas between them")
+    parser.add_argument("--page", type=Path, nargs="+", help="write the page from files of what earlier runs have printed")
     arguments = parser.parse_args()
+    if arguments.page:
+        write_page([line for file in arguments.page for line in file.read_text(encoding="utf-8").splitlines()])
+        return
+    printed: list[str] = []
+    runs = RUNS if arguments.only is None else {name: RUNS[name] for name in arguments.only.split(",")}
     from distributed import Client, LocalCluster
 
     began = time.monotonic()
-    done: Counter[str] = Counter()
-    same: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         X, y = words(m=1200)
         store = open_store(write_store(Path(folder) / "words.store", X, y=y))
-        expected = {function: function(store.source, store.y) for _, function in RUNS.values()}
+        expected = {function: function(store.source, store.y) for _, function in runs.values()}
         options = {"n_workers": 0, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
         with LocalCluster(**options) as cluster, Client(cluster, set_as_default=False) as client:
             workers = Workers(cluster.scheduler_address, 4)
             for turn in range(arguments.times):
-                for name, (phase, function) in RUNS.items():
+                for name, (phase, function) in runs.items():
                     if time.monotonic() - began > arguments.seconds:
                         break
                     workers.fill(4)
@@ -76,11 +163,12 @@ def main() -> None:
                     start = time.monotonic()
                     with sabotage(DistributedSource, phase, victim, delay=0.001 * (turn % 10) ** 2) as killed:
                         found = function(source, store.y)
-                    done[name] += len(killed)
-                    same[name] += found == expected[function]
-                    print(f"{turn} {name}: {found == expected[function]}, {time.monotonic() - start:.1f} s", flush=True)
+                    assert len(killed) == 1, name
+                    printed.append(f"{turn} {name}: {found == expected[function]}, {time.monotonic() - start:.1f} s")
+                    print(printed[-1], flush=True)
             workers.close()
-    print(json.dumps({name: {"killed": done[name], "same bits": same[name]} for name in RUNS}))
+    if arguments.only is None:
+        write_page(printed)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ PAGES = {
     ),
     "big-shapes": Page(("big_cost.py --folder .", "big_cost.py --growth")),
     "cluster-cost": Page(("cluster_cost.py",)),
+    "cluster-faults": Page(("cluster_faults.py",)),
     "confidence-evidence": Page(
         ("confidence_truth.py", "confidence_calibration.py", "confidence_cost.py", "confidence_peers.py")
     ),

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_consistent_length
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
 from coterie._tables import KINDS, is_frame, is_lazy, refuse_columns
+from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
 from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
@@ -67,7 +68,7 @@ class Reading(NamedTuple):
 def read_features(estimator: BaseEstimator, X: Any, y: Any) -> tuple[Reading, np.ndarray]:
     """The training data, and the targets as a checked 1D array; see :func:`read_source`."""
     hint = _obs_hint(X)
-    X, y = opened(X, y, cluster=lives_on_cluster(estimator))
+    X, y = opened(X, y, cluster=lives_on_cluster(estimator, X))
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"requires y to be passed, but the target y is None: {name} learns from labels.{hint}")
@@ -85,7 +86,7 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     ``feature_names_in_``) is part of the result. Whether the values are finite is found out by the pass that computes the
     moments, not here.
     """
-    X, _ = opened(X, cluster=lives_on_cluster(estimator))
+    X, _ = opened(X, cluster=lives_on_cluster(estimator, X))
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
         many = isinstance(X, DistributedSource) and X.shape[1] > _MANY_NAMES
@@ -129,26 +130,6 @@ def class_codes(y: Any, n_samples: int, reader: str) -> tuple[np.ndarray, np.nda
     classes, codes = _codes(labels)
     _warn_about_lone_classes(classes, np.bincount(codes, minlength=len(classes)))
     return classes, codes
-
-
-def lives_on_cluster(estimator: Any) -> bool:
-    """Whether an estimator can work on features that are with the workers of a cluster."""
-    return bool(getattr(estimator, "_on_cluster", False))
-
-
-def placed(X: Any, y: Any, client: Any, *, reader: str) -> tuple[Any, Any]:
-    """Features on the cluster of a client, and labels; without a client as they are (an active one is looked for later)."""
-    if client is None or isinstance(X, DistributedSource):
-        return X, y
-    from coterie.cluster.opening import on_cluster
-
-    found = on_cluster(X, client)
-    if found is None:
-        raise ValueError(
-            f"{reader} got a client, but X is a {type(X).__name__}: what workers can read is a store (its name, its address, "
-            "or opened) or a Dask array chunked by features. Write X to a store first (coterie.data.write_store or convert)."
-        )
-    return found[0], found[1] if y is None else y
 
 
 def opened(X: Any, y: Any = None, *, cluster: bool = False) -> tuple[Any, Any]:

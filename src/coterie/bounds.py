@@ -12,8 +12,9 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 # Claims up to here are granted unasked: they hurt nobody, and reading stays quick.
 FREE_BYTES = 1 << 26
@@ -42,7 +43,7 @@ class DataFileError(ValueError):
 
     Attributes
     ----------
-    path, line, column
+    message, path, line, column
         As given.
 
     Examples
@@ -55,11 +56,15 @@ class DataFileError(ValueError):
     def __init__(
         self, message: str, path: str | os.PathLike[str], *, line: int | None = None, column: int | None = None
     ) -> None:
+        self.message = message
         self.path = Path(path)
         self.line = line
         self.column = column
         place = "".join(f":{number}" for number in (line, column) if number is not None)
         super().__init__(f"{path}{place}: {message}")
+
+    def __reduce__(self) -> Any:  # an error of a worker is raised here
+        return partial(type(self), line=self.line, column=self.column), (self.message, self.path)
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

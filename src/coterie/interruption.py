@@ -117,3 +117,19 @@ def _handlers(handler: Any, signals: tuple[int, ...] = (signal.SIGINT, signal.SI
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+@contextmanager
+def unheard(number: int) -> Iterator[None]:
+    """Ignore a signal for a moment, so that processes that are started in it ignore it for ever.
+
+    Elsewhere than in the main thread, which alone may say so, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

@@ -40,6 +40,8 @@ class Method(NamedTuple):
         ``support_features_`` are those of a fit for k; ``"ranking"``, the first k by ``ranking_`` of the smallest fit are.
     nested_if : mapping
         Values of parameters for which that holds.
+    on_cluster : {"", "parts", "stores"}
+        Whether it can work on a cluster: where the features are, part by part, or by workers that open the whole store.
     """
 
     place: str
@@ -50,14 +52,16 @@ class Method(NamedTuple):
     ranks: bool = True
     nested: str = ""
     nested_if: Mapping[str, Any] = _NOTHING
+    on_cluster: str = ""
 
     def load(self) -> Any:
         """The function or class."""
         return load(self.place)
 
 
-def _score(name: str, words: str, supervised: bool, *, signed: bool = False) -> Method:
-    return Method(f"coterie.filters.{name}:{name}_score", words, supervised, signed, nested="ranking")
+def _score(name: str, words: str, supervised: bool, *, signed: bool = False, on_cluster: str = "parts") -> Method:
+    place = f"coterie.filters.{name}:{name}_score"
+    return Method(place, words, supervised, signed, nested="ranking", on_cluster=on_cluster)
 
 
 def _selector(
@@ -99,10 +103,10 @@ METHODS: dict[str, Method] = {
     "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
     "variance": _score("variance", "variance", False),
     "lgd": _score("lgd", "local and global discriminative score", False),
-    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False, signed=True),
-    "mcfs": _score("mcfs", "multi-cluster feature selection", False),
+    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False, signed=True, on_cluster="stores"),
+    "mcfs": _score("mcfs", "multi-cluster feature selection", False, on_cluster=""),
     "fisher": _score("fisher", "Fisher's ratio of variances", True),
-    "relieff": _score("relieff", "ReliefF", True, signed=True),
+    "relieff": _score("relieff", "ReliefF", True, signed=True, on_cluster="stores"),
     "information_gain": _score("information_gain", "information gain", True),
     "grm": Method(
         "coterie.redundancy.estimator:GlobalRedundancySelector",
@@ -110,6 +114,7 @@ METHODS: dict[str, Method] = {
         True,
         nested="ranking",
         nested_if={"n_candidates": None, "power": 1.0},  # else they may depend on the number of features
+        on_cluster="parts",
     ),
     "daf": Method(
         "coterie.probing.estimator:DependencyAwareSelector",
@@ -117,6 +122,7 @@ METHODS: dict[str, Method] = {
         True,
         nested="ranking",
         nested_if={"max_seconds": None, "checkpoint": None, "sampling": "uniform"},
+        on_cluster="stores",
     ),
     "mrmr": _selector("baselines.mrmr:MRMRSelector", "minimum redundancy, maximum relevance (MID)", nested="support"),
     "mrmr-miq": _selector("baselines.mrmr:MRMRSelector", "mRMR by the quotient (MIQ)", {"scheme": "miq"}, nested="support"),
@@ -136,8 +142,16 @@ METHODS: dict[str, Method] = {
     "nctfgs": _selector(
         "baselines.grouping:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
     ),
-    "sffs": Method("coterie.baselines.floating:FloatingSelector", "sequential floating forward selection", True),
-    "bif": Method("coterie.baselines.individual:BestIndividualSelector", "best individual features", True, nested="ranking"),
+    "sffs": Method(
+        "coterie.baselines.floating:FloatingSelector", "sequential floating forward selection", True, on_cluster="stores"
+    ),
+    "bif": Method(
+        "coterie.baselines.individual:BestIndividualSelector",
+        "best individual features",
+        True,
+        nested="ranking",
+        on_cluster="stores",
+    ),
 }
 
 # Methods for a quantitative trait: numbers instead of classes. Those that look at no labels are the same.
@@ -194,3 +208,9 @@ def method_named(name: str, task: str = "classification") -> Method:
             f"{', '.join(known)}."
         )
     raise ValueError(f"There is no method {name!r}; the methods are {', '.join(known)}.")
+
+
+def score_on_cluster(name: str, parameters: Mapping[str, Any] | None) -> str:
+    """What :attr:`Method.on_cluster` is for a score with some parameters."""
+    there = SCORES[name].on_cluster if name in SCORES else ""
+    return "stores" if there and (parameters or {}).get("neighborhood") == "samples" else there

@@ -10,8 +10,12 @@ and no accident of storage enters it. Samples of weight zero do not enter it eit
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
+from coterie.cluster.values import FeatureRanks
 from coterie.data.source import FeatureSource
 
 # Scores that differ by less than this part of the best score are tied.
@@ -76,6 +80,90 @@ def in_order(
 def ranked(source: FeatureSource, scores: np.ndarray, *, n_threads: int = 1) -> np.ndarray:
     """All features, best score first."""
     return in_order(source, np.arange(len(scores)), scores, n_threads=n_threads)
+
+
+class Ranked:
+    """Features by their scores, best first, no further than asked where the scores are with the workers of a cluster.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        The features.
+    scores : ndarray or FeatureValues of shape (n_features,)
+        Their scores.
+    seed : int
+        Seed of the random vector of ties.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.data import as_source
+    >>> from coterie.order import Ranked
+    >>> order = Ranked(as_source(np.eye(3)), np.array([0.2, 0.9, 0.5]))
+    >>> order.first(2), order.ranks(2)
+    (array([1, 2]), array([3, 1, 2]))
+    """
+
+    def __init__(self, source: FeatureSource, scores: Any, *, seed: int = SEED) -> None:
+        self.source = source
+        self.scores = scores
+        self.seed = seed
+        self._here = isinstance(scores, np.ndarray)
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        """All features in order."""
+        scores = np.asarray(self.scores)
+        return in_order(self.source, np.arange(len(scores)), scores, seed=self.seed)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float, float]:
+        """Lowest and highest score, and the largest that is finite, without its sign."""
+        parts = [_ends_of(self.source, self.scores)] if self._here else self.source.map_blocks(_ends_of, None, self.scores)
+        low, high, size = zip(*parts, strict=True)
+        return min(low), max(high), max(size)
+
+    @property
+    def highest(self) -> float:
+        """The best score."""
+        return self._ends[1]
+
+    @property
+    def all_equal(self) -> bool:
+        """Whether all scores are the same."""
+        return self._ends[0] == self._ends[1]
+
+    def first(self, count: int) -> np.ndarray:
+        """The best features in order."""
+        if self._here or count >= len(self.scores):
+            return self._whole[:count]
+        parts = self.source.map_blocks(_largest_scores, None, self.scores, int(count))
+        floor = float(np.partition(np.concatenate(parts), -count)[-count])
+        # All that may be tied with the last of them, so that the whole of its tie is there.
+        tie = TIE * self._ends[2]
+        found = self.source.map_blocks(_not_below, None, self.scores, floor - tie)
+        features, scores = (np.concatenate([part[i] for part in found]) for i in range(2))
+        return features[in_order(self.source, features, scores, tie=tie, seed=self.seed)[:count]]
+
+    def ranks(self, known: int) -> Any:
+        """Rank of each feature, from 1; on a cluster those of the first ``known`` ones, and all when they are asked for."""
+        if self._here:
+            return ranks(self._whole, len(self.scores))
+        return FeatureRanks(self.first(known), len(self.scores), lambda: self._whole)
+
+
+def _ends_of(_: Any, scores: np.ndarray) -> tuple[float, float, float]:
+    size = np.abs(scores).max(initial=0.0, where=np.isfinite(scores))
+    return float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf)), float(size)
+
+
+def _largest_scores(_: Any, scores: np.ndarray, count: int) -> np.ndarray:
+    return np.partition(scores, -count)[-count:] if count < len(scores) else scores
+
+
+def _not_below(block: Any, scores: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
+    found = np.flatnonzero(scores >= floor)
+    return found + block.first_feature, scores[found]
 
 
 def best_of(source: FeatureSource, features: np.ndarray, scores: np.ndarray) -> int:

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import feature_positions, opened, placed, read_source, with_covariates
+from coterie._inputs import feature_positions, opened, read_source, with_covariates
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
+from coterie.cluster.placing import lives_on_cluster, placed
 from coterie.data.annotations import annotations_of
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
@@ -60,7 +61,7 @@ class Selector(SelectorMixin, BaseEstimator):
         check_parameters(self)
         if "covariates" in more:  # those of a data set, which is about to be opened
             X, more["covariates"], y = with_covariates(X, more["covariates"], y)
-        X, y = placed(X, y, client, reader=type(self).__name__)
+        X, y = placed(X, y, client, reader=self, able=lives_on_cluster(self))
         if feature_names is not None:
             X, y = opened(X, y)
             X = named(X, feature_names, lambda given: read_source(self, given).source)

@@ -2,7 +2,12 @@
 
 import logging
 
+import numpy as np
 import pytest
+
+from coterie.cluster.values import FeatureRanks, FeatureValues, FewValues
+from coterie.data import write_store
+from tests.golden.record import classes, digest, genotypes, words
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -29,3 +34,25 @@ def session_client(cluster):
 @pytest.fixture
 def client(session_client):
     return session_client
+
+
+DATA = {
+    "words": lambda: words(m=1500),
+    "dense": lambda: classes(n=150, m=2100),
+    "genotypes": lambda: genotypes(n=150, m=2400),
+}
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory):
+    """Sparse, dense and int8 features with labels."""
+    folder = tmp_path_factory.mktemp("stores")
+    return {name: write_store(folder / f"{name}.store", (data := make())[0], y=data[1]) for name, make in DATA.items()}
+
+
+def differences(here, there):
+    """Fitted attributes that differ in a bit."""
+    names = [name for name in vars(here) if name.endswith("_") and not name.startswith("_")]
+    far = (FeatureRanks, FeatureValues, FewValues)
+    plain = {name: np.asarray(value) if isinstance(value := getattr(there, name), far) else value for name in names}
+    return [name for name in names if digest(getattr(here, name)) != digest(plain[name])]

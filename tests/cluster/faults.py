@@ -28,9 +28,9 @@ def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1,
 
     ``delay`` seconds after the tasks were sent, so that they may be waiting, running or done.
     """
-    original, done, seen = source.ask_each, [], [0]
+    original, done, seen = source._answers, [], [0]
 
-    def ask_each(self: Any, function: Any, arguments: Any, *, what: str, only: Any) -> Any:
+    def answers(self: Any, function: Any, arguments: Any, places: Any, homes: Any, what: str, *more: Any) -> Any:
         thread = None
         if what.startswith(PHASES.get(phase, phase)):
             seen[0] += 1
@@ -38,16 +38,16 @@ def sabotage(source: type, phase: str, act: Callable[[], None], *, nth: int = 1,
                 thread = threading.Thread(target=lambda: (time.sleep(delay), act(), done.append(time.monotonic())))
                 thread.start()
         try:
-            return original(self, function, arguments, what=what, only=only)
+            return original(self, function, arguments, places, homes, what, *more)
         finally:
             if thread is not None:
                 thread.join()
 
-    source.ask_each = ask_each
+    source._answers = answers
     try:
         yield done
     finally:
-        source.ask_each = original
+        source._answers = original
 
 
 class Workers:

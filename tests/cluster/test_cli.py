@@ -40,6 +40,30 @@ def test_discover_on_a_cluster(store, cluster, tmp_path, capsys):
     np.testing.assert_array_equal(here.support_coef_, there.support_coef_)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("rank", "--method", "fisher", "--top", "4"), marks=pytest.mark.slow),
+        ("rank", "--method", "grm", "--top", "4"),
+        pytest.param(
+            ("rank", "--method", "daf", "--top", "4", "--set", "n_probes=50", "--set", "random_state=0"),
+            marks=pytest.mark.slow,
+        ),
+        ("profile", "--bins", "4"),
+    ],
+    ids=lambda words: "-".join(words[:3]),
+)
+def test_other_commands_on_a_cluster(words, store, cluster, tmp_path, capsys):
+    found = []
+    for name, more in (("here.csv", ()), ("there.csv", ("--dask", cluster.scheduler_address))):
+        command, *options = words
+        table = ("-o" if command == "rank" else "--csv", tmp_path / name)
+        assert run(command, store, *options, *more, *table, "--json") == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert (tmp_path / "here.csv").read_text() == (tmp_path / "there.csv").read_text()
+
+
 def test_errors_of_one_line(store, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("coterie.cli.cluster._PATIENCE", 0.5)
     assert run("discover", store, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1", *OPTIONS) == 2
@@ -48,3 +72,5 @@ def test_errors_of_one_line(store, tmp_path, capsys, monkeypatch):
     (tmp_path / "a.csv").write_text("y,a,b\n1,2,3\n0,3,1\n1,2,2\n0,1,1\n")
     assert run("discover", tmp_path / "a.csv", "-l", "y", "-o", tmp_path / "out", "--dask", "local", *OPTIONS) == 2
     assert "it is no store, which workers can read in parts: coterie convert" in capsys.readouterr().err
+    assert run("rank", store, "--method", "mcfs", "--dask", "local") == 2
+    assert "--method mcfs cannot be done on a cluster: it looks at all features together" in capsys.readouterr().err

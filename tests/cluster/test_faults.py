@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from coterie import GroupDiscoveryClassifier
+from coterie import DependencyAwareSelector, GroupDiscoveryClassifier, correlation_profile
 from coterie.cluster import ClusterError, DistributedSource
 from coterie.data import open_store, write_store
 from tests.cluster.conftest import start
@@ -56,6 +56,27 @@ def test_a_worker_killed_changes_no_bit(store, expected, victims):
         model = GroupDiscoveryClassifier(4).fit(DistributedSource.of_store(store, client, n_parts=4), open_store(store).y)
     assert len(done) == 1
     assert result_of(model) == expected
+
+
+@pytest.mark.filterwarnings("ignore:.*held by none or by all")
+def test_a_worker_killed_among_probes_costs_no_value(store, victims):
+    workers, client = victims
+    opened = open_store(store)
+    selector = DependencyAwareSelector("ridge", n_probes=60, random_state=0)
+    expected = digest(selector.fit(opened.source, opened.y).scores_)
+    with sabotage(DistributedSource, "values of subsets", lambda: workers.signal(0), nth=2, delay=0.005) as done:
+        found = digest(selector.fit(DistributedSource.of_store(store, client), opened.y).scores_)
+    assert len(done) == 1
+    assert found == expected
+
+
+def test_a_worker_killed_among_pairs_costs_no_count(store, victims):
+    workers, client = victims
+    expected = correlation_profile(open_store(store)).counts.tolist()
+    with sabotage(DistributedSource, "pairs of features", lambda: workers.signal(1), delay=0.005) as done:
+        found = correlation_profile(DistributedSource.of_store(store, client)).counts.tolist()
+    assert len(done) == 1
+    assert found == expected
 
 
 @pytest.mark.slow

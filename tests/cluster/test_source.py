@@ -14,8 +14,9 @@ from coterie import (
 )
 from coterie.cluster import ClusterError, DaskEngine, DistributedSource, FeatureValues
 from coterie.data import open_store, write_store
+from tests.cluster.conftest import differences
 from tests.data.conformance import SourceConformance
-from tests.golden.record import classes, digest, genotypes, words
+from tests.golden.record import classes, digest
 
 
 class OnCluster(SourceConformance):
@@ -48,28 +49,6 @@ class TestDaskArray(OnCluster):
         from coterie.cluster.opening import dask_source
 
         return dask_source(da.from_array(np.asfortranarray(X.astype(float)), chunks=(-1, 30)), self.client)
-
-
-# A store and the kinds of estimators that are tried on it.
-DATA = {
-    "words": lambda: words(m=1500),
-    "dense": lambda: classes(n=150, m=2100),
-    "genotypes": lambda: genotypes(n=150, m=2400),
-}
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("stores")
-    return {name: write_store(folder / f"{name}.store", (data := make())[0], y=data[1]) for name, make in DATA.items()}
-
-
-def differences(here, there):
-    """Fitted attributes that differ in a bit."""
-    names = [name for name in vars(here) if name.endswith("_") and not name.startswith("_")]
-    plain = {name: getattr(there, name) for name in names}
-    plain |= {name: np.asarray(plain[name]) for name in ("scores_", "votes_") if name in plain}
-    return [name for name in names if digest(getattr(here, name)) != digest(plain[name])]
 
 
 SLOW = pytest.mark.slow

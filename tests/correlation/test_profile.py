@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie import CorrelationProfile, GroupDiscoveryClassifier, correlation_profile
-from coterie.correlation.profile import count as module
 from coterie.correlation.profile import dense
+from coterie.correlation.profile import tiles as module
 from coterie.data import as_source
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts

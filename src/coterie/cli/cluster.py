@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import typer
 
 from coterie.cli.data import DataOptions
 from coterie.cli.output import Output
+from coterie.interruption import unheard
 
 if TYPE_CHECKING:
     from coterie.data import Dataset
@@ -37,12 +39,17 @@ class Cluster:
         typer.Option(
             "--dask",
             metavar="ADDRESS|local",
-            help="Do the work on a Dask cluster, which reads the store itself: the scheduler's address (tcp://host:8786), "
-            "or local for worker processes on this machine.",
+            help="Do the work on a Dask cluster, whose workers read the data themselves: the scheduler's address "
+            "(tcp://host:8786), or local for worker processes on this machine.",
             rich_help_panel="Data",
             show_default=False,
         ),
     ] = None
+
+    def check(self, able: bool, what: str) -> None:
+        """Refuse what cannot be done on a cluster, before one is looked for."""
+        if self.dask is not None and not able:
+            raise ValueError(f"{what} cannot be done on a cluster: it looks at all features together. Leave --dask out.")
 
     @contextmanager
     def opened(self, path: Path, options: DataOptions, voice: Output, **more: Any) -> Iterator[Dataset]:
@@ -50,9 +57,10 @@ class Cluster:
         if self.dask is None:
             yield options.open(path, voice, **more)
             return
-        with self._client() as client:
+        from coterie.data.opening import open_store_with
+
+        with self.client(path) as client:
             from coterie.cluster import DistributedSource
-            from coterie.data.opening import open_store_with
 
             def place(store: Any) -> Any:
                 return DistributedSource.of_store(store, client)
@@ -60,10 +68,20 @@ class Cluster:
             yield options.open(path, voice, partial(open_store_with, place=place), **more)
 
     @contextmanager
-    def _client(self) -> Iterator[Any]:
-        """A client of the cluster that was asked for, with a worker at least."""
+    def client(self, store: Path | None = None) -> Iterator[Any]:
+        """A client of the cluster that was asked for, with a worker at least; None where none was asked for.
+
+        What the workers are to open must be a ``store``.
+        """
+        if self.dask is None:
+            yield None
+            return
         from coterie.cluster import ClusterError
         from coterie.data.errors import missing_extra
+        from coterie.data.opening import check_store
+
+        if store is not None:
+            check_store(store)  # before a cluster is started for it
 
         try:
             import distributed
@@ -73,9 +91,10 @@ class Cluster:
         with ExitStack() as stack:
             where: Any = self.dask
             if self.dask == "local":
-                where = stack.enter_context(
-                    distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
-                )
+                with unheard(signal.SIGINT):  # Ctrl-C is for this process, which ends the work of the others
+                    where = stack.enter_context(
+                        distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
+                    )
             try:
                 client = stack.enter_context(distributed.Client(where, set_as_default=False, timeout=_PATIENCE))
                 client.wait_for_workers(1, timeout=_PATIENCE)

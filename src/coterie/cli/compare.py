@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from coterie.cli.cluster import Cluster
 from coterie.cli.data import DataOptions, DataPath, Task, scales_apart, settle_task, stem
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
@@ -127,6 +128,7 @@ def compare(
         bool, typer.Option("--overwrite", help="Start anew where a comparison is there already.", rich_help_panel="Output")
     ] = False,
     options: DataOptions,
+    cluster: Cluster,
     voice: Output,
 ) -> None:
     """Compare methods by accuracy, redundancy, time and stability, against the number of features.
@@ -141,6 +143,7 @@ def compare(
         coterie compare data.npz --methods all --classifier knn --n-jobs 4 -o results
         coterie compare data.npz --methods gdm,daf --set gdm.C=10 --set daf.sampling=adaptive --set daf.criterion.n_neighbors=5
         coterie compare cohort.csv --label height --methods gdm,lasso,mrmr
+        coterie compare shared/x.store --methods gdm,mrmr --time-limit 600 --dask tcp://scheduler:8786
         coterie compare --list
     """
     from coterie._parameters import read_size
@@ -162,7 +165,7 @@ def compare(
         chosen = chosen_methods(methods, settings or [], task)
         if not standardize:
             _note_scales(dataset, voice)
-        with voice.collecting_warnings(), interrupting() as request:
+        with cluster.client(data) as client, voice.collecting_warnings(), interrupting() as request:
             found = run(
                 selectors_of(chosen, task),
                 dataset,
@@ -179,6 +182,7 @@ def compare(
                 n_jobs=n_jobs,
                 random_state=random_state,
                 verbose=voice.verbose,
+                client=client,
             )
         files = write_tables(folder, found, voice, data.name)
     show_summary(found, voice)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from coterie.cli.cluster import Cluster
 from coterie.cli.data import DataOptions, DataPath
 from coterie.cli.output import Output
 from coterie.progress import StepProgress
@@ -26,6 +28,7 @@ def convert(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a store that is there already.", rich_help_panel="Output")
     ] = False,
+    cluster: Cluster,
     voice: Output,
 ) -> None:
     """Convert a data file to a store, which opens at once and need not fit into memory.
@@ -33,8 +36,10 @@ def convert(
     Examples:
         coterie convert news20.svm.bz2 news20.store
         coterie convert cohort.bed cohort.store --phenotype pheno.txt --memory-limit 4G
+        coterie convert shared/huge.svm shared/huge.store --dask tcp://scheduler:8786
     """
     from coterie._parameters import read_size
+    from coterie.cluster import convert as convert_there
     from coterie.data import convert as convert_file
     from coterie.data import open_features
     from coterie.files import claimed
@@ -42,8 +47,13 @@ def convert(
     if options.impute is not None:
         raise ValueError("--impute: a store keeps what was measured. Fill the gaps beforehand, or leave columns out (--drop).")
     arguments = options.arguments()
-    with claimed(store), voice.collecting_warnings(), StepProgress(voice.verbose, "convert") as progress:
-        path = convert_file(
+    with (
+        claimed(store),
+        cluster.client() as client,
+        voice.collecting_warnings(),
+        StepProgress(voice.verbose, "convert") as progress,
+    ):
+        path = (convert_file if client is None else partial(convert_there, client=client))(
             data,
             store,
             overwrite=overwrite,

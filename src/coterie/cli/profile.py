@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from coterie.cli.cluster import Cluster
 from coterie.cli.data import DataOptions, DataPath
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parse_value
@@ -30,6 +31,7 @@ def profile(
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the bins to this file.", rich_help_panel="Output")] = None,
     options: DataOptions,
+    cluster: Cluster,
     voice: Output,
 ) -> None:
     """Count the absolute correlations of all pairs of features, exactly, or of pairs drawn at random.
@@ -38,6 +40,7 @@ def profile(
         coterie profile data.svm
         coterie profile cohort.bed --png profile.png --html profile.html
         coterie profile huge.store --pairs 1000000 --bins 0,0.5,0.7,0.9,1
+        coterie profile shared/x.store --dask tcp://scheduler:8786
     """
     from coterie.correlation.profile import correlation_profile
     from coterie.files import claimed_files, new_file
@@ -45,16 +48,16 @@ def profile(
     from coterie.report.table import write_csv
 
     with claimed_files(png, csv, html):
-        dataset = options.open(data, voice)
-        found = correlation_profile(
-            dataset.source,
-            n_pairs=pairs,
-            bins=parse_value(bins),
-            confidence=confidence,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=voice.verbose,
-        )
+        with cluster.opened(data, options, voice) as dataset:
+            found = correlation_profile(
+                dataset.source,
+                n_pairs=pairs,
+                bins=parse_value(bins),
+                confidence=confidence,
+                n_jobs=n_jobs,
+                random_state=random_state,
+                verbose=voice.verbose,
+            )
         if csv is not None:
             write_csv(csv, found.rows())
         if png is not None:

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from coterie.cli.cluster import Cluster
 from coterie.cli.data import DataOptions, DataPath, Task, names_of, settle_task
 from coterie.cli.output import Output
 from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 _PANEL = "Method"
 RANKED_TASKS = ("auto", "classification", "regression")
 _ALL = {name: method for name, method in METHODS.items() if method.ranks}
+# Features whose scores are asked for one by one, where they are far away.
+_FEW = 10_000
 # Methods by default: for classes, and for a quantitative trait.
 _DEFAULT = {"classification": "fisher", "regression": "correlation"}
 
 
 class Ranking(NamedTuple):
-    """Features from the best on, and the scores of all features by name."""
+    """The best features in order, and the scores of all features by name."""
 
     features: np.ndarray
     scores: dict[str, np.ndarray]
@@ -93,6 +96,7 @@ def rank(
         typer.Option("--output", "-o", help="CSV file for the whole ranking.", rich_help_panel="Output", show_default=False),
     ] = None,
     options: DataOptions,
+    cluster: Cluster,
     voice: Output,
 ) -> None:
     """Rank features by a score of each one, or by a method that looks at them together.
@@ -105,6 +109,7 @@ def rank(
         coterie rank data.npz --method daf --set sampling=adaptive --set criterion=svm --set criterion.C=10
         coterie rank data.npz --method bif --set criterion.n_neighbors=7
         coterie rank cohort.csv --label height --method daf
+        coterie rank shared/x.store --method fisher --dask tcp://scheduler:8786
         coterie rank --methods
     """
     anywhere = known_methods("regression") | known_methods()
@@ -123,15 +128,18 @@ def rank(
 
     checkpoint = chosen.get("checkpoint")
     with claimed_files(output, None if checkpoint is None else str(checkpoint)):
-        dataset = options.open(data, voice)
-        settled = "classification" if dataset.y is None else settle_task(task, dataset.y, data)
-        name = method or _DEFAULT[settled]
-        its = method_for(name, settled, task)
-        with voice.collecting_warnings(), interrupting() as request:
-            ranking = rank_features(its, chosen, dataset, data, voice)
-        if output is not None:
-            write_csv(output, _rows(ranking, dataset, len(ranking.features)))
-    rows = _rows(ranking, dataset, top)
+        if method is not None:
+            cluster.check(bool(anywhere[method].on_cluster), f"--method {method}")
+        with cluster.opened(data, options, voice) as dataset:
+            settled = "classification" if dataset.y is None else settle_task(task, dataset.y, data)
+            name = method or _DEFAULT[settled]
+            its = method_for(name, settled, task)
+            n_features = dataset.source.shape[1]
+            with voice.collecting_warnings(), interrupting() as request:
+                ranking = rank_features(its, chosen, dataset, data, voice, top if output is None else n_features)
+            if output is not None:
+                write_csv(output, _rows(ranking, dataset, n_features))
+            rows = _rows(ranking, dataset, top)
     voice.show(f"Features by {its.words}")
     table = Table()
     for column in rows[0]:
@@ -161,11 +169,12 @@ def method_for(name: str, task: str, asked: str) -> Method:
     )
 
 
-def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output) -> Ranking:
-    """Run a method."""
+def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output, count: int) -> Ranking:
+    """Run a method, for so many features."""
     import numpy as np
 
-    from coterie.order import ranked
+    from coterie.cluster.values import FeatureRanks
+    from coterie.order import Ranked
 
     target: Any = method.load()
     chosen = {**method.settings, **chosen}
@@ -179,11 +188,13 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
         if model.__sklearn_tags__().target_tags.required and dataset.y is None:
             raise ValueError(f"{path} has no labels, which this method needs; say where they are with --label.")
         model.fit(dataset.source, dataset.y)
-        return Ranking(np.argsort(model.ranking_, kind="stable"), _scores(model))
+        if isinstance(model.ranking_, FeatureRanks) and count <= len(model.ranking_.first):
+            return Ranking(model.ranking_.first[:count], _scores(model))
+        return Ranking(np.argsort(np.asarray(model.ranking_), kind="stable")[:count], _scores(model))
     if method.supervised and dataset.y is None:
         raise ValueError(f"{path} has no labels, which this method needs; say where they are with --label.")
-    scores = np.asarray(target(dataset.source, dataset.y, **chosen))
-    return Ranking(ranked(dataset.source, scores), {"score": scores})
+    scores = target(dataset.source, dataset.y, **chosen)
+    return Ranking(Ranked(dataset.source, scores).first(count), {"score": scores})
 
 
 def _scores(model: Any) -> dict[str, np.ndarray]:
@@ -198,14 +209,20 @@ def _scores(model: Any) -> dict[str, np.ndarray]:
 
 
 def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[dict[str, Any]]:
+    import numpy as np
+
     features = ranking.features[:count]
     names = names_of(dataset.source, features)
+    # On a cluster the scores of a few come together, and those of all part by part.
+    few = {
+        words: np.asarray(values)[features] if count > _FEW else values[features] for words, values in ranking.scores.items()
+    }
     return [
         {
             "rank": place,
             "feature": int(feature),
             **({"name": name} if name is not None else {}),
-            **{words: float(values[feature]) for words, values in ranking.scores.items()},
+            **{words: float(values[place - 1]) for words, values in few.items()},
         }
         for place, (feature, name) in enumerate(zip(features, names, strict=True), start=1)
     ]

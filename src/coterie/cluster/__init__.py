@@ -11,11 +11,13 @@ _HOMES = {
     "DistributedSource": "coterie.cluster.source",
     "Engine": "coterie.cluster.engine",
     "FeatureValues": "coterie.cluster.values",
+    "convert": "coterie.cluster.conversion",
 }
 
-__all__ = ["ClusterError", "DaskEngine", "DistributedSource", "Engine", "FeatureValues"]
+__all__ = ["ClusterError", "DaskEngine", "DistributedSource", "Engine", "FeatureValues", "convert"]
 
 if TYPE_CHECKING:
+    from coterie.cluster.conversion import convert
     from coterie.cluster.dask_engine import DaskEngine
     from coterie.cluster.engine import ClusterError, Engine
     from coterie.cluster.source import DistributedSource

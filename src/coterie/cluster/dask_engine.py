@@ -107,16 +107,31 @@ class DaskEngine:
         with self._quiet():
             return self._ask(submit, "tasks to be taken")
 
-    def gather(self, handles: Sequence[Any], what: str, again: Callable[[int], Any] | None = None) -> list[Any]:
+    def gather(
+        self,
+        handles: Sequence[Any],
+        what: str,
+        again: Callable[[int], Any] | None = None,
+        on_answer: Callable[[int, Any], None] | None = None,
+    ) -> list[Any]:
         """Answers in order; tasks that are late are begun ``again`` elsewhere, where that is told how.
 
         After an error or Ctrl-C no task goes on.
         """
         futures = [[handle] for handle in handles]
+        known: dict[int, Any] = {}
+
+        def take(places: list[int]) -> None:
+            first = [next(one for one in futures[k] if one.done()) for k in places]
+            for k, answer in zip(places, self._gathered(first, what), strict=True):
+                known[k] = answer
+                if on_answer is not None:
+                    on_answer(k, answer)
+
         try:
-            self._wait(futures, what, again)
-            first = [next(one for one in own if one.done()) for own in futures]
-            answers = self._gathered(first, what)
+            self._wait(futures, what, again, take if on_answer is not None else None)
+            take([k for k in range(len(futures)) if k not in known])
+            answers = [known[k] for k in range(len(futures))]
         except BaseException:
             with suppress(Exception):  # the scheduler may be gone
                 self.client.cancel([one for own in futures for one in own], asynchronous=None)
@@ -124,14 +139,24 @@ class DaskEngine:
         self.bytes_down += sum(size_of(answer) for answer in answers)
         return answers
 
-    def _wait(self, futures: list[list[Any]], what: str, again: Callable[[int], Any] | None) -> None:
-        """Wait until each part has an answer; begin late ones once more."""
+    def _wait(
+        self,
+        futures: list[list[Any]],
+        what: str,
+        again: Callable[[int], Any] | None,
+        on_done: Callable[[list[int]], None] | None = None,
+    ) -> None:
+        """Wait until each part has an answer; begin late ones once more; tell which are done as they come."""
         from distributed.client import _wait
 
         began = news = time.monotonic()
         n_done, taken = 0, [0.0] * len(futures)
+        told: set[int] = set()
         while True:
             missing = [k for k, own in enumerate(futures) if not any(one.done() for one in own)]
+            if on_done is not None and (fresh := sorted(set(range(len(futures))) - set(missing) - told)):
+                told.update(fresh)
+                on_done(fresh)
             if not missing:
                 return
             now = time.monotonic()
@@ -154,7 +179,8 @@ class DaskEngine:
                     if len(futures[k]) == 1:
                         futures[k].append(again(k))
             pending = [one for k in missing for one in futures[k]]
-            when = "ALL_COMPLETED" if len(pending) == len(missing) else "FIRST_COMPLETED"
+            at_once = len(pending) == len(missing) and on_done is None
+            when = "ALL_COMPLETED" if at_once else "FIRST_COMPLETED"
             with suppress(TimeoutError), self._translated(what):
                 self.client.sync(_wait, pending, timeout=min(_TICK, self.limit / 4, self.patience), return_when=when)
 

@@ -51,9 +51,16 @@ class Engine(Protocol):
         """
         ...
 
-    def gather(self, handles: Any, what: str, again: Callable[[int], Any] | None = None) -> list[Any]:
+    def gather(
+        self,
+        handles: Any,
+        what: str,
+        again: Callable[[int], Any] | None = None,
+        on_answer: Callable[[int, Any], None] | None = None,
+    ) -> list[Any]:
         """The answers, in order. Waits no longer than the limit without any news, and says for what it has waited.
 
-        A task that is late may be begun ``again``, elsewhere: the handle of the second one is ``again(position)``.
+        A task that is late may be begun ``again``, elsewhere: the handle of the second one is ``again(position)``. Whoever
+        cannot wait for the last of them is told each one as it comes, ``on_answer(position, answer)``.
         """
         ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,11 @@ class Recipe:
     token: str
     function: Callable[..., Any] = field(compare=False)
     arguments: tuple[Any, ...] = field(compare=False)
+    passes: bool = False
+
+    def passing(self) -> Recipe:
+        """The same for a value that may be as large as the features: a part keeps no more than the last one of them."""
+        return replace(self, passes=True)
 
     def item(self, place: int) -> Recipe:
         """One of the values that it makes."""
@@ -118,6 +123,7 @@ class _Part:
     def __init__(self, source: Any) -> None:
         self.source = source
         self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._passing: tuple[str, Any] = ("", None)
         self._lock = threading.RLock()
 
     def resolved(self, value: Any, shared: dict[str, Any]) -> Any:
@@ -141,8 +147,15 @@ class _Part:
             if recipe.token in self._kept:
                 self._kept.move_to_end(recipe.token)
                 return self._kept[recipe.token]
+            if recipe.token == self._passing[0]:
+                return self._passing[1]
+            if recipe.passes:
+                self._passing = ("", None)  # before there are two
         made = recipe.function(self.source, *self.resolved(recipe.arguments, shared))
         with self._lock:
+            if recipe.passes:
+                self._passing = (recipe.token, made)
+                return made
             self._kept[recipe.token] = made
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
@@ -170,15 +183,22 @@ def _opened(part: StorePart | ArrayPart, array: Any) -> _Part:
 
 
 def _store_source(part: StorePart) -> FeatureSource:
-    store = Store(part.address)
-    if store.header.get("header_crc32") != part.check:
-        raise ClusterError(
-            f"{part.address}: the worker sees another store under this name than this process. Put the store where all "
-            "workers see the same one (a shared folder, or an s3:// address)."
-        )
+    store = check_same_store(part.address, part.check)
     source: Any = store.part(part.first - part.offset, part.last - part.offset, release=_has_limit())
     source.first_feature = part.first
     return source
+
+
+def check_same_store(address: str, check: str) -> Store:
+    """The store of an address, which must be the one that the client has seen."""
+    where = "Put the store where all workers see the same one (a shared folder, or an s3:// address)."
+    try:
+        store = Store(address)
+    except FileNotFoundError as error:
+        raise ClusterError(f"{address}: the worker does not see this store. {where}") from error
+    if str(store.header.get("header_crc32")) != check:
+        raise ClusterError(f"{address}: the worker sees another store under this name than this process. {where}")
+    return store
 
 
 def _array_source(part: ArrayPart, array: Any) -> FeatureSource:
@@ -207,6 +227,21 @@ def _worker() -> Any:
         return get_worker()
     except (ImportError, ValueError):
         return None
+
+
+def is_wanted() -> bool:
+    """Whether somebody still waits for the task of this thread: a task that runs is not ended by Dask, it must ask."""
+    worker = _worker()
+    if worker is None:
+        return True
+    task = worker.state.tasks.get(worker.get_current_task())
+    return task is not None and task.state not in ("cancelled", "resumed")
+
+
+def threads_of_worker() -> int:
+    """Tasks that run at the same time in this process."""
+    worker = _worker()
+    return 1 if worker is None else max(1, int(worker.state.nthreads))
 
 
 def _own_address() -> str | None:

@@ -11,20 +11,20 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from coterie.cluster import work
 from coterie.cluster.engine import Engine
 from coterie.cluster.fingerprint import this_version
 from coterie.cluster.parts import Answer, ArrayPart, Call, Recipe, Ref, StorePart, answer, references
 from coterie.cluster.tops import ClusterSharedTop, ClusterTop
 from coterie.cluster.values import ClusterMoments, FeatureValues, FewValues, Table, rows_of
 from coterie.data.bad_values import BadValues
-from coterie.data.many_moments import many_moments
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.source import Columns, Exemplar, Moments, StrongPairs, StrongQuery
+from coterie.data.source import Columns, Moments, StrongPairs, StrongQuery
 from coterie.data.top import TopQuery
 from coterie.data.view import FeatureView
 
@@ -147,6 +147,47 @@ class DistributedSource:
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], *, what: str, only: Sequence[int]
     ) -> list[Any]:
         """The same with arguments of its own for each of some parts."""
+        places = [(self.parts[k], self._arrays[k]) for k in only]
+        answers = self._answers(function, arguments, places, [self._homes[k] for k in only], what)
+        for k, found in zip(only, answers, strict=True):
+            if found.worker is not None and self._arrays[k] is None:
+                self._homes[k] = found.worker  # where the part is open now
+        return [found.value for found in answers]
+
+    def ask_anybody(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        *,
+        what: str,
+        on_answer: Callable[[int, Any], None] | None = None,
+    ) -> list[Any]:
+        """Answers of ``function(source, *own)`` for arguments, by any worker, which opens *all* features of the store.
+
+        ``on_answer(position, answer)`` is told each one as it comes.
+        """
+        first = self.parts[0]
+        if not isinstance(first, StorePart):
+            raise ValueError(
+                "The features are in a Dask array, each part with its own worker, but this looks at all of them together. "
+                "Write the array to a store first (coterie.data.write_store or convert)."
+            )
+        whole = first._replace(first=0, last=self.shape[1])
+        count = len(arguments)
+        tell = None if on_answer is None else lambda place, found: on_answer(place, found.value)
+        return [
+            found.value for found in self._answers(function, arguments, [(whole, None)] * count, [None] * count, what, tell)
+        ]
+
+    def _answers(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        places: Sequence[tuple[StorePart | ArrayPart, Any]],
+        homes: Sequence[str | None],
+        what: str,
+        on_answer: Callable[[int, Answer], None] | None = None,
+    ) -> list[Answer]:
         known: dict[int, Any] = {}  # an argument of all parts is sent once
         for one in (one for own in arguments for one in own):
             if id(one) not in known:
@@ -154,8 +195,7 @@ class DistributedSource:
         calls = [Call(function, tuple(known[id(one)] for one in own), this_version()) for own in arguments]
         refs = {ref.token: ref for call in calls for ref in references(call)}
         shared = {token: ref.handle for token, ref in refs.items()}
-        tasks = [(self.parts[k], self._arrays[k], call) for k, call in zip(only, calls, strict=True)]
-        homes = [self._homes[k] for k in only]
+        tasks = [(*place, call) for place, call in zip(places, calls, strict=True)]
 
         def again(position: int) -> Any:
             # What is shared may lie with the very worker that does not answer, so it is shared anew.
@@ -165,12 +205,9 @@ class DistributedSource:
             return self.engine.map(answer, [tasks[position]], anew, [other])[0]
 
         handles = self.engine.map(answer, tasks, shared, homes)
-        answers: list[Answer] = self.engine.gather(handles, what, again)
+        answers: list[Answer] = self.engine.gather(handles, what, again, on_answer)
         self.round_trips += 1
-        for k, found in zip(only, answers, strict=True):
-            if found.worker is not None and self._arrays[k] is None:
-                self._homes[k] = found.worker  # where the part is open now
-        return [found.value for found in answers]
+        return answers
 
     def _some_home(self) -> str | None:
         """A worker that has answered lately, where what is shared is in good hands."""
@@ -226,7 +263,7 @@ class DistributedSource:
             assert moments.recipe is not None
             weight = None if view.sample_weight is None else self.share(view.sample_weight)
             scale = None if view.scale is None else view.scale.recipe  # type: ignore[attr-defined]
-            known = _recipe(_part_view, moments.recipe, weight, scale, view.centred)
+            known = _recipe(work.part_view, moments.recipe, weight, scale, view.centred)
             view.__dict__["_cluster_recipe"] = known
         return known
 
@@ -235,9 +272,9 @@ class DistributedSource:
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         """Mean and norm of all features, which stay with the workers; refuses NaN by the feature's number in the whole."""
         weight = None if sample_weight is None else self.share(sample_weight)
-        both = _recipe(_moments_and_bad_values, weight)
+        both = _recipe(work.moments_and_bad_values, weight)
         total = float(self.shape[0] if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).sum())
-        parts = self.ask(_summary, both, what="means and norms of the features")
+        parts = self.ask(work.summary_of, both, what="means and norms of the features")
         bad = BadValues()
         for part in parts:
             bad = bad.joined(part[2])
@@ -246,15 +283,16 @@ class DistributedSource:
 
     def many_moments(self, weights: Sequence[np.ndarray]) -> list[Moments]:
         """Moments for each of many sample weights: one pass over the features for all of them."""
-        recipe = _recipe(_many_moments, [self.share(weight) for weight in weights])
-        parts = self.ask(_summaries, recipe, what=f"means and norms of the features for {len(weights)} sets of sample weights")
+        recipe = _recipe(work.many_moments_of, [self.share(weight) for weight in weights])
+        what = f"means and norms of the features for {len(weights)} sets of sample weights"
+        parts = self.ask(work.summaries_of, recipe, what=what)
         totals = [float(np.asarray(weight, dtype=np.float64).sum()) for weight in weights]
         if not self.is_sparse and len(weights) > 1:  # as many_moments sums them
             totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
         return [self._moments_of(recipe.item(k), total, [part[k] for part in parts]) for k, total in enumerate(totals)]
 
     def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[Any]) -> ClusterMoments:
-        table = Table(self, _recipe(_moment_arrays, recipe))
+        table = Table(self, _recipe(work.moment_arrays, recipe))
         mean, norm = FeatureValues(table, 0), FeatureValues(table, 1)
         return ClusterMoments(
             mean,  # type: ignore[arg-type]  # like an array
@@ -278,7 +316,7 @@ class DistributedSource:
         if features is not None and len(features) <= _FETCHED:
             features = np.asarray(features, dtype=np.int64)
             own = None if centre is None else np.asarray(centre[features])
-            found = self._local(features).products(vectors, centre=own)
+            found = self.fetched(features).products(vectors, centre=own)
         else:
             found = self._remote_products(vectors, centre, features)
         if out is None:
@@ -299,7 +337,7 @@ class DistributedSource:
                 middle = np.ascontiguousarray(centre[self._starts[k] : self._starts[k + 1]])
             arguments.append((vectors, middle, own))
         result = np.empty((len(many), vectors.shape[1]))
-        for k, found in zip(only, self.ask_each(_products, arguments, what="products", only=only), strict=True):
+        for k, found in zip(only, self.ask_each(work.products_of, arguments, what="products", only=only), strict=True):
             result[part == k] = found
         return result
 
@@ -310,10 +348,10 @@ class DistributedSource:
         rest = (None, 0.0, 0.0) if exemplar is None else (exemplar.scores, exemplar.shift, exemplar.norm)
         own = [moments] * self.n_parts
         if not isinstance(moments, ClusterMoments):
-            own = [_slice(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
+            own = [work.slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
         shared = self.share(plain)
         arguments = [(shared, one, *rest) for one in own]
-        parts = self.ask_each(_strong, arguments, what="correlated features", only=range(self.n_parts))
+        parts = self.ask_each(work.strong_of, arguments, what="correlated features", only=range(self.n_parts))
         feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
         if isinstance(moments, ClusterMoments):
             for part in parts:
@@ -333,12 +371,12 @@ class DistributedSource:
     def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
         """Answers of ``function(block, *arguments)`` for all parts, in order."""
         what = f"answers of {getattr(function, '__name__', 'a function').strip('_').replace('_', ' ')}"
-        return self.ask(_on_block, function, view, *arguments, what=what)
+        return self.ask(work.on_block, function, view, *arguments, what=what)
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
         """An array, or several, with an entry a feature, which stay with the workers."""
-        recipe = _recipe(_arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
-        count = self.ask(_length, recipe, what="numbers of each feature")[0]
+        recipe = _recipe(work.arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
+        count = self.ask(work.length_of, recipe, what="numbers of each feature")[0]
         table = Table(self, recipe)
         found = tuple(FeatureValues(table, place) for place in range(abs(count)))
         return found if count > 0 else found[0]
@@ -418,7 +456,7 @@ class DistributedSource:
         part = self._part_of(features)
         only = np.unique(part).tolist()
         return self.ask_each(
-            _columns,
+            work.columns_of,
             [(features[part == k] - self._starts[k],) for k in only],
             what=f"the columns of {len(features)} feature(s)",
             only=only,
@@ -440,7 +478,7 @@ class DistributedSource:
             while self._columns_bytes > _CACHE and len(self._columns) > 1:
                 self._columns_bytes -= _bytes_of(self._columns.popitem(last=False)[1])
 
-    def _local(self, features: np.ndarray) -> DenseSource | SparseSource:
+    def fetched(self, features: np.ndarray) -> DenseSource | SparseSource:
         """Some features as a source in this process: the same kernels on the same columns give the same bits."""
         columns = self.columns(features)
         if isinstance(columns, np.ndarray):
@@ -455,7 +493,7 @@ class DistributedSource:
 
     @cached_property
     def _types(self) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
-        return self.ask(_types_of, what="the type of the values", only=[0])[0]
+        return self.ask(work.types_of, what="the type of the values", only=[0])[0]
 
     @property
     def _dtype(self) -> np.dtype:
@@ -490,89 +528,3 @@ def _token(value: Any) -> str:
     if callable(value):
         return f"{value.__module__}.{value.__qualname__}"
     return repr(value)
-
-
-# ------------------------------------------------------------------------------- what runs on workers, on a part's source
-
-
-def _moments_and_bad_values(source: Any, weight: np.ndarray | None) -> tuple[Moments, BadValues]:
-    if weight is None and hasattr(source, "stored"):
-        return source.stored, BadValues()
-    return source.moments_and_bad_values(weight)
-
-
-def _summary(source: Any, both: tuple[Moments, BadValues]) -> tuple[int, bool, BadValues]:
-    return int(np.count_nonzero(both[0].norm)), both[0].nonnegative, both[1]
-
-
-def _many_moments(source: Any, weights: list[np.ndarray]) -> list[Moments]:
-    return many_moments(source, weights)
-
-
-def _summaries(source: Any, moments: list[Moments]) -> list[tuple[int, bool]]:
-    return [(int(np.count_nonzero(one.norm)), one.nonnegative) for one in moments]
-
-
-def _moment_arrays(source: Any, moments: Moments) -> list[np.ndarray]:
-    return [moments.mean, moments.norm]
-
-
-def _part_view(
-    source: Any, moments: Moments, weight: np.ndarray | None, scale: np.ndarray | None, centred: bool
-) -> FeatureView:
-    return FeatureView(source, moments, weight, scale, centred)
-
-
-def _on_block(source: Any, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> Any:
-    return function(source if view is None else view, *arguments)
-
-
-def _arrays_of(source: Any, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-    found = function(view, *arguments)
-    return found if isinstance(found, tuple) else [found]
-
-
-def _length(source: Any, arrays: Sequence[np.ndarray]) -> int:
-    """Number of arrays; negative where the function returns one that is not in a tuple."""
-    return len(arrays) if isinstance(arrays, tuple) else -len(arrays)
-
-
-def _products(source: Any, vectors: np.ndarray, centre: np.ndarray | None, features: np.ndarray | None) -> np.ndarray:
-    return source.products(vectors, centre=centre, features=features)
-
-
-class _PartPairs(NamedTuple):
-    """Strong pairs of a part, with the moments of their features."""
-
-    feature: np.ndarray
-    position: np.ndarray
-    product: np.ndarray
-    n_evaluated: int
-    n_read: int
-    mean: np.ndarray
-    norm: np.ndarray
-
-
-def _strong(
-    source: Any, query: StrongQuery, moments: Moments, scores: np.ndarray | None, shift: float, norm: float
-) -> _PartPairs:
-    exemplar = None if scores is None else Exemplar(scores, shift, norm)
-    found = source.strong_products(replace(query, exemplar=exemplar), moments)
-    own = found.feature
-    rest = found.position, found.product, found.n_evaluated, found.n_read
-    return _PartPairs(own + source.first_feature, *rest, moments.mean[own], moments.norm[own])
-
-
-def _columns(source: Any, features: np.ndarray) -> Columns:
-    return source.columns(features)
-
-
-def _types_of(source: Any) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
-    if source.is_sparse:
-        indptr, indices, values = source.arrays
-        return values.dtype, (indptr.dtype, indices.dtype)
-    return source.array.dtype, (np.dtype(np.int64), np.dtype(np.int64))
-
-
-def _slice(moments: Moments, first: int, last: int) -> Moments:
-    return replace(moments, mean=moments.mean[first:last], norm=moments.norm[first:last])

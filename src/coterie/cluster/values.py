@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,8 @@ class Table:
         features = np.asarray(features, dtype=np.int64)
         missing = np.unique([j for j in features.tolist() if j not in self._known]).astype(np.int64)
         if len(missing):
+            if len(self._known) + len(missing) > _REMEMBERED:  # what is known will be forgotten
+                missing = np.unique(features)
             self.remember(missing, *self.source.rows(self.recipe, missing))
         return np.array([self._known[j][place] for j in features.tolist()])
 
@@ -191,6 +193,55 @@ class FewValues:
         result = np.zeros(self.shape, dtype=dtype or self.dtype)
         result[self.features] = self.values
         return result
+
+
+class FeatureRanks:
+    """The rank of each feature, of which the first few are known; all are computed when somebody asks for another one.
+
+    Parameters
+    ----------
+    first : ndarray of int
+        The best features in order.
+    n_features : int
+        Number of features.
+    whole : callable
+        Returns all features in order.
+    """
+
+    dtype = np.dtype(np.int64)
+
+    def __init__(self, first: np.ndarray, n_features: int, whole: Callable[[], np.ndarray]) -> None:
+        self.first, self.shape, self._whole = first, (n_features,), whole
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @cached_property
+    def _known(self) -> dict[int, int]:
+        return {feature: place for place, feature in enumerate(self.first.tolist(), start=1)}
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        result = np.empty(self.shape, dtype=self.dtype)
+        result[self._whole()] = np.arange(1, len(self) + 1)
+        return result
+
+    def __getitem__(self, features: Any) -> Any:
+        chosen = np.asarray(features) if not isinstance(features, slice) else None
+        if chosen is None or chosen.dtype == np.bool_ or any(j not in self._known for j in chosen.ravel().tolist()):
+            return self._all[features]
+        found = np.array([self._known[j] for j in chosen.ravel().tolist()], dtype=self.dtype).reshape(chosen.shape)
+        return found if chosen.ndim else found[()]
+
+    def for_saving(self) -> np.ndarray | None:
+        """All of them, as part of a model's file; None where they are too many for one."""
+        return self._all if len(self) <= _SAVED else None
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self._all.astype(dtype or self.dtype, copy=bool(copy))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self):,} features, the first {len(self.first):,} known>"
 
 
 @dataclass(frozen=True)

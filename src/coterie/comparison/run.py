@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterable
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ from sklearn.utils import check_random_state
 
 from coterie._inputs import class_codes, numeric_targets, opened, read_folds, source_of, task_of
 from coterie._parameters import Number, OneOf, Whole, check, read_size
+from coterie.cluster.opening import active_client
 from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
 from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import Limits
+from coterie.comparison.remote import ClusterSchedule
 from coterie.comparison.result import Comparison, Row
 from coterie.comparison.schedule import Schedule, Unit
 from coterie.comparison.trial import Gaps, Setting
@@ -60,6 +63,7 @@ def compare(
     n_jobs: int | None = None,
     random_state: Any = 0,
     verbose: int = 0,
+    client: Any = None,
 ) -> Comparison:
     """Compare methods of feature selection on the same folds.
 
@@ -134,6 +138,11 @@ def compare(
     verbose : int, default=0
         Show progress.
 
+    client : distributed.Client, default=None
+        Client of a Dask cluster whose workers run the methods, one fold of one method a task, instead of ``n_jobs``; X is a
+        store that all of them see. Each starts the usual process there, with the limits. None takes the active client, if
+        there is one and X is a store.
+
     Returns
     -------
     comparison : Comparison
@@ -201,7 +210,7 @@ def compare(
             methods_digests = {contender.name: contender.digest for contender in contenders}
             journal = Journal(kept_in, _digests(store, setting), methods_digests, limits, overwrite=overwrite)
         with closing(journal) if journal is not None else nullcontext():
-            schedule = Schedule(setting, scratch, limits, jobs)
+            schedule = _schedule(setting, scratch, limits, jobs, store, client)
             found, interrupted = _run(schedule, contenders, sizes, journal, verbose)
     place = {contender.name: number for number, contender in enumerate(contenders)}
     rows = tuple(sorted((row for row, _ in found.values()), key=lambda row: (place[row.method], row.n_features, row.fold)))
@@ -209,8 +218,26 @@ def compare(
     return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score", task)
 
 
+def _schedule(
+    setting: Setting, scratch: Path, limits: Limits, jobs: int, store: Store, client: Any
+) -> Schedule | ClusterSchedule:
+    """Who runs the methods: processes of this machine, or workers of a cluster."""
+    own = Path(store.path).is_relative_to(scratch)  # written by us, where nobody else looks
+    if client is not None and own:
+        raise ValueError(
+            "compare got a client, but X is no store, which is what workers can read. Write X to a store first "
+            "(coterie.data.write_store or convert)."
+        )
+    if client is None and not own:
+        client = active_client()
+    if client is None:
+        return Schedule(setting, scratch, limits, jobs)
+    there = replace(setting, store=Path(os.path.abspath(setting.store)))
+    return ClusterSchedule(there, str(store.header["header_crc32"]), limits, client)
+
+
 def _run(
-    schedule: Schedule, contenders: list[Contender], sizes: list[int], journal: Journal | None, verbose: int
+    schedule: Schedule | ClusterSchedule, contenders: list[Contender], sizes: list[int], journal: Journal | None, verbose: int
 ) -> tuple[dict[tuple[str, int, int], tuple[Row, np.ndarray]], bool]:
     """All rows by method, number of features and fold; and whether Ctrl-C has ended the work."""
     folds = range(len(schedule.setting.folds))

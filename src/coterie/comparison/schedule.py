@@ -63,19 +63,22 @@ class Schedule:
         Limits for each unit.
     n_jobs : int
         Processes at the same time.
+    wanted : callable, optional
+        Says whether anybody still waits for the rows; if not, all processes are ended.
     """
 
     setting: Setting
     folder: Path
     limits: Limits
     n_jobs: int
+    wanted: Callable[[], bool] | None = None
     _numbers: itertools.count = field(default_factory=itertools.count)
 
     def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
         """Run all units; whatever happens, no process is left behind."""
         job = self.folder / "job.pickle"
         with writing(job):
-            job.write_bytes(_pickled(self.setting, "classifier or scoring"))
+            job.write_bytes(pickled(self.setting, "classifier or scoring"))
         waiting = deque(units)
         slots = [Slot() for _ in range(min(self.n_jobs, max(len(units), 1)))]
         try:
@@ -86,6 +89,8 @@ class Schedule:
                     if slot.unit is not None:
                         self._look_after(slot, on_row)
                 time.sleep(_PAUSE)
+                if self.wanted is not None and not self.wanted():
+                    raise InterruptedError("nobody waits for the rows any more")
         except BaseException:
             for slot in slots:
                 if slot.process is not None:
@@ -105,7 +110,7 @@ class Schedule:
                 slot.process = None
             method = self.folder / f"{next(self._numbers)}.method"
             with writing(method):
-                method.write_bytes(_pickled(unit.contender, f"selector {unit.contender.name!r}"))
+                method.write_bytes(pickled(unit.contender, f"selector {unit.contender.name!r}"))
             slot.process = MethodProcess(job, method, self.limits, self._environment())
             slot.method = unit.contender.name
         slot.unit = unit
@@ -150,7 +155,8 @@ class Schedule:
         return environment | {"JOBLIB_TEMP_FOLDER": str(self.folder), "PYTHONUNBUFFERED": "1"}
 
 
-def _pickled(item: Any, words: str) -> bytes:
+def pickled(item: Any, words: str) -> bytes:
+    """What goes to another process."""
     try:
         return cloudpickle.dumps(item)
     except (TypeError, AttributeError, pickle.PicklingError) as error:

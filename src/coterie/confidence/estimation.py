@@ -19,9 +19,9 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import placed
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
+from coterie.cluster.placing import placed
 from coterie.confidence.halves import complementary, shuffled
 from coterie.confidence.result import GroupConfidence, group_share
 from coterie.data.dataset import Dataset

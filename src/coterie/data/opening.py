@@ -24,7 +24,7 @@ from coterie.data.readers.anndata_parts import is_anndata
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.columns import places_of
 from coterie.data.readers.detection import detect_format, resolve
-from coterie.data.readers.features import read_into_memory
+from coterie.data.readers.features import Collect, read_into_memory
 from coterie.data.readers.formats import FORMATS
 from coterie.data.readers.labels import labels_in_file
 from coterie.data.readers.reader import Progress, Reader
@@ -179,6 +179,27 @@ def convert(
     ...     open_features(convert(path, Path(folder) / "small.store")).shape
     (2, 3)
     """
+    return convert_with(
+        None, src, store, label=label, format=format, drop=drop, keep_numeric=keep_numeric, overwrite=overwrite,
+        memory_limit=memory_limit, progress=progress, **options,
+    )  # fmt: skip
+
+
+def convert_with(
+    collect: Collect | None,
+    src: PathLike,
+    store: PathLike,
+    *,
+    label: Any = None,
+    format: str | None = None,
+    drop: Any = None,
+    keep_numeric: bool = False,
+    overwrite: bool = False,
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Path:
+    """A store as :func:`convert` makes it, of samples that somebody else may ``collect``."""
     path, format = _settled(src, format)
     if format == "store":
         raise DataFileError("it is a store already.", path)
@@ -190,7 +211,7 @@ def convert(
     with limited(memory_limit):
         reader = _reader(path, format, label, options)
         try:
-            return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress)
+            return write_reader(reader, store, overwrite=overwrite, memory_limit=blocks, progress=progress, collect=collect)
         finally:
             reader.close()
 
@@ -249,9 +270,14 @@ def open_store_with(
     path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
 ) -> Dataset:
     """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
+    check_store(path, format)
+    return _open_store(path, label, options, place)
+
+
+def check_store(path: PathLike, format: str | None = None) -> None:
+    """Refuse what is no store where workers are to read it in parts."""
     if format not in (None, "store") or not (is_address(path) or is_store(path)):
         raise DataFileError(f"it is no store, which workers can read in parts: coterie convert {path} x.store", path)
-    return _open_store(path, label, options, place)
 
 
 def _open_store(

@@ -121,7 +121,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     groups_: FeatureGroups
     standardize_: bool
     covariate_coef_: np.ndarray
-    _on_cluster: ClassVar[bool] = True
+    _on_cluster: ClassVar[str] = "parts"
     # A client is no property of samples, which scikit-learn would route through pipelines.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
 

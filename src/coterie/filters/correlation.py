@@ -8,6 +8,7 @@ import numpy as np
 
 from coterie._inputs import numeric_targets, source_of
 from coterie._numba import thread_count
+from coterie.data.view import FeatureView
 
 
 def correlation_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarray:
@@ -42,10 +43,14 @@ def correlation_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarra
     """
     source = source_of(X)
     targets = numeric_targets(y, source.shape[0], "correlation_score")
-    n_threads = thread_count(n_jobs)
-    moments = source.moments(n_threads=n_threads)
     residual = targets - targets.mean()
     residual /= np.linalg.norm(residual)
-    products = np.abs(source.products(residual[:, None], centre=moments.mean, n_threads=n_threads)[:, 0])
+    return FeatureView.of(source, n_threads=thread_count(n_jobs)).map_features(_correlations, residual)
+
+
+def _correlations(view: FeatureView, residual: np.ndarray) -> np.ndarray:
+    """The scores of the features of a block; the residual has length 1."""
+    moments = view.moments
+    products = np.abs(view.source.products(residual[:, None], centre=moments.mean, n_threads=view.n_threads)[:, 0])
     scores = np.divide(products, moments.norm, out=np.zeros(len(products)), where=moments.norm > 0)
     return np.minimum(scores, 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import thread_count
+from coterie.data.view import FeatureView
 
 # Scatter within the classes counts as at least this part of the whole: below it there is only rounding.
 _LEAST_WITHIN = 1e-10
@@ -47,19 +48,24 @@ def fisher_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarray:
     """
     X, y = opened(X, y)
     source = source_of(X)
-    classes, codes = class_codes(y, source.shape[0], "fisher_score")
-    n_threads = thread_count(n_jobs)
-    moments = source.moments(n_threads=n_threads)
+    _, codes = class_codes(y, source.shape[0], "fisher_score")
+    return FeatureView.of(source, n_threads=thread_count(n_jobs)).map_features(_ratios, codes)
+
+
+def _ratios(view: FeatureView, codes: np.ndarray) -> np.ndarray:
+    """The scores of the features of a block."""
+    moments = view.moments
     counts = np.bincount(codes)
     total = moments.norm**2
     # One pass a few classes at a time: many classes must not need a table of all features by classes.
-    between = np.zeros(source.shape[1])
-    for first in range(0, len(classes), 16):
-        batch = np.arange(first, min(first + 16, len(classes)))
+    between = np.zeros(view.n_features)
+    for first in range(0, len(counts), 16):
+        batch = np.arange(first, min(first + 16, len(counts)))
         indicator = (codes[:, None] == batch).astype(np.float64)
-        sums = source.products(indicator, centre=moments.mean, n_threads=n_threads)
+        sums = view.source.products(indicator, centre=moments.mean, n_threads=view.n_threads)
         sums *= sums
-        between += sums @ (1.0 / counts[batch])
+        for place, count in enumerate(counts[batch].tolist()):  # no BLAS, whose sums depend on how many features there are
+            between += sums[:, place] / count
     between = np.minimum(between, total)
     within = np.maximum(total - between, _LEAST_WITHIN * total)
     return np.divide(between, within, out=np.zeros(len(total)), where=total > 0)

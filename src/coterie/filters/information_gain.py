@@ -10,6 +10,7 @@ from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import Columns, for_blocks
+from coterie.data.view import FeatureView
 from coterie.filters.ranges import feature_ranges
 from coterie.kernels import filters as kernels
 
@@ -53,13 +54,16 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
     X, y = opened(X, y)
     source = source_of(X)
     _, codes = class_codes(y, source.shape[0], "information_gain_score")
-    n_threads = thread_count(n_jobs)
-    norm = source.moments(n_threads=n_threads).norm
-    low, high = feature_ranges(source, n_threads)
+    return FeatureView.of(source, n_threads=thread_count(n_jobs)).map_features(_gains, codes, int(n_bins))
+
+
+def _gains(view: FeatureView, codes: np.ndarray, n_bins: int) -> np.ndarray:
+    """The scores of the features of a block."""
+    low, high = feature_ranges(view.source, view.n_threads)
     counts = np.bincount(codes)
     shares = counts / len(codes)
     entropy = -float(shares @ np.log(shares))
-    gain = np.empty(source.shape[1])
+    gain = np.empty(view.n_features)
 
     def look(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
@@ -72,6 +76,6 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
                 read_only(codes), read_only(counts), low, high, n_bins, entropy, gain, first,
             )  # fmt: skip
 
-    for_blocks(source, look, n_threads)
-    gain[norm == 0.0] = 0.0
+    for_blocks(view.source, look, view.n_threads)
+    gain[view.moments.norm == 0.0] = 0.0
     return gain

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from coterie._inputs import source_of
 from coterie._numba import thread_count
 from coterie._parameters import Number, OneOf, Whole, check
+from coterie.data.view import FeatureView
 from coterie.filters.sample_graph import full_heat_graph, heat_graph, nearest_neighbours, variation
 
 # Most samples of a full graph, which has an edge for each pair of them (500 MB).
@@ -85,7 +87,8 @@ def laplacian_score(
     check("sigma", sigma, Number(at_least=1e-70, at_most=1e70) | OneOf(None))
     source = source_of(X)
     n_threads = thread_count(n_jobs)
-    moments = source.moments(n_threads=n_threads)
+    view = FeatureView.of(source, n_threads=n_threads)
+    moments = view.moments
     width = None if sigma is None else 2.0 * float(sigma) ** 2
     if graph == "nearest":
         edges = heat_graph(nearest_neighbours(source, moments, n_neighbors, n_threads), width)
@@ -93,7 +96,12 @@ def laplacian_score(
         edges = full_heat_graph(source, moments, n_threads, width)
     else:
         raise ValueError(f"graph='full' is for up to {_MOST_FULL} samples, and X has {source.shape[0]}; use 'nearest'.")
-    rough = variation(source, edges, True, n_threads)
+    return view.map_features(_smoothness, edges)
+
+
+def _smoothness(view: FeatureView, edges: sparse.csr_array) -> np.ndarray:
+    """The scores of the features of a block."""
+    rough = variation(view.source, edges, True, view.n_threads)
     # The weighted norm about the weighted mean is the denominator.
-    scale = source.moments(np.asarray(edges.sum(axis=1)).ravel(), n_threads=n_threads).norm ** 2
-    return np.where(moments.norm > 0, 1.0 - np.divide(rough, scale, out=np.ones(len(scale)), where=scale > 0), 0.0)
+    scale = view.source.moments(np.asarray(edges.sum(axis=1)).ravel(), n_threads=view.n_threads).norm ** 2
+    return np.where(view.moments.norm > 0, 1.0 - np.divide(rough, scale, out=np.ones(len(scale)), where=scale > 0), 0.0)

@@ -10,7 +10,8 @@ from scipy import sparse
 from coterie._inputs import source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import OneOf, Whole, check
-from coterie.data.source import Columns, FeatureSource, Moments, for_blocks
+from coterie.data.source import Columns, for_blocks
+from coterie.data.view import FeatureView
 from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import nearest_neighbours, variation
 from coterie.kernels import filters as kernels
@@ -86,18 +87,32 @@ def lgd_score(
     check("n_neighbors", n_neighbors, Whole(2))
     check("neighborhood", neighborhood, OneOf("values", "samples"))
     source = source_of(X)
-    n_threads = thread_count(n_jobs)
-    moments = source.moments(n_threads=n_threads)
     width = min(int(n_neighbors), source.shape[0])
-    scatter = _scatter_among_values if neighborhood == "values" else _scatter_among_samples
-    local = scatter(source, moments, width, n_threads)
-    whole = moments.norm**2
+    view = FeatureView.of(source, n_threads=thread_count(n_jobs))
+    if neighborhood == "values":
+        return view.map_features(_ratios_among_values, width)
+    return view.map_features(_ratios_among_samples, _shared_neighbourhoods(view, width))
+
+
+def _ratios_among_values(view: FeatureView, width: int) -> np.ndarray:
+    """The scores of the features of a block."""
+    return _ratios(view, _scatter_among_values(view, width))
+
+
+def _ratios_among_samples(view: FeatureView, together: sparse.csr_array) -> np.ndarray:
+    """The scores of the features of a block."""
+    return _ratios(view, variation(view.source, together, True, view.n_threads) + _GLOBAL_SHARE * view.moments.norm**2)
+
+
+def _ratios(view: FeatureView, local: np.ndarray) -> np.ndarray:
+    whole = view.moments.norm**2
     return np.divide(whole, local, out=np.zeros(len(local)), where=(whole > 0) & (local > 0))
 
 
-def _scatter_among_values(source: FeatureSource, _: Moments, n_neighbors: int, n_threads: int) -> np.ndarray:
+def _scatter_among_values(view: FeatureView, n_neighbors: int) -> np.ndarray:
     """Scatter of the windows of sorted values, and the floor."""
-    local = np.empty(source.shape[1])
+    n_samples = view.n_samples
+    local = np.empty(view.n_features)
 
     def look(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
@@ -106,23 +121,22 @@ def _scatter_among_values(source: FeatureSource, _: Moments, n_neighbors: int, n
         else:
             column = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
             ordered = columns.data[np.lexsort((columns.data, column))].astype(np.float64)
-            kernels.csc_local_scatter(read_only(columns.indptr), ordered, source.shape[0], n_neighbors, local, first)
+            kernels.csc_local_scatter(read_only(columns.indptr), ordered, n_samples, n_neighbors, local, first)
 
-    for_blocks(source, look, n_threads)
-    n_samples = source.shape[0]
-    low, high = feature_ranges(source, n_threads)
+    for_blocks(view.source, look, view.n_threads)
+    low, high = feature_ranges(view.source, view.n_threads)
     windows = n_samples * n_neighbors * (n_neighbors**2 - 1) / 12.0
     return local + _EVEN_SHARE * windows * ((high - low) / (n_samples - 1)) ** 2
 
 
-def _scatter_among_samples(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> np.ndarray:
+def _shared_neighbourhoods(view: FeatureView, n_neighbors: int) -> sparse.csr_array:
     r"""Scatter about the mean of k values is :math:`\frac1k\sum_{i<h}(f_i - f_h)^2`, so all neighbourhoods make one graph."""
-    n_samples = source.shape[0]
-    others = nearest_neighbours(source, moments, n_neighbors - 1, n_threads).samples
+    n_samples = view.n_samples
+    others = nearest_neighbours(view.source, view.moments, n_neighbors - 1, view.n_threads).samples
     members = np.hstack([np.arange(n_samples)[:, None], others])
     rows = np.repeat(np.arange(n_samples), members.shape[1])
     belongs = sparse.csr_array((np.ones(members.size), (rows, members.ravel())), shape=(n_samples, n_samples))
     together = sparse.csr_array(belongs.T @ belongs) / members.shape[1]
     together.setdiag(0.0)
     together.eliminate_zeros()
-    return variation(source, sparse.csr_array(together), True, n_threads) + _GLOBAL_SHARE * moments.norm**2
+    return sparse.csr_array(together)

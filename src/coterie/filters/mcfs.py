@@ -14,6 +14,7 @@ from sklearn.manifold import spectral_embedding
 from coterie._inputs import source_of
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import Whole, check
+from coterie.cluster.placing import in_one_process
 from coterie.data.source import FeatureSource, Moments
 from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbours
 from coterie.order import by_content
@@ -92,7 +93,7 @@ def mcfs_score(
     check("n_clusters", n_clusters, Whole(1))
     check("n_neighbors", n_neighbors, Whole(1))
     check("n_nonzero", n_nonzero, Whole(1))
-    source = source_of(X)
+    source = in_one_process(source_of(X), "mcfs_score")
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
     scores = np.zeros(source.shape[1])

@@ -12,6 +12,8 @@ from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
+from coterie.data.view import FeatureView
+from coterie.filters.probes import by_probes, once
 from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import manhattan_distances, nearest, variation
 
@@ -90,44 +92,52 @@ def relieff_score(
         if n_probes > n_samples:
             raise ValueError(f"n_probes={n_probes} is more than the {n_samples} samples.")
         probes = np.sort(check_random_state(random_state).choice(n_samples, n_probes, replace=False))
-    n_threads = thread_count(n_jobs)
-    moments = source.moments(n_threads=n_threads)
+    view = FeatureView.of(source, n_threads=thread_count(n_jobs))
+    return view.map_features(_weights, _comparisons(view, codes, probes, int(n_neighbors)))
+
+
+def _weights(view: FeatureView, graph: sparse.csr_array) -> np.ndarray:
+    """The scores of the features of a block."""
+    return _factors(view.source, view.moments, view.n_threads) * variation(view.source, graph, False, view.n_threads)
+
+
+def _factors(source: FeatureSource, moments: Moments, n_threads: int = 1) -> np.ndarray:
+    """One over the range of each feature."""
     low, high = feature_ranges(source, n_threads)
     # A range too small for the moments is none: its inverse could overflow.
-    factor = np.divide(1.0, high - low, out=np.zeros(len(low)), where=moments.norm > 0.0)
-    graph = _comparisons(source, moments, factor, codes, probes, int(n_neighbors), n_threads)
-    return factor * variation(source, graph, False, n_threads)
+    return np.divide(1.0, high - low, out=np.zeros(len(low)), where=moments.norm > 0.0)
 
 
-def _comparisons(
-    source: FeatureSource,
-    moments: Moments,
-    factor: np.ndarray,
-    codes: np.ndarray,
-    probes: np.ndarray,
-    k: int,
-    n_threads: int,
-) -> sparse.csr_array:
+def _comparisons(view: FeatureView, codes: np.ndarray, probes: np.ndarray, k: int) -> sparse.csr_array:
     """Symmetric graph whose weights are what each pair of samples counts in the score."""
     n_samples = len(codes)
-    share = np.bincount(codes) / n_samples
-    members = [np.flatnonzero(codes == c) for c in range(len(share))]
-    parts: dict[int, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
-
-    def look(mine: np.ndarray, distances: np.ndarray) -> None:
-        found = []
-        for i, row in zip(mine, distances, strict=True):
-            for c, candidates in enumerate(members):
-                own = c == codes[i]
-                near = nearest(row, candidates[candidates != i] if own else candidates, k)
-                if not len(near):
-                    continue
-                weight = -1.0 if own else share[c] / (1.0 - share[codes[i]])
-                found.append((np.full(len(near), i), near, np.full(len(near), weight / (len(near) * len(probes)))))
-        parts[int(mine[0])] = found
-
-    manhattan_distances(source, moments, factor, probes, look, n_threads)
-    edges = [edge for first in sorted(parts) for edge in parts[first]]
-    rows, columns, weights = (np.concatenate([edge[k] for edge in edges]) for k in range(3))
+    factor = once(view.source, view.moments, _factors)
+    arguments = factor, codes, k, len(probes)
+    parts = by_probes(view.source, view.moments, _edges, *arguments, probes=probes, n_threads=view.n_threads)
+    rows, columns, weights = (np.concatenate([edge[k] for part in parts for edge in part]) for k in range(3))
     one_way = sparse.csr_array((weights, (rows, columns)), shape=(n_samples, n_samples))
     return sparse.csr_array(one_way + one_way.T)
+
+
+def _edges(
+    source: FeatureSource,
+    moments: Moments,
+    mine: np.ndarray,
+    factor: np.ndarray,
+    codes: np.ndarray,
+    k: int,
+    n_probes: int,
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Some probes with their nearest samples of each class, and what these count."""
+    share = np.bincount(codes) / len(codes)
+    members = [np.flatnonzero(codes == c) for c in range(len(share))]
+    found = []
+    for i, row in zip(mine, manhattan_distances(source, moments, mine, factor), strict=True):
+        for c, candidates in enumerate(members):
+            own = c == codes[i]
+            near = nearest(row, candidates[candidates != i] if own else candidates, k)
+            if not len(near):
+                continue
+            weight = -1.0 if own else share[c] / (1.0 - share[codes[i]])
+            found.append((np.full(len(near), i), near, np.full(len(near), weight / (len(near) * n_probes))))
+    return found

@@ -7,29 +7,25 @@ rounding are equal, and of equally near samples the first comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from coterie._numba import one_blas_thread, read_only, run_chunks
+from coterie._numba import read_only
 from coterie._sklearn import sample_major
 from coterie.data.source import FAR, Columns, FeatureSource, Moments, for_blocks, shifted
+from coterie.filters.probes import by_probes
 from coterie.kernels import graph as kernels
 
-# Samples whose distances to all others are held at a time; fixed, so that threads do not change a sum.
-_PROBES = 128
 _BLOCK_FEATURES = 1024
 # Distances that differ by less than this part of the largest are equal.
 _TIE = 1e-12
 
-Rows = Callable[[np.ndarray, np.ndarray], object]
 
-
-def squared_distances(source: FeatureSource, moments: Moments, task: Rows, n_threads: int) -> None:
-    """Call ``task(samples, distances to all samples)`` with squared Euclidean distances, a few samples at a time."""
+def squared_distances(source: FeatureSource, moments: Moments, probes: np.ndarray) -> np.ndarray:
+    """Squared Euclidean distances of some samples to all samples."""
     shift = moments.far_mean
     if not source.is_sparse:
         # Whole numbers are subtracted, so that the distances between samples of whole numbers are exact; unless what is
@@ -37,57 +33,42 @@ def squared_distances(source: FeatureSource, moments: Moments, task: Rows, n_thr
         whole = np.rint(moments.mean)
         shift = np.where(np.abs(moments.mean - whole) > FAR * moments.scale, moments.mean, whole)
 
-    def rows(probes: np.ndarray) -> None:
-        products = np.zeros((len(probes), source.shape[0]))
-        norms = np.zeros(source.shape[0])
-        for first, columns in source.blocks(_BLOCK_FEATURES):
-            near = shifted(columns, shift[first : first + columns.shape[1]])
-            if isinstance(near, np.ndarray):
-                block = near
-                products += block[probes] @ block.T
-                norms += np.einsum("ij,ij->i", block, block)
-            else:
-                block = sparse.csr_array(near)
-                products += (block[probes] @ block.T).toarray()
-                norms += np.asarray(block.multiply(block).sum(axis=1)).ravel()
-        distances = norms[probes][:, None] + norms - 2.0 * products
-        np.maximum(distances, 0.0, out=distances)
-        distances[distances < _TIE * norms.max(initial=0.0)] = 0.0
-        task(probes, distances)
-
-    with one_blas_thread():
-        _in_probes(rows, np.arange(source.shape[0]), n_threads)
+    products = np.zeros((len(probes), source.shape[0]))
+    norms = np.zeros(source.shape[0])
+    for first, columns in source.blocks(_BLOCK_FEATURES):
+        near = shifted(columns, shift[first : first + columns.shape[1]])
+        if isinstance(near, np.ndarray):
+            block = near
+            products += block[probes] @ block.T
+            norms += np.einsum("ij,ij->i", block, block)
+        else:
+            block = sparse.csr_array(near)
+            products += (block[probes] @ block.T).toarray()
+            norms += np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    distances = norms[probes][:, None] + norms - 2.0 * products
+    np.maximum(distances, 0.0, out=distances)
+    distances[distances < _TIE * norms.max(initial=0.0)] = 0.0
+    return distances
 
 
-def manhattan_distances(
-    source: FeatureSource, moments: Moments, factor: np.ndarray, probes: np.ndarray, task: Rows, n_threads: int
-) -> None:
-    """Call ``task(samples, distances to all samples)`` with sums of ``factor`` times absolute differences, for some probes."""
+def manhattan_distances(source: FeatureSource, moments: Moments, mine: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Distances of some samples to all samples: sums of ``factor`` times absolute differences."""
     far = moments.far_mean
-
-    def rows(mine: np.ndarray) -> None:
-        distances, size = np.zeros((len(mine), source.shape[0])), np.zeros(source.shape[0])
-        place = np.full(source.shape[0], -1)
-        place[mine] = np.arange(len(mine))
-        for first, columns in source.blocks(_BLOCK_FEATURES):
-            if isinstance(columns, np.ndarray):
-                kernels.dense_manhattan(read_only(columns.T), mine, factor, first, distances)
-            else:
-                mean = far[first : first + columns.shape[1]]
-                indptr, indices = read_only(columns.indptr), read_only(columns.indices)
-                values = read_only(np.asarray(shifted(columns, mean).data if mean.any() else columns.data))
-                kernels.csc_manhattan(indptr, indices, values, place, factor, first, size, distances)
-        if source.is_sparse:
-            distances += size[mine][:, None] + size
-            np.maximum(distances, 0.0, out=distances)
-        task(mine, distances)
-
-    _in_probes(rows, probes, n_threads)
-
-
-def _in_probes(rows: Callable[[np.ndarray], None], probes: np.ndarray, n_threads: int) -> None:
-    bounds = [*range(0, len(probes), _PROBES), len(probes)]
-    run_chunks(lambda start, stop: rows(probes[start:stop]), bounds, n_threads)
+    distances, size = np.zeros((len(mine), source.shape[0])), np.zeros(source.shape[0])
+    place = np.full(source.shape[0], -1)
+    place[mine] = np.arange(len(mine))
+    for first, columns in source.blocks(_BLOCK_FEATURES):
+        if isinstance(columns, np.ndarray):
+            kernels.dense_manhattan(read_only(columns.T), mine, factor, first, distances)
+        else:
+            mean = far[first : first + columns.shape[1]]
+            indptr, indices = read_only(columns.indptr), read_only(columns.indices)
+            values = read_only(np.asarray(shifted(columns, mean).data if mean.any() else columns.data))
+            kernels.csc_manhattan(indptr, indices, values, place, factor, first, size, distances)
+    if source.is_sparse:
+        distances += size[mine][:, None] + size
+        np.maximum(distances, 0.0, out=distances)
+    return distances
 
 
 def nearest(distances: np.ndarray, candidates: np.ndarray, k: int) -> np.ndarray:
@@ -112,17 +93,18 @@ class Neighbours(NamedTuple):
 
 def nearest_neighbours(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> Neighbours:
     """The nearest other samples of each sample in the Euclidean distance over all features."""
-    n_samples = source.shape[0]
-    k = min(n_neighbors, n_samples - 1)
-    found = Neighbours(np.empty((n_samples, k), dtype=np.int64), np.empty((n_samples, k)))
-    everyone = np.arange(n_samples)
+    everyone = np.arange(source.shape[0])
+    k = min(n_neighbors, len(everyone) - 1)
+    parts = by_probes(source, moments, _neighbours, k, probes=everyone, n_threads=n_threads)
+    return Neighbours(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def look(probes: np.ndarray, distances: np.ndarray) -> None:
-        for i, row in zip(probes, distances, strict=True):
-            found.samples[i] = nearest(row, np.delete(everyone, i), k)
-            found.squared[i] = row[found.samples[i]]
 
-    squared_distances(source, moments, look, n_threads)
+def _neighbours(source: FeatureSource, moments: Moments, probes: np.ndarray, k: int) -> Neighbours:
+    found = Neighbours(np.empty((len(probes), k), dtype=np.int64), np.empty((len(probes), k)))
+    everyone = np.arange(source.shape[0])
+    for place, row in enumerate(squared_distances(source, moments, probes)):
+        found.samples[place] = nearest(row, np.delete(everyone, probes[place]), k)
+        found.squared[place] = row[found.samples[place]]
     return found
 
 
@@ -138,12 +120,8 @@ def heat_graph(neighbours: Neighbours, width: float | None = None) -> sparse.csr
 def full_heat_graph(source: FeatureSource, moments: Moments, n_threads: int, width: float | None = None) -> sparse.csr_array:
     """The graph of all pairs of samples with the same weights, t the mean over all pairs or given."""
     n_samples = source.shape[0]
-    squared = np.empty((n_samples, n_samples))
-
-    def look(probes: np.ndarray, distances: np.ndarray) -> None:
-        squared[probes] = distances
-
-    squared_distances(source, moments, look, n_threads)
+    everyone = np.arange(n_samples)
+    squared = np.vstack(by_probes(source, moments, squared_distances, probes=everyone, n_threads=n_threads))
     rows, others = np.nonzero(~np.eye(n_samples, dtype=bool))
     # The distance of two samples is computed from both sides; the mean makes it one number.
     weights = _heat(0.5 * (squared + squared.T)[rows, others], width)
@@ -177,14 +155,16 @@ def _nearest_outside(
     part: np.ndarray, source: FeatureSource, moments: Moments, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """For each sample the nearest one in another part, and its squared distance."""
-    closest, distance = np.empty(len(part), dtype=np.int64), np.empty(len(part))
+    parts = by_probes(source, moments, _outside, part, probes=np.arange(len(part)), n_threads=n_threads)
+    closest, distance = (np.concatenate(one) for one in zip(*parts, strict=True))
+    return closest, distance
 
-    def look(probes: np.ndarray, distances: np.ndarray) -> None:
-        for i, row in zip(probes, distances, strict=True):
-            closest[i] = nearest(row, np.flatnonzero(part != part[i]), 1)[0]
-            distance[i] = row[closest[i]]
 
-    squared_distances(source, moments, look, n_threads)
+def _outside(source: FeatureSource, moments: Moments, probes: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    closest, distance = np.empty(len(probes), dtype=np.int64), np.empty(len(probes))
+    for place, row in enumerate(squared_distances(source, moments, probes)):
+        closest[place] = nearest(row, np.flatnonzero(part != part[probes[place]]), 1)[0]
+        distance[place] = row[closest[place]]
     return closest, distance
 
 

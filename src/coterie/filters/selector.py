@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from coterie._inputs import n_features_wanted, read_features, read_source
 from coterie._parameters import N_FEATURES, OneOf, Options, Rule, check_options
 from coterie.data.source import FeatureSource
-from coterie.methods import SCORES
-from coterie.order import ranked, ranks
+from coterie.methods import SCORES, score_on_cluster
+from coterie.order import Ranked
 from coterie.selection import Selector
 
 
@@ -64,6 +62,11 @@ class FilterSelector(Selector):
     array([2, 3])
     """
 
+    @property
+    def _on_cluster(self) -> str:
+        """Whether the score can be computed by the workers of a cluster."""
+        return score_on_cluster(self.score_func, self.parameters)
+
     _allowed: ClassVar[dict[str, Rule]] = {
         "score_func": OneOf(*SCORES),
         "n_features_to_select": N_FEATURES,
@@ -77,7 +80,7 @@ class FilterSelector(Selector):
         self.n_features_to_select = n_features_to_select
         self.parameters = parameters
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
         """Score the features.
 
         Parameters
@@ -86,13 +89,18 @@ class FilterSelector(Selector):
             Training data.
         y : array-like of shape (n_samples,), default=None
             Labels; not needed by scores that do not learn from them.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or,
+            for scores that look at one feature at a time, a Dask array chunked by features. None takes the active client,
+            if there is one. For all scores but ``mcfs``. ``scores_`` and ``ranking_`` then stay with the workers until
+            ``numpy.asarray`` fetches them.
 
         Returns
         -------
         self : FilterSelector
             The fitted selector.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, client=client)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _ScoredData:
         check_options("parameters", self.parameters or {}, SCORES[self.score_func].load())
@@ -104,11 +112,11 @@ class FilterSelector(Selector):
 
     def _compute(self, data: _ScoredData) -> dict[str, Any]:
         n_wanted = n_features_wanted(self.n_features_to_select, data.source.shape[1])
-        scores = np.asarray(SCORES[self.score_func].load()(data.source, data.y, **(self.parameters or {})))
-        if (scores == scores[0]).all():  # so that no pass over the features is needed otherwise
+        scores = SCORES[self.score_func].load()(data.source, data.y, **(self.parameters or {}))
+        order = Ranked(data.source, scores)
+        if order.all_equal:  # so that no pass over the features is needed otherwise
             data.source.moments().require_variation()
-        order = ranked(data.source, scores)
-        return {"scores_": scores, "ranking_": ranks(order, len(order)), "support_features_": order[:n_wanted]}
+        return {"scores_": scores, "ranking_": order.ranks(n_wanted), "support_features_": order.first(n_wanted)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,6 +8,7 @@ import numpy as np
 
 from coterie._inputs import source_of
 from coterie._numba import thread_count
+from coterie.data.view import FeatureView
 
 
 def variance_score(X: Any, y: Any = None, *, n_jobs: int | None = None) -> np.ndarray:
@@ -37,5 +38,9 @@ def variance_score(X: Any, y: Any = None, *, n_jobs: int | None = None) -> np.nd
     >>> variance_score([[0, 1, 5], [2, 1, 9]])
     array([1., 0., 4.])
     """
-    source = source_of(X)
-    return source.moments(n_threads=thread_count(n_jobs)).norm ** 2 / source.shape[0]
+    return FeatureView.of(source_of(X), n_threads=thread_count(n_jobs)).map_features(_variances)
+
+
+def _variances(view: FeatureView) -> np.ndarray:
+    """The scores of the features of a block."""
+    return view.moments.norm**2 / view.n_samples

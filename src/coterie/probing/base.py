@@ -10,10 +10,13 @@ import numpy as np
 
 from coterie._inputs import n_features_wanted, opened, read_features, read_source
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
+from coterie.cluster.placing import lives_on_cluster
+from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria import Criterion, as_criterion
 from coterie.probing.criteria.base import Evaluator
-from coterie.probing.evaluation import Workers
+from coterie.probing.evaluation import AnyWorkers, Workers
+from coterie.probing.remote import ClusterWorkers
 from coterie.selection import Selector
 
 
@@ -26,7 +29,7 @@ class Problem:
     y: np.ndarray | None
     criterion: Criterion
     evaluate: Evaluator
-    workers: Workers
+    workers: AnyWorkers
     n_wanted: int
 
 
@@ -41,7 +44,9 @@ class CriterionSelector(Selector):
         "verbose": VERBOSE,
     }
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    _on_cluster: ClassVar[str] = "stores"
+
+    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
         """Evaluate subsets of the features, and select.
 
         Parameters
@@ -50,18 +55,20 @@ class CriterionSelector(Selector):
             Training data.
         y : array-like of shape (n_samples,)
             Labels, or numbers where the criterion wants them; None for criteria that do without.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers evaluate the subsets, instead of ``n_jobs``; X is a store (its name, its
+            address, or opened), which each of them opens. None takes the active client, if there is one.
 
         Returns
         -------
         self : object
             The fitted selector.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, client=client)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         criterion = as_criterion(self.criterion)
-        workers = Workers(self.n_jobs, criterion.prefer)
-        X, y = opened(X, y)
+        X, y = opened(X, y, cluster=lives_on_cluster(self, X))
         if y is None and not criterion.supervised:
             reading = read_source(self, X)
         else:
@@ -69,7 +76,14 @@ class CriterionSelector(Selector):
         source = reading.source
         source.moments().require_variation()
         n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
-        evaluate = criterion.bind(source, y, self.cv)
+        workers: AnyWorkers
+        evaluate: Evaluator
+        if isinstance(source, DistributedSource):
+            workers = ClusterWorkers(source)
+            evaluate = workers.bind(criterion, y, self.cv)
+        else:
+            workers = Workers(self.n_jobs, criterion.prefer)
+            evaluate = criterion.bind(source, y, self.cv)
         return Problem(reading.attributes, source, y, criterion, evaluate, workers, n_wanted)
 
     def __sklearn_tags__(self) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from coterie._inputs import Fold
 from coterie.bounds import DataFileError, read_regular
+from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
 from coterie.files import new_file
 from coterie.persistence.archive import plain_array, read_parts
@@ -44,7 +45,7 @@ def fingerprint(
     A function among the parameters counts by its name: that its code is the same, nobody can check.
     """
     return {
-        "data": _digest_of_source(source),
+        "data": _digest_of_data(source),
         "labels": "" if y is None else _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
         "folds": _digest(*(np.asarray(part, dtype=np.int64).tobytes() + b"|" for fold in folds or [] for part in fold)),
         "criterion": _digest(_description(criterion).encode()),
@@ -74,6 +75,13 @@ def _digest(*parts: bytes) -> str:
     for part in parts:
         digest.update(part)
     return digest.hexdigest()
+
+
+def _digest_of_data(source: FeatureSource) -> str:
+    """The digest of all values; of features on a cluster it is one worker that reads them."""
+    if isinstance(source, DistributedSource):
+        return str(source.ask_anybody(_digest_of_source, [()], what="a digest of the features")[0])
+    return _digest_of_source(source)
 
 
 def _digest_of_source(source: FeatureSource) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -18,6 +18,7 @@ from coterie._numba import one_blas_thread
 from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Evaluator, check_value
 from coterie.probing.probes import Design, ProbePlan, ProbeRecord
+from coterie.probing.remote import ClusterWorkers
 
 # Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses.
 _WAVE_SECONDS = 0.5
@@ -38,25 +39,43 @@ class Workers:
     prefer: str
 
     @property
+    def wave_seconds(self) -> float:
+        """Seconds of work that is given out at a time."""
+        return _WAVE_SECONDS
+
+    @property
     def count(self) -> int:
         """Number of evaluations at the same time."""
         return int(effective_n_jobs(self.n_jobs))
+
+    @property
+    def here(self) -> bool:
+        """Whether there is but one, which is this thread."""
+        return self.count == 1
 
     def parallel(self) -> Parallel:
         """joblib's pool, to be used as a context."""
         return Parallel(n_jobs=self.n_jobs, prefer=self.prefer, batch_size=1)
 
+    def run(
+        self, pool: Any, function: Callable[..., Any], evaluate: Evaluator, pieces: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Answers of ``function(evaluate, *piece, parent)`` for all pieces, in order."""
+        return list(pool(delayed(function)(evaluate, *piece, _this_process()) for piece in pieces))
 
-def evaluate_subsets(evaluate: Evaluator, subsets: Sequence[np.ndarray], workers: Workers, pool: Parallel) -> np.ndarray:
+
+AnyWorkers = Workers | ClusterWorkers
+
+
+def evaluate_subsets(evaluate: Any, subsets: Sequence[np.ndarray], workers: AnyWorkers, pool: Any) -> np.ndarray:
     """Values of some subsets, in order."""
     pieces = np.array_split(np.arange(len(subsets)), min(len(subsets), _PIECES * workers.count))
     with one_blas_thread():
-        if workers.count == 1:
+        if workers.here:
             values = _values_of(evaluate, subsets, _this_process())
         else:
-            values = np.concatenate(
-                pool(delayed(_values_of)(evaluate, [subsets[i] for i in piece], _this_process()) for piece in pieces)
-            )
+            own = [([subsets[i] for i in piece],) for piece in pieces]
+            values = np.concatenate(workers.run(pool, _values_of, evaluate, own))
     for subset, value in zip(subsets, values, strict=True):
         check_value(float(value), lambda: f"the features {subset.tolist()}")  # noqa: B023 (called at once)
     return values
@@ -115,18 +134,19 @@ def expected_probes(plan: ProbePlan, rule: ProbeBudget) -> int | None:
 
 
 def run_probes(
-    evaluate: Evaluator,
+    evaluate: Any,
     sums: ProbeRecord,
     rule: ProbeBudget,
-    workers: Workers,
+    workers: AnyWorkers,
     on_wave: Callable[[ProbeRecord, float], None],
 ) -> tuple[ProbeRecord, str]:
     """Evaluate probes until the rule is met or the user interrupts; returns the sums and the name of what ended it.
 
-    Probes go out in waves of about half a second. The values of a wave enter the sums in the order of the probes, and which
-    probe is the last is decided there, probe by probe: the result does not depend on workers or waves, except that time
-    decides how many waves there are. No wave goes beyond the probes that the design of the moment draws. An interruption
-    (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so far and the probes per second.
+    Probes go out in waves of about half a second (of three on a cluster, where an exchange takes some of it). The values of
+    a wave enter the sums in the order of the probes, and which probe is the last is decided there, probe by probe: the result
+    does not depend on workers or waves, except that time decides how many waves there are. No wave goes beyond the probes that
+    the design of the moment draws. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so
+    far and the probes per second.
     """
     began = time.perf_counter()
     size, finished = workers.count, sums.n_probes
@@ -141,7 +161,7 @@ def run_probes(
                 reason = _enter(values, sums, rule, time.perf_counter() - began)
                 finished = sums.n_probes
                 on_wave(sums, rate)
-                size = _next_size(rate, size, rule, time.perf_counter() - began, workers.count)
+                size = _next_size(rate, size, rule, time.perf_counter() - began, workers)
     except KeyboardInterrupt:
         if not finished:
             raise
@@ -150,16 +170,15 @@ def run_probes(
     return sums, reason
 
 
-def _wave(evaluate: Evaluator, sums: ProbeRecord, size: int, workers: Workers, pool: Parallel) -> np.ndarray:
+def _wave(evaluate: Any, sums: ProbeRecord, size: int, workers: AnyWorkers, pool: Any) -> np.ndarray:
     """Values of the next probes."""
     first, design = sums.n_probes, sums.design
     with one_blas_thread():
-        if workers.count == 1:
+        if workers.here:
             return _probe_values(evaluate, design, first, first + size, _this_process())
         cuts = np.linspace(first, first + size, min(size, _PIECES * workers.count) + 1).astype(np.int64)
-        here = _this_process()
-        tasks = (delayed(_probe_values)(evaluate, design, int(start), int(stop), here) for start, stop in pairwise(cuts))
-        return np.concatenate(pool(tasks))
+        pieces = [(design, int(start), int(stop)) for start, stop in pairwise(cuts)]
+        return np.concatenate(workers.run(pool, _probe_values, evaluate, pieces))
 
 
 def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
@@ -172,8 +191,9 @@ def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: fl
     return rule.met(sums, seconds)
 
 
-def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, n_workers: int) -> int:
-    """Probes of the next wave: half a second of them, or what the time left allows, and no sudden leaps."""
-    left = _WAVE_SECONDS if rule.max_seconds is None else min(_WAVE_SECONDS, rule.max_seconds - seconds)
+def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, workers: AnyWorkers) -> int:
+    """Probes of the next wave: so many as its seconds take, or what the time left allows, and no sudden leaps."""
+    n_workers, wave = workers.count, workers.wave_seconds
+    left = wave if rule.max_seconds is None else min(wave, rule.max_seconds - seconds)
     wanted = int(min(rate * max(left, 0.0), 8 * size))
     return max(n_workers, wanted // n_workers * n_workers)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 
-from coterie._inputs import class_codes, feature_positions, n_features_wanted, opened, read_folds, read_source, read_targets
+from coterie._inputs import (
+    class_codes,
+    n_features_wanted,
+    opened,
+    read_folds,
+    read_source,
+    read_targets,
+)
 from coterie._numba import thread_count
 from coterie._parameters import (
     N_FEATURES,
@@ -26,25 +33,28 @@ from coterie._parameters import (
     Whole,
     check_options,
 )
+from coterie.cluster.placing import lives_on_cluster
+from coterie.cluster.source import DistributedSource
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.groups import FeatureGroup
-from coterie.methods import SCORES
+from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy.alm import solve_alm
+from coterie.redundancy.leaders import Leaders, Leading, Near
 from coterie.redundancy.measures import (
     LARGEST_MATRIX,
     LARGEST_REPRESENTATION,
     MatrixRedundancy,
     Redundancy,
     SquaredCosine,
-    as_numbers,
     checked_matrix,
     mutual_information,
     sparse_representation,
 )
-from coterie.redundancy.refinement import PoolRule, Refinement, order_by_score, warn_about_pool
+from coterie.redundancy.prior import group_positions, warn_about_groups
+from coterie.redundancy.refinement import PoolRule, Refined, Refinement, order_by_score, warn_about_pool
+from coterie.redundancy.scoring import checked_scores
 from coterie.redundancy.solver import RefinedWeights, solve
 from coterie.redundancy.validation import (
     FACTORS,
@@ -320,7 +330,7 @@ class GlobalRedundancySelector(Selector):
         tags.target_tags.required = named and SCORES[self.score_func].supervised
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> GlobalRedundancySelector:
+    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> GlobalRedundancySelector:
         """Score the features and refine the scores.
 
         Parameters
@@ -329,13 +339,18 @@ class GlobalRedundancySelector(Selector):
             Training data; with ``redundancy="precomputed"`` the matrix of shape (n_features, n_features).
         y : array-like of shape (n_samples,), default=None
             Labels; not needed by scores that do not learn from them.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
+            Dask array chunked by features. None takes the active client, if there is one. The columns of the candidates
+            come to this process, the scores stay. For scores by name (all but ``"mcfs"``), a number of candidates or
+            ``"auto"``, and no groups.
 
         Returns
         -------
         self : GlobalRedundancySelector
             The fitted selector.
         """
-        return self._fit(X, y)
+        return self._fit(X, y, client=client)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _Candidates:
         if _is(self.redundancy, "precomputed") and (isinstance(self.score_func, str) or callable(self.score_func)):
@@ -344,7 +359,7 @@ class GlobalRedundancySelector(Selector):
                 "score_func."
             )
         self._check_options()
-        X, y = opened(X, y)
+        X, y = opened(X, y, cluster=lives_on_cluster(self, X))
         reading = read_source(self, X)
         n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
         view = FeatureView.of(reading.source, n_threads=thread_count(self.n_jobs))
@@ -352,33 +367,63 @@ class GlobalRedundancySelector(Selector):
             raise ValueError(
                 f"n_candidates={self.n_candidates} is less than the {n_selected} features to select; ask for more candidates."
             )
-        matrix, groups = self._matrix(X, view.n_features), self._groups(reading.source)
+        matrix, groups = self._matrix(X, view.n_features), group_positions(self.groups, reading.source)
         return _Candidates(reading.attributes, view, n_selected, matrix, groups, X, y)
 
+    @property
+    def _on_cluster(self) -> str:
+        """Whether the workers of a cluster can compute the scores, and the best features are all that enters."""
+        there = score_on_cluster(self.score_func, self.score_parameters) if isinstance(self.score_func, str) else ""
+        few = self.n_candidates is not None and not _is(self.n_candidates, "cv") and not _is(self.power, "cv")
+        computed = callable(self.redundancy) or (isinstance(self.redundancy, str) and self.redundancy != "precomputed")
+        return there if few and computed and self.groups is None else ""
+
     def _compute(self, data: _Candidates) -> dict[str, Any]:
+        if isinstance(data.view.source, DistributedSource):
+            return self._compute_from_leaders(data)
         usable = self._usable(data.view, data.matrix)
-        self._warn_about_groups(data, usable)
-        scores = self._scores(data.view, data.X, data.y, usable)
+        warn_about_groups(data.groups, usable, data.view.feature_names)
+        scores = checked_scores(self.score_func, self.score_parameters or {}, data.view, data.X, data.y, usable)
         refinement = self._refinement(data.view, scores, usable, data.matrix, data.groups)
         setting, results = self._setting(data, refinement)
         found = refinement.refine(data.n_selected, setting.rule, setting.power)
-        solution = found.solution
-        self._warn_about_gap(solution)
+        self._warn_about_gap(found.solution)
         warn_about_pool(found, setting.rule, data.n_selected, int(np.count_nonzero(usable)))
+        ranking = ranks(found.order, data.view.n_features)
+        return {"scores_": scores, "ranking_": ranking, **self._found(found, setting, data, float(scores.max())), **results}
+
+    def _compute_from_leaders(self, data: _Candidates) -> dict[str, Any]:
+        """The same where the features are with the workers of a cluster: all but the best stay there."""
+        leaders = Leaders(data.view, self.score_func, self.score_parameters or {}, data.y)
+        best = leaders.first(1)
+        setting, _ = self._setting(data, self._refinement_of_leaders(data.view, best))
+        refinement_of = partial(self._refinement_of_leaders, data.view)
+        found = leaders.refined(data.n_selected, setting.rule, setting.power, refinement_of)
+        self._warn_about_gap(found.solution)
+        warn_about_pool(found, setting.rule, data.n_selected, data.view.moments.n_varying)
+        ranking = leaders.ranks(found)
+        return {"scores_": leaders.scores, "ranking_": ranking, **self._found(found, setting, data, float(best.scores[0]))}
+
+    def _refinement_of_leaders(self, view: FeatureView, leading: Leading) -> Refinement:
+        count = len(leading.scores)
+        plain = self._refinement(view, leading.scores, np.ones(count, dtype=bool), None, [], order=np.arange(count))
+        return replace(plain, redundancy=lambda pool: self._redundancy(view, None, leading.features[pool]))
+
+    @staticmethod
+    def _found(found: Refined, setting: Setting, data: _Candidates, highest: float) -> dict[str, Any]:
+        """The attributes that the solution makes."""
+        solution = found.solution
         return {
-            "scores_": scores,
             "refined_scores_": found.weights,
-            "ranking_": ranks(found.order, data.view.n_features),
             "support_features_": found.order[: data.n_selected],
             "candidates_": found.pool,
             "pool_sizes_": np.array(found.sizes),
             "n_weighted_": found.n_weighted,
             "power_": setting.power,
-            "objective_": solution.objective / float(scores.max()) ** setting.power,
+            "objective_": solution.objective / highest**setting.power,
             "duality_gap_": solution.gap,
             "n_iter_": solution.n_iter,
             "working_set_size_": solution.working_set_size,
-            **results,
         }
 
     @staticmethod
@@ -452,18 +497,26 @@ class GlobalRedundancySelector(Selector):
         """The scores of the training part of a fold, ready to be refined."""
         view = FeatureView.of(as_source(X, data.view.feature_names), n_threads=data.view.n_threads)
         usable = self._usable(view, data.matrix)
-        return self._refinement(view, self._scores(view, X, y, usable), usable, data.matrix, data.groups)
+        scores = checked_scores(self.score_func, self.score_parameters or {}, view, X, y, usable)
+        return self._refinement(view, scores, usable, data.matrix, data.groups)
 
     def _refinement(
-        self, view: FeatureView, scores: np.ndarray, usable: np.ndarray, matrix: np.ndarray | None, groups: list[np.ndarray]
+        self,
+        view: FeatureView,
+        scores: np.ndarray,
+        usable: np.ndarray,
+        matrix: np.ndarray | None,
+        groups: list[np.ndarray],
+        order: np.ndarray | None = None,
     ) -> Refinement:
         most = None
+        if order is None:  # the rows of a matrix that is passed as X are in the order of its columns
+            order = order_by_score(view, scores, usable, by_position=_is(self.redundancy, "precomputed"))
         if self.method == "alm" or not _is(self.redundancy, "cosine2"):
             most = LARGEST_REPRESENTATION if _is(self.redundancy, "sparse_representation") else LARGEST_MATRIX
         return Refinement(
             scores=scores,
-            # The rows of a matrix that is passed as X are in the order of its columns.
-            order=order_by_score(view, scores, usable, by_position=_is(self.redundancy, "precomputed")),
+            order=order,
             usable=usable,
             redundancy=partial(self._redundancy, view, matrix),
             groups=groups,
@@ -495,73 +548,22 @@ class GlobalRedundancySelector(Selector):
             return None
         return checked_matrix(self.redundancy, n_features, "redundancy")
 
-    def _scores(self, view: FeatureView, X: Any, y: Any, usable: np.ndarray) -> np.ndarray:
-        """Checked scores, 0 for features that cannot be used."""
-        clip = False
-        if isinstance(self.score_func, str):
-            score = SCORES[self.score_func]
-            given = score.load()(view.source, y, **{"n_jobs": view.n_threads, **(self.score_parameters or {})})
-            clip = score.signed
-        elif callable(self.score_func):
-            if y is not None:
-                check_consistent_length(np.empty((view.n_samples, 0)), y)
-            if not isinstance(X, FeatureSource):
-                X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
-            given = self.score_func(X, y)
-            given = given[0] if isinstance(given, tuple) else given
-        else:
-            given = self.score_func
-        scores = as_numbers(given, "score_func must give numbers")
-        if scores.shape != (len(usable),):
-            raise ValueError(f"score_func gives scores of shape {scores.shape}, but X has {len(usable)} features.")
-        scores[~usable] = 0.0
-        if clip:
-            np.maximum(scores, 0.0, out=scores)
-        _refuse_bad_scores(scores, view.feature_names)
-        return scores
-
     def _redundancy(self, view: FeatureView, matrix: np.ndarray | None, pool: np.ndarray) -> Redundancy:
         if matrix is not None:
             return MatrixRedundancy(matrix[np.ix_(pool, pool)])
+        near = Near(view, pool)
         if _is(self.redundancy, "cosine2"):
-            return SquaredCosine(view, pool)
+            return SquaredCosine(near.view, near.places)
         if isinstance(self.redundancy, str):
-            return MatrixRedundancy(_MEASURES[self.redundancy](view, pool, **(self.redundancy_parameters or {})))
-        made = self.redundancy(view.columns(pool))
+            measure, parameters = _MEASURES[self.redundancy], self.redundancy_parameters or {}
+            return MatrixRedundancy(measure(near.view, near.places, **parameters))
+        made = self.redundancy(near.view.columns(near.places))
         matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
         alone = np.flatnonzero(np.diag(matrix) <= 0.0)
         if len(alone):
             label = feature_label(view.feature_names, pool[alone[0]])
             raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
         return MatrixRedundancy(matrix)
-
-    def _groups(self, source: FeatureSource) -> list[np.ndarray]:
-        """The groups as positions of features."""
-        if self.groups is None:
-            return []
-        if not isinstance(self.groups, Sequence):
-            raise ValueError("groups must be FeatureGroups or a list of lists of feature indices or names.")
-        return [
-            feature_positions(
-                group.members if isinstance(group, FeatureGroup) else group,
-                source.shape[1], source.feature_names, f"groups[{number}]",
-            )
-            for number, group in enumerate(self.groups)
-        ]  # fmt: skip
-
-    @staticmethod
-    def _warn_about_groups(data: _Candidates, usable: np.ndarray) -> None:
-        """Say which members of the groups cannot be candidates."""
-        members = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *data.groups]))
-        constant = members[~usable[members]]
-        if len(constant):
-            label = feature_label(data.view.feature_names, constant[0])
-            warnings.warn(
-                f"{len(constant)} feature(s) of groups, the first of them {label!r}, do not vary and are left out of their "
-                "groups.",
-                UserWarning,
-                stacklevel=5,
-            )
 
     def _warn_about_gap(self, solution: RefinedWeights) -> None:
         if not solution.converged:
@@ -580,20 +582,3 @@ def _itself(value: Any) -> Any:
 def _is(value: Any, name: str) -> bool:
     """Whether a parameter is the given word (and not an array, which compares item by item)."""
     return isinstance(value, str) and value == name
-
-
-def _refuse_bad_scores(scores: np.ndarray, names: Sequence[str] | None) -> None:
-    """Raise unless all scores are finite, none is negative, and one is above 0."""
-    for bad, what, remedy in (
-        (np.isnan(scores), "NaN", "Give every feature a score, 0 for the worst."),
-        (np.isinf(scores), "infinite", "Cap the scores at a finite value."),
-        (scores < 0, "negative", "Clip the scores at 0 or shift them, so that higher is better and 0 is worst."),
-    ):
-        if bad.any():
-            first = int(np.argmax(bad))
-            count = int(np.count_nonzero(bad))
-            raise ValueError(
-                f"score_func gives {count} {what} score(s), the first to feature {feature_label(names, first)!r}. {remedy}"
-            )
-    if not scores.any():
-        raise ValueError("All scores are 0, so no feature is better than another. Use another score_func, or check y.")

@@ -68,7 +68,7 @@ class SquaredCosine:
         self.n_threads = view.n_threads
         self.n_samples = view.n_samples
         # Sparse columns are centred after the product, which takes a mean that is not far above what varies.
-        self._is_sparse = view.is_sparse and not view.moments.far_mean[features].any()
+        self._is_sparse = view.is_sparse and not view.moments.is_far(features).any()
         self._by_place = np.argsort(features, kind="stable")  # passes go in order of storage
 
     @property

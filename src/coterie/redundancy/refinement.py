@@ -19,7 +19,7 @@ from coterie.redundancy.solver import RefinedWeights
 # Weights closer than this part of the largest are tied, and those below it are none.
 _WEIGHT_TIE = 1e-9
 # Seed of the vector that breaks ties: another one than elsewhere, so that selections stay what they have been.
-_TIE_SEED = 20150427
+TIE_SEED = 20150427
 # Growth of the pool beyond its first size that is worth a word.
 _FAR = 8
 
@@ -184,7 +184,7 @@ def order_by_score(view: FeatureView, scores: np.ndarray, usable: np.ndarray, *,
         if by_position:
             parts.append(features[np.argsort(-own, kind="stable")])
         else:
-            parts.append(features[in_order(view.source, features, own, tie=tie, seed=_TIE_SEED, n_threads=view.n_threads)])
+            parts.append(features[in_order(view.source, features, own, tie=tie, seed=TIE_SEED, n_threads=view.n_threads)])
     return np.concatenate(parts)
 
 

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from coterie._inputs import source_of
+from coterie._inputs import opened, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Number, Whole, check
-from coterie.correlation.profile.dense import dense_at_least, dense_cost
+from coterie.cluster.placing import placed
+from coterie.cluster.source import DistributedSource
+from coterie.correlation.profile.remote import count_there, drawn_there
 from coterie.correlation.profile.result import CorrelationProfile
-from coterie.correlation.profile.sampled import sampled_correlations
-from coterie.correlation.profile.sparse import UniqueColumns, sparse_at_least
+from coterie.correlation.profile.sampled import correlations_of, drawn_pairs
+from coterie.correlation.profile.tiles import count_here, tiles_of
 from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource, Moments
-from coterie.progress import RoundProgress
 
 
 def correlation_profile(
@@ -28,6 +29,7 @@ def correlation_profile(
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
+    client: Any = None,
 ) -> CorrelationProfile:
     r"""Distribution of the absolute Pearson correlations of all pairs of features.
 
@@ -53,6 +55,10 @@ def correlation_profile(
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
+
+    client : distributed.Client, default=None
+        Client of a Dask cluster whose workers count the pairs; X is a store (its name, its address, or opened), which each
+        of them opens. None takes the active client, if there is one.
 
     Returns
     -------
@@ -100,39 +106,47 @@ def correlation_profile(
     if n_jobs is not None:
         check("n_jobs", n_jobs, Whole())
     n_threads = thread_count(n_jobs)
+    X, _ = placed(X, None, client, reader="correlation_profile")
+    # A Dask array is with workers part by part; pairs need features of any two of them.
+    X, _ = opened(X, cluster=not hasattr(X, "chunks"))
     source = source_of(X)
     moments = source.moments(n_threads=n_threads)
-    features = np.flatnonzero(moments.norm > 0)
-    n_all = len(features) * (len(features) - 1) // 2
+    n_varying = moments.n_varying
+    n_all = n_varying * (n_varying - 1) // 2
     if n_all == 0:
-        raise ValueError(f"A profile needs at least 2 features that are not constant; X has {len(features)}.")
+        raise ValueError(f"A profile needs at least 2 features that are not constant; X has {n_varying}.")
     inner = edges[1:-1] - ROUNDING
     if n_pairs is None:
-        over = _all_pairs(source, moments, features, inner, n_threads, verbose)
+        over = _all_pairs(source, moments, inner, n_threads, verbose)
         drawn, total = None, n_all
     else:
-        correlations = sampled_correlations(source, moments, features, int(n_pairs), random_state, n_threads)
+        pairs = drawn_pairs(n_varying, int(n_pairs), random_state)
+        correlations = _correlations(source, moments, pairs, n_threads)
         over = np.array([np.count_nonzero(np.abs(correlations) >= edge) for edge in inner], dtype=np.int64)
         drawn = total = int(n_pairs)
     counts = -np.diff(np.concatenate([[total], over, [0]]).astype(np.int64))
     limits = np.repeat(counts[:, None] / total, 2, axis=1) if drawn is None else _limits(counts, total, confidence)
     return CorrelationProfile(
-        edges, counts, source.shape[1], source.shape[1] - len(features), n_all, drawn, float(confidence), limits
+        edges, counts, source.shape[1], source.shape[1] - n_varying, n_all, drawn, float(confidence), limits
     )
 
 
-def _all_pairs(
-    source: FeatureSource, moments: Moments, features: np.ndarray, edges: np.ndarray, n_threads: int, verbose: int
-) -> np.ndarray:
-    """Pairs at or over each edge, by whichever way is quicker."""
+def _all_pairs(source: FeatureSource, moments: Moments, edges: np.ndarray, n_threads: int, verbose: int) -> np.ndarray:
+    """Pairs at or over each edge."""
     if not len(edges):
         return np.zeros(0, dtype=np.int64)
-    unique = UniqueColumns(source, moments, features, n_threads) if source.is_sparse else None
-    if unique is not None and unique.cost(n_threads) <= dense_cost(source.shape[0], len(features)):
-        with RoundProgress(100, verbose, "correlation profile", "%") as bar:
-            return sparse_at_least(unique, edges, n_threads, bar)
-    with RoundProgress(len(features), verbose, "correlation profile", "features") as bar:
-        return dense_at_least(source, moments, features, edges, n_threads, bar)
+    if isinstance(source, DistributedSource):
+        return count_there(source, edges, verbose)
+    features = np.flatnonzero(moments.norm > 0)
+    return count_here(tiles_of(source, moments, features, edges, n_threads), n_threads, verbose)
+
+
+def _correlations(source: FeatureSource, moments: Moments, pairs: tuple[np.ndarray, np.ndarray], n_threads: int) -> np.ndarray:
+    """Correlations of pairs, given by their places among the features that are not constant."""
+    if isinstance(source, DistributedSource):
+        return drawn_there(source, *pairs)
+    features = np.flatnonzero(moments.norm > 0)
+    return correlations_of(source, moments, features[pairs[0]], features[pairs[1]], n_threads)
 
 
 def _read_edges(bins: Any) -> np.ndarray:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 
-from coterie._numba import one_blas_thread, read_only, run_chunks
+from coterie._numba import boundaries, read_only
+from coterie.correlation.profile.counted import Counted
 from coterie.data.source import FeatureSource, Moments
 from coterie.kernels.pairs import standardise, tile_counts
-from coterie.progress import RoundProgress
 
 # Features of a block: large enough for BLAS, small enough for a product to stay in the caches.
 BLOCK = 1024
@@ -24,53 +22,72 @@ def dense_cost(n_samples: int, n_features: int) -> float:
     return n_features * n_features * n_samples / _SPEED
 
 
-def dense_at_least(
-    source: FeatureSource, moments: Moments, features: np.ndarray, edges: np.ndarray, n_threads: int, bar: RoundProgress
-) -> np.ndarray:
-    r"""Pairs whose absolute correlation reaches each edge.
+class DenseTiles:
+    r"""All pairs of dense columns, in rows of blocks: a block with itself and all that come after it.
 
     With unit roundoff u, a product of two rounded unit vectors in any order of summation has an error of at most
     :math:`(n + 2) u / (1 - (n + 2) u)` (Higham, *Accuracy and stability of numerical algorithms*, section 3.1, and
     Cauchy-Schwarz); (n + 4) u covers it and the rounding of the edges for all n for which single precision is used.
-    """
-    n_samples = source.shape[0]
-    kind = np.float32 if n_samples <= _SINGLE_PRECISION else np.float64
-    error = (n_samples + 4) * float(np.finfo(kind).eps) * 0.51
-    means, norms = read_only(moments.mean[features]), read_only(moments.norm[features])
-    at_least = np.zeros(len(edges), dtype=np.int64)
-    lock = threading.Lock()
-    done = [0]
 
-    def block(first: int) -> np.ndarray:
-        chosen = features[first : first + BLOCK]
+    Parameters
+    ----------
+    source : FeatureSource
+        The features; sparse columns are made dense, a block at a time.
+    moments : Moments
+        Their moments.
+    features : ndarray of int
+        Those that are not constant.
+    edges : ndarray
+        Absolute correlations to reach.
+    """
+
+    unit = "features"
+    figure_words = "products computed again"
+
+    def __init__(self, source: FeatureSource, moments: Moments, features: np.ndarray, edges: np.ndarray) -> None:
+        n_samples = source.shape[0]
+        self.source, self.features, self.edges = source, features, read_only(edges)
+        self.kind = np.float32 if n_samples <= _SINGLE_PRECISION else np.float64
+        self.error = (n_samples + 4) * float(np.finfo(self.kind).eps) * 0.51
+        self.means, self.norms = read_only(moments.mean[features]), read_only(moments.norm[features])
+        self.total = len(features)
+
+    def bounds(self, n_chunks: int | None = None) -> np.ndarray:
+        """Rows of blocks; the first ones are the longest."""
+        n_rows = -(-self.total // BLOCK)
+        if n_chunks is None or n_chunks >= n_rows:
+            return np.arange(n_rows + 1)
+        return boundaries(np.concatenate([[0], np.cumsum(np.arange(n_rows, 0, -1))]), n_chunks)
+
+    def beforehand(self) -> np.ndarray:
+        """Nothing: every pair is in a row."""
+        return np.zeros(len(self.edges), dtype=np.int64)
+
+    def count(self, start: int, stop: int) -> Counted:
+        """The pairs of some rows of blocks."""
+        counts, checked = np.zeros(len(self.edges), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        for number in range(start, stop):
+            self._count_row(number * BLOCK, counts, checked)
+        return Counted(counts, min(stop * BLOCK, self.total) - start * BLOCK, int(checked[0]))
+
+    def _count_row(self, first: int, counts: np.ndarray, checked: np.ndarray) -> None:
+        left = self._block(first)
+        left_unit = self._standardised(left, first)
+        for other in range(first, self.total, BLOCK):
+            right = left if other == first else self._block(other)
+            right_unit = left_unit if other == first else self._standardised(right, other)
+            tile = left_unit @ right_unit.T
+            tile_counts(tile, left, right, self.means, self.norms, first, other, self.edges, self.error, counts, checked)
+
+    def _block(self, first: int) -> np.ndarray:
+        chosen = self.features[first : first + BLOCK]
         if len(chosen) == chosen[-1] - chosen[0] + 1:  # no constant feature in between
-            columns = source.block(int(chosen[0]), int(chosen[-1]) + 1)
+            columns = self.source.block(int(chosen[0]), int(chosen[-1]) + 1)
         else:
-            columns = source.columns(chosen)
+            columns = self.source.columns(chosen)
         return read_only((columns if isinstance(columns, np.ndarray) else columns.toarray(order="F")).T)
 
-    def standardised(columns: np.ndarray, first: int) -> np.ndarray:
-        out = np.empty(columns.shape, dtype=kind)
-        standardise(columns, means, norms, first, out)
+    def _standardised(self, columns: np.ndarray, first: int) -> np.ndarray:
+        out = np.empty(columns.shape, dtype=self.kind)
+        standardise(columns, self.means, self.norms, first, out)
         return out
-
-    def row_of_blocks(start: int, stop: int) -> None:
-        counts, checked = np.zeros(len(edges), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        for number in range(start, stop):
-            first = number * BLOCK
-            left = block(first)
-            left_unit = standardised(left, first)
-            for other in range(first, len(features), BLOCK):
-                right = left if other == first else block(other)
-                right_unit = left_unit if other == first else standardised(right, other)
-                tile = left_unit @ right_unit.T
-                tile_counts(tile, left, right, means, norms, first, other, read_only(edges), error, counts, checked)
-            with lock:
-                done[0] += len(left)
-                bar.update(done[0], f"{checked[0]:,} products computed again")
-        with lock:
-            at_least[:] += counts
-
-    with one_blas_thread():  # a thread of ours for each row of blocks
-        run_chunks(row_of_blocks, range(-(-len(features) // BLOCK) + 1), n_threads)
-    return at_least

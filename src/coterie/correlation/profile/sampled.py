@@ -15,15 +15,20 @@ from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
 _BATCH_VALUES = 1 << 24
 
 
-def sampled_correlations(
-    source: FeatureSource, moments: Moments, features: np.ndarray, n_pairs: int, random_state: Any, n_threads: int
-) -> np.ndarray:
-    """Correlations of ``n_pairs`` pairs of different features, each pair as likely as any other, with replacement."""
+def drawn_pairs(n_features: int, n_pairs: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of different features, each pair as likely as any other, with replacement."""
     rng = check_random_state(random_state)
-    first = rng.randint(0, len(features), n_pairs, dtype=np.int64)
-    second = rng.randint(0, len(features) - 1, n_pairs, dtype=np.int64)
+    first = rng.randint(0, n_features, n_pairs, dtype=np.int64)
+    second = rng.randint(0, n_features - 1, n_pairs, dtype=np.int64)
     second += second >= first
-    first, second = features[first], features[second]
+    return first, second
+
+
+def correlations_of(
+    source: FeatureSource, moments: Moments, first: np.ndarray, second: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """Correlations of pairs of features."""
+    n_pairs = len(first)
     size = max(1, min(n_pairs, _BATCH_VALUES // (2 * source.shape[0]) if not source.is_sparse else 1 << 18))
     parts = [
         _correlations(source, moments, first[start : start + size], second[start : start + size], n_threads)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import even_boundaries, read_only, run_chunks, run_evenly
+from coterie._numba import boundaries, even_boundaries, read_only, run_chunks, run_evenly
+from coterie.correlation.profile.counted import Counted
 from coterie.data.source import FeatureSource, Moments
 from coterie.kernels import pairs
-from coterie.progress import RoundProgress
 
 # Seconds that a product of two entries takes one core, to choose between dense and sparse.
 _SECONDS = 3e-9
@@ -78,37 +76,57 @@ class UniqueColumns:
         return float(self.products(n_threads).sum(dtype=np.float64)) * _SECONDS
 
 
-def sparse_at_least(unique: UniqueColumns, edges: np.ndarray, n_threads: int, bar: RoundProgress) -> np.ndarray:
-    """Pairs of features whose absolute correlation reaches each edge."""
-    at_least = np.zeros(len(edges), dtype=np.int64)
-    edges = read_only(edges)
-    at_least += int((unique.weights * (unique.weights - 1) // 2).sum())  # equal columns have the correlation 1
-    order = np.argsort(-np.abs(unique.ratios), kind="stable")
-    cumulative = np.concatenate([[0], np.cumsum(unique.weights[order])])
-    ratios = np.abs(unique.ratios[order])
-    run_chunks(
-        lambda start, stop: pairs.disjoint_counts(ratios, cumulative, edges, at_least, start, stop),
-        range(len(edges) + 1),
-        n_threads,
-    )
-    lock = threading.Lock()
-    done = [0, 0]
+class SparseTiles:
+    """All pairs of sparse columns: those that meet in a sample are counted in pieces, all others beforehand.
 
-    def meet(start: int, stop: int) -> None:
-        counts = np.zeros(len(edges), dtype=np.int64)
+    Parameters
+    ----------
+    unique : UniqueColumns
+        The different columns.
+    edges : ndarray
+        Absolute correlations to reach.
+    n_threads : int
+        Number of threads for what is computed beforehand.
+    """
+
+    unit = "%"
+    total = 100
+    figure_words = "pairs of different columns that meet"
+
+    def __init__(self, unique: UniqueColumns, edges: np.ndarray, n_threads: int) -> None:
+        self.unique, self.edges = unique, read_only(edges)
+        self._n_threads = n_threads
+        self._cost = np.concatenate([[0], np.cumsum(unique.products(n_threads))])
+
+    def bounds(self, n_chunks: int | None = None) -> np.ndarray:
+        """Columns, by the products that they take part in as the first one."""
+        return even_boundaries(self._cost, max(4, self._n_threads)) if n_chunks is None else boundaries(self._cost, n_chunks)
+
+    def beforehand(self) -> np.ndarray:
+        """All pairs as if they were disjoint, and those of equal columns, which have the correlation 1."""
+        unique = self.unique
+        at_least = np.full(len(self.edges), int((unique.weights * (unique.weights - 1) // 2).sum()), dtype=np.int64)
+        order = np.argsort(-np.abs(unique.ratios), kind="stable")
+        cumulative = np.concatenate([[0], np.cumsum(unique.weights[order])])
+        ratios = np.abs(unique.ratios[order])
+        run_chunks(
+            lambda start, stop: pairs.disjoint_counts(ratios, cumulative, self.edges, at_least, start, stop),
+            range(len(self.edges) + 1),
+            self._n_threads,
+        )
+        return at_least
+
+    def count(self, start: int, stop: int) -> Counted:
+        """What pairs that meet add to that, or take from it."""
+        unique = self.unique
+        counts = np.zeros(len(self.edges), dtype=np.int64)
         met = pairs.meeting_counts(
-            *unique.columns, read_only(unique.place), *unique.rows, unique.scales, unique.ratios, unique.weights, edges,
+            *unique.columns, read_only(unique.place), *unique.rows, unique.scales, unique.ratios, unique.weights, self.edges,
             counts, start, stop,
         )  # fmt: skip
-        with lock:
-            at_least[:] += counts
-            done[0] += int(cost[stop] - cost[start])
-            done[1] += met
-            bar.update(100 * done[0] // max(1, int(cost[-1])), f"{done[1]:,} pairs of different columns that meet")
-
-    cost = np.concatenate([[0], np.cumsum(unique.products(n_threads))])
-    run_chunks(meet, even_boundaries(cost, max(4, n_threads)), n_threads)
-    return at_least
+        whole = max(1, int(self._cost[-1]))
+        done = 100 * int(self._cost[stop]) // whole - 100 * int(self._cost[start]) // whole
+        return Counted(counts, done, int(met))
 
 
 def _without_zeros(source: FeatureSource) -> sparse.csc_array:

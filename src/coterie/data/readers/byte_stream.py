@@ -37,15 +37,22 @@ class ByteStream:
     ----------
     path : Path
         The file.
+    span : tuple of int, optional
+        Of a file that is not compressed, only the lines that begin in this range of bytes.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, span: tuple[int, int] | None = None) -> None:
         self.path = path
         self._raw = open_regular(path)
         start = self._raw.read(6)
         self._raw.seek(0)
         self.compression = compression_of(start)
         self.n_bytes = path.stat().st_size
+        self._first, self._left = 0, None
+        if span is not None:
+            self._first, last = (_line_from(self._raw, place) for place in span)
+            self._left = max(0, last - self._first)
+            self._raw.seek(self._first)
         self._stream: IO[bytes] = self._raw if self.compression is None else _OPENERS[self.compression](self._raw)
 
     @property
@@ -56,6 +63,8 @@ class ByteStream:
     def read_into(self, buffer: memoryview) -> int:
         """Fill a buffer; fewer bytes come only at the end of the file."""
         filled = 0
+        if self._left is not None:
+            buffer = buffer[: self._left]
         try:
             while filled < len(buffer):
                 count = self._stream.readinto(buffer[filled:])  # type: ignore[attr-defined]  # all three readers have it
@@ -66,6 +75,8 @@ class ByteStream:
             if isinstance(error, OSError) and error.errno is not None:
                 raise OSError(error.errno, error.strerror, str(self.path)) from error
             raise self._damaged(error) from error
+        if self._left is not None:
+            self._left -= filled
         return filled
 
     def read(self, n_bytes: int) -> bytes:
@@ -96,7 +107,7 @@ class ByteStream:
                 return
             end = buffer.rfind(b"\n") + 1
             if end == 0:  # not one whole line
-                what, start = f"a line of more than {in_bytes(count)}", done
+                what, start = f"a line of more than {in_bytes(count)}", self._first + done
                 claim(2 * _BYTES_A_BYTE * count, self.path, what, line=lambda: _line_at(self.path, start))  # noqa: B023
                 buffer, kept = buffer + bytearray(len(buffer)), count
                 continue
@@ -110,6 +121,18 @@ class ByteStream:
         """Close the file."""
         self._stream.close()
         self._raw.close()
+
+
+def _line_from(file: IO[bytes], place: int) -> int:
+    """The first byte from a place on that begins a line, or the end of the file."""
+    if place == 0:
+        return 0
+    file.seek(place - 1)
+    while piece := file.read(1 << 16):
+        end = piece.find(b"\n")
+        if end >= 0:
+            return file.tell() - len(piece) + end + 1
+    return file.tell()
 
 
 def open_binary(path: Path) -> IO[bytes]:

@@ -7,9 +7,9 @@ and read once, whatever the number of runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,15 +24,16 @@ _ENTRY_BYTES = 56
 _LEAST_ENTRIES = 1 << 16
 
 
-class _Run(NamedTuple):
-    """Entries of some samples, sorted by column, on the disk."""
+class Run(NamedTuple):
+    """Entries of some samples, sorted by column, on the disk; rows count from ``first_row``."""
 
-    columns: np.ndarray
-    starts: np.ndarray
+    columns: Any
+    starts: Any
     rows: Path
     row_type: np.dtype
     values: Path
     value_type: np.dtype
+    first_row: int = 0
 
 
 class SparseRows:
@@ -55,7 +56,7 @@ class SparseRows:
         self._counts = np.zeros(0, dtype=np.int64)
         self._pending: list[tuple[int, RowBlock]] = []
         self._n_pending = 0
-        self._runs: list[_Run] = []
+        self._runs: list[Run] = []
 
     def add(self, block: RowBlock) -> None:
         """Take some samples."""
@@ -129,12 +130,41 @@ class SparseRows:
                 continue
             a, b = int(run.starts[low]), int(run.starts[high])
             append_columns(
-                run.columns[low:high], run.starts[low : high + 1], a,
-                np.fromfile(run.rows, run.row_type, b - a, offset=a * run.row_type.itemsize),
+                np.array(run.columns[low:high]), np.array(run.starts[low : high + 1]), a,
+                np.fromfile(run.rows, run.row_type, b - a, offset=a * run.row_type.itemsize) + row_type.type(run.first_row),
                 np.fromfile(run.values, run.value_type, b - a, offset=a * run.value_type.itemsize),
                 begin + first, cursor, rows, values,
             )  # fmt: skip
         return rows, values
+
+    def finish(self) -> list[Run]:
+        """All runs, for somebody who joins them; what is known of their columns is in files, too, and mapped."""
+        assert self.folder is not None
+        if self._pending:
+            self._write_run(self.folder)
+        return [self._mapped(self.folder, number, run) for number, run in enumerate(self._runs)]
+
+    @staticmethod
+    def _mapped(folder: Path, number: int, run: Run) -> Run:
+        files = folder / f"run-{number}.columns.npy", folder / f"run-{number}.starts.npy"
+        for path, array in zip(files, (run.columns, run.starts), strict=True):
+            try:
+                np.save(path, array)
+            except OSError as error:
+                raise full_disk(error, path) from error
+        return run._replace(columns=files[0], starts=files[1])
+
+    def join(self, n_rows: int, n_columns: int, kind: ValueKind, runs: Sequence[Run]) -> None:
+        """Take the samples of another one, which come after those that are here, as its :meth:`finish` left them."""
+        self.n_columns = max(self.n_columns, n_columns)
+        if self.n_columns > len(self._counts):
+            self._counts = np.append(self._counts, np.zeros(self.n_columns - len(self._counts), dtype=np.int64))
+        self.kind.join(kind)
+        for run in runs:
+            columns, starts = (np.load(file, mmap_mode="r") for file in (run.columns, run.starts))
+            self._counts[columns] += np.diff(starts)
+            self._runs.append(run._replace(columns=columns, starts=starts, first_row=self.n_rows + run.first_row))
+        self.n_rows += n_rows
 
     def _write_run(self, folder: Path) -> None:
         counts = np.zeros(self.n_columns, dtype=np.int64)
@@ -156,7 +186,7 @@ class SparseRows:
                 array.tofile(path)
             except OSError as error:
                 raise full_disk(error, path) from error
-        self._runs.append(_Run(used, np.append(starts[used], starts[-1]), files[0], row_type, files[1], kind.dtype))
+        self._runs.append(Run(used, np.append(starts[used], starts[-1]), files[0], row_type, files[1], kind.dtype))
 
 
 def _scatter(

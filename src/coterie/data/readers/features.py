@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +14,8 @@ from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.readers.collect import DenseRows, SparseRows
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock
 
+# Collects what a reader reads: (reader, folder for runs, bytes to use, progress).
+Collect: TypeAlias = Callable[[Reader, Path, int, Progress | None], SparseRows]
 # A label as it is read and once more while all are joined; counts, starts and moments of a feature.
 _LABEL_BYTES = 16
 _FEATURE_BYTES = 40
@@ -43,13 +45,16 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
     return source
 
 
-def pieces(reader: Reader, folder: Path, limit: int, progress: Progress | None = None) -> Iterator[DenseSource | SparseSource]:
+def pieces(
+    reader: Reader, folder: Path, limit: int, progress: Progress | None = None, collect: Collect | None = None
+) -> Iterator[DenseSource | SparseSource]:
     """All that a reader reads, in order of the features, in pieces that fit into memory.
 
-    Blocks of samples are collected first, through files in ``folder`` if need be; blocks of features pass through.
+    Blocks of samples are collected first, through files in ``folder`` if need be, by whoever is told to ``collect`` them;
+    blocks of features pass through.
     """
-    rows: SparseRows | DenseRows | None = None
-    for block in reader.blocks(limit // 64, progress):
+    rows: SparseRows | DenseRows | None = None if collect is None else collect(reader, folder, limit, progress)
+    for block in reader.blocks(limit // 64, progress) if rows is None else ():
         if reader.by == "features":
             yield from _pieces_of_block(block, reader.dtype, limit)
         else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,15 @@ _MESSAGES = {
     kernels.BAD_QUERY: "{token!r} is not 'qid:number' in the place right after the label.",
     kernels.NEGATIVE: "{token!r} has a negative index. Indices begin with 0 or 1.",
 }
+
+
+class Seen(NamedTuple):
+    """What lines tell besides their entries: their number, that of query ids, the lowest and the highest index."""
+
+    n_lines: int
+    n_queries: int
+    lowest: int
+    highest: int
 
 
 class LibsvmReader(Reader):
@@ -62,16 +71,33 @@ class LibsvmReader(Reader):
         self._zero_based = zero_based
         self.shape = (None, n_features)
         self.dtype = None if dtype is None else np.dtype(dtype)
-        self._n_lines = 0
+        self.span: tuple[int, int] | None = None
+        self._n_lines = self._n_queries = 0
         self._lowest, self._highest = 1 << 62, -1
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it takes to read the same file in another process."""
+        return {"zero_based": self._zero_based, "n_features": self.shape[1], "dtype": self.dtype}
+
+    @property
+    def seen(self) -> Seen:
+        """What has been found out so far."""
+        return Seen(self._n_lines, self._n_queries, self._lowest, self._highest)
+
+    def take(self, parts: Sequence[Seen], labels: Sequence[np.ndarray]) -> None:
+        """What readers of parts of the file (each with its ``span``) have found out, in order."""
+        self._n_lines, self._n_queries = (sum(part[k] for part in parts) for k in range(2))
+        self._lowest, self._highest = min(part.lowest for part in parts), max(part.highest for part in parts)
+        self._settle(labels)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         """Samples of a few megabytes of text at a time."""
-        stream = ByteStream(self.path)
+        stream = ByteStream(self.path, self.span)
         n_threads = thread_count()
         parser = _Parser(n_threads)
         labels: list[np.ndarray] = []
-        n_queries, seen = 0, 0
+        seen = 0
         try:
             for text in stream.line_blocks(min(n_threads * _CHUNK, max(stream.n_bytes + 1, 1 << 12))):
                 seen += len(text)
@@ -81,16 +107,23 @@ class LibsvmReader(Reader):
                         raise self._error(text, chunk, stream, limit)
                     self._n_lines += chunk.n_lines
                     self._lowest, self._highest = min(self._lowest, chunk.lowest), max(self._highest, chunk.highest)
-                    n_queries += chunk.n_queries
+                    self._n_queries += chunk.n_queries
                     labels.append(chunk.labels)
                     yield chunk.block
                 if progress is not None:
                     progress(stream.done, stream.n_bytes, "reading")
         finally:
             stream.close()
+        if self.span is None:
+            self._settle(labels)
+        else:  # the rest is for whoever has all parts
+            self.labels = np.concatenate([np.empty(0), *labels])
+
+    def _settle(self, labels: Sequence[np.ndarray]) -> None:
+        """What is known once the last line is read."""
         self.labels = whole_numbers(np.concatenate([np.empty(0), *labels]))
-        if n_queries:
-            self.notes["query_ids_ignored"] = n_queries
+        if self._n_queries:
+            self.notes["query_ids_ignored"] = self._n_queries
         self._settle_indices()
 
     def _largest_index(self, n_bytes: int) -> int:

@@ -112,6 +112,11 @@ class ValueKind:
         self.lowest, self.highest = min(self.lowest, lowest), max(self.highest, highest)
         self.whole, self.single = self.whole and whole, self.single and single
 
+    def join(self, other: ValueKind) -> None:
+        """Take the values that another one has seen into account."""
+        self.lowest, self.highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        self.whole, self.single = self.whole and other.whole, self.single and other.single
+
     @property
     def dtype(self) -> np.dtype:
         """uint8, int8, int16, float32 or float64."""

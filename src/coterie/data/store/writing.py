@@ -13,7 +13,7 @@ from coterie._numba import thread_count
 from coterie.data.bad_values import BadValues
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.readers.features import no_data, pieces
+from coterie.data.readers.features import Collect, no_data, pieces
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, row_block
 from coterie.data.source import FeatureSource
 from coterie.data.store.folder import StoreFolder
@@ -140,14 +140,20 @@ class StoreWriter:
 
 
 def write_reader(
-    reader: Reader, path: PathLike, *, overwrite: bool, memory_limit: int, progress: Progress | None = None
+    reader: Reader,
+    path: PathLike,
+    *,
+    overwrite: bool,
+    memory_limit: int,
+    progress: Progress | None = None,
+    collect: Collect | None = None,
 ) -> Path:
-    """Write what a reader reads to a store."""
+    """Write what a reader reads to a store; somebody else may ``collect`` it."""
     if memory_limit < _LEAST_MEMORY:
         raise ValueError(f"memory_limit={memory_limit} must be at least {_LEAST_MEMORY} bytes.")
     with StoreFolder(Path(path), overwrite) as folder:
         writer: StoreWriter | None = None
-        for piece in pieces(reader, folder.scratch, memory_limit, progress):
+        for piece in pieces(reader, folder.scratch, memory_limit, progress, collect):
             writer = writer or StoreWriter(folder, piece.shape[0])
             writer.append(piece)
         if writer is None or 0 in (writer.n_samples, writer.n_features):

@@ -15,6 +15,7 @@ from sklearn.metrics import silhouette_score
 from threadpoolctl import ThreadpoolController
 
 from coterie._inputs import Fold
+from coterie._numba import one_blas_thread
 from coterie._parameters import PENALTY, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.probing.criteria.base import Criterion, dense_columns
@@ -160,11 +161,12 @@ class ExplainedVariance:
         self.scale = float(moments.norm.max()) or 1.0
         n_samples = source.shape[0]
         product = np.zeros((n_samples, n_samples))
-        for start, block in source.blocks(1024):
-            dense = np.asarray(block if isinstance(block, np.ndarray) else block.toarray(), dtype=np.float64)
-            dense = (dense - self.mean[start : start + dense.shape[1]]) / self.scale
-            product += dense @ dense.T
-        values, vectors = linalg.eigh(product)
+        with one_blas_thread():  # the same digits in every process
+            for start, block in source.blocks(1024):
+                dense = np.asarray(block if isinstance(block, np.ndarray) else block.toarray(), dtype=np.float64)
+                dense = (dense - self.mean[start : start + dense.shape[1]]) / self.scale
+                product += dense @ dense.T
+            values, vectors = linalg.eigh(product)
         kept = values > _ROUNDING * max(float(values[-1]), np.finfo(np.float64).tiny)
         self.principal = vectors[:, kept] * np.sqrt(values[kept])
         self.total = float(values[kept].sum())

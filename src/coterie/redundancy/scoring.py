@@ -1,0 +1,66 @@
+"""The scores that are refined: computed, checked, and 0 for features that cannot be candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length
+
+from coterie.data.source import FeatureSource
+from coterie.data.view import FeatureView
+from coterie.methods import SCORES
+from coterie.redundancy.measures import as_numbers
+from coterie.selection import feature_label
+
+NO_SCORES = "All scores are 0, so no feature is better than another. Use another score_func, or check y."
+
+
+def named_scores(name: str, parameters: Mapping[str, Any], view: FeatureView, y: Any) -> Any:
+    """The scores of a filter."""
+    return SCORES[name].load()(view.source, y, **{"n_jobs": view.n_threads, **parameters})
+
+
+def checked_scores(
+    score_func: Any, parameters: Mapping[str, Any], view: FeatureView, X: Any, y: Any, usable: np.ndarray
+) -> np.ndarray:
+    """Checked scores by a name, a function or an array, 0 for features that are not ``usable``."""
+    clip = False
+    if isinstance(score_func, str):
+        given = named_scores(score_func, parameters, view, y)
+        clip = SCORES[score_func].signed
+    elif callable(score_func):
+        if y is not None:
+            check_consistent_length(np.empty((view.n_samples, 0)), y)
+        if not isinstance(X, FeatureSource):
+            X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
+        given = score_func(X, y)
+        given = given[0] if isinstance(given, tuple) else given
+    else:
+        given = score_func
+    scores = as_numbers(given, "score_func must give numbers")
+    if scores.shape != (len(usable),):
+        raise ValueError(f"score_func gives scores of shape {scores.shape}, but X has {len(usable)} features.")
+    scores[~usable] = 0.0
+    if clip:
+        np.maximum(scores, 0.0, out=scores)
+    _refuse_bad_scores(scores, view.feature_names)
+    return scores
+
+
+def _refuse_bad_scores(scores: np.ndarray, names: Sequence[str] | None) -> None:
+    """Raise unless all scores are finite, none is negative, and one is above 0."""
+    for bad, what, remedy in (
+        (np.isnan(scores), "NaN", "Give every feature a score, 0 for the worst."),
+        (np.isinf(scores), "infinite", "Cap the scores at a finite value."),
+        (scores < 0, "negative", "Clip the scores at 0 or shift them, so that higher is better and 0 is worst."),
+    ):
+        if bad.any():
+            first = int(np.argmax(bad))
+            count = int(np.count_nonzero(bad))
+            raise ValueError(
+                f"score_func gives {count} {what} score(s), the first to feature {feature_label(names, first)!r}. {remedy}"
+            )
+    if not scores.any():
+        raise ValueError(NO_SCORES)
