@@ -51,8 +51,9 @@ def full_store(folder: Path, name: str) -> tuple[Any, Any]:
 def at_full_size(folder: Path, name: str, threads: int) -> dict[str, Any]:
     store, groups = full_store(folder, name)
     source, y = store.source, np.asarray(store.y)
-    warm = make_big_dimensional(name, scale=0.005, random_state=SEED)
-    GroupDiscoveryClassifier(2, n_jobs=threads).fit(warm.X, warm.y)  # compiles
+    with tempfile.TemporaryDirectory() as temporary:  # a small store first: compiles
+        warm = make_big_dimensional(name, scale=0.005, random_state=SEED, path=Path(temporary) / "warm.store")
+        GroupDiscoveryClassifier(2, standardize=False, n_jobs=threads).fit(warm.X, warm.y)
     bare = measure_bare_pass(source, threads, 3).best
     model = GroupDiscoveryClassifier(N_SUPPORT, n_features_per_round=A_ROUND[name], standardize=False, n_jobs=threads)
     with measured() as cost:

@@ -109,10 +109,9 @@ def folds(options: Any) -> list[dict[str, Any]]:
     few = slice(200 if options.quick else None)
     for name, (X, y) in {"news20 shape, 100 features": text, "usps, 50 features": (pixels[few], digits[few])}.items():
         n_features = 50 if name.startswith("usps") else 100
-        one = GroupDiscoveryClassifier(n_features, n_features_per_round=10, n_jobs=options.threads)
-        many = GroupDiscoveryClassifierCV(
-            n_features, n_features_per_round=10, Cs=10, cv=5, n_jobs=options.threads, random_state=0
-        )
+        same = {"n_features_per_round": 10, "standardize": False, "n_jobs": options.threads}
+        one = GroupDiscoveryClassifier(n_features, **same)
+        many = GroupDiscoveryClassifierCV(n_features, Cs=10, cv=5, random_state=0, **same)
         single, all_of_them = timed([lambda one=one, X=X, y=y: one.fit(X, y), lambda m=many, X=X, y=y: m.fit(X, y)], options)
         rows += _ratio(f"5 folds × 10 C / one fit, {name}", 12, all_of_them, single, "one fit, s")
     return rows
