@@ -102,3 +102,11 @@ def test_classifier_finds_nonlinear_copies(rng, is_sparse):
     order = rng.permutation(30)
     permuted = GroupDiscoveryClassifier(correlation="su", threshold=0.45, n_jobs=2, **options).fit(make(X[:, order]), y)
     assert order[permuted.support_features_].tolist() == nonlinear.support_features_.tolist()
+
+
+def test_no_others_and_columns_without_entries():
+    view = FeatureView.of(as_source(sparse.csc_array(np.eye(6, 4))))
+    measure = SymmetricalUncertainty(view)
+    assert measure.between(np.array([0, 1]), np.empty(0, dtype=np.int64)).shape == (2, 0)
+    empty = SymmetricalUncertainty(FeatureView.of(as_source(sparse.csc_array((6, 4)))))
+    assert empty.between(np.arange(2), np.arange(2, 4)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
