@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
     )
 
 
-def of_store(shape: str, path: Any) -> list[dict[str, Any]]:
+def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[dict[str, Any]]:
     """The same for a store that is there."""
     store = open_store(path)
     fit(store.source, store.y)  # compiles
@@ -63,7 +64,7 @@ def of_store(shape: str, path: Any) -> list[dict[str, Any]]:
     n, m = store.shape
     rows: list[dict[str, Any]] = [{"shape": shape, "samples": n, "features": m, "workers": 0, "seconds": seconds}]
     print(json.dumps(rows[0]), flush=True)
-    for n_workers in (1, 2, 4):
+    for n_workers in numbers:
         cluster, client = start(n_workers)
         try:
             source = DistributedSource.of_store(store, client)
@@ -210,6 +211,7 @@ def main() -> None:
     parser.add_argument("--memory", type=float, nargs="*", default=None)
     parser.add_argument("--shapes", nargs="*", default=list(SCALES))
     parser.add_argument("--stores", nargs="*", default=None, help="fits of these stores instead, each as NAME=PATH")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="with --stores: how many")
     parser.add_argument("--output", type=Path, default=None)
     parser.add_argument("--page", type=Path, nargs="+", default=None, help="the page to write, then files of earlier runs")
     arguments = parser.parse_args()
@@ -221,7 +223,7 @@ def main() -> None:
             found: Any = [client_memory(int(n), Path(folder)) for n in arguments.memory]
         elif arguments.stores is not None:
             named = [text.split("=", 1) for text in arguments.stores]
-            found = [row for name, path in named for row in of_store(name, path)]
+            found = [row for name, path in named for row in of_store(name, path, arguments.workers)]
         else:
             found = [row for shape in arguments.shapes for row in of_shape(shape, Path(folder))]
     if arguments.output is not None:
