@@ -115,8 +115,8 @@ class SymmetricalUncertainty:
         rest = self._bin(np.zeros(len(features)), low, high)
         weight = self._weight[columns.indices]
         places = owner * self.n_bins + bins
-        counts = np.bincount(places, weights=weight, minlength=len(features) * self.n_bins)
-        counts = counts.astype(np.float64).reshape(len(features), self.n_bins)  # of no entries at all, bincount has integers
+        sums = np.bincount(places, weights=weight, minlength=len(features) * self.n_bins)
+        counts = sums.astype(np.float64).reshape(len(features), self.n_bins)  # of no entries at all, bincount has integers
         counts[np.arange(len(features)), rest] += np.maximum(self.moments.total_weight - counts.sum(axis=1), 0.0)
         by_sample = np.argsort(columns.indices, kind="stable")
         begins = np.zeros(n_samples + 1, dtype=np.int64)
