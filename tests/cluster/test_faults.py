@@ -151,7 +151,7 @@ def test_ctrl_c_cancels_the_tasks(store, victims):
 
 @pytest.mark.slow
 def test_a_full_worker(store):
-    """A worker that is killed for its memory again and again is one clear error, not a hang."""
+    """A worker that is full (killed for its memory again and again, or paused by Dask) is one clear error, not a hang."""
     import dask
 
     with (
@@ -159,8 +159,8 @@ def test_a_full_worker(store):
         start(1, memory_limit="700MB") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        source = DistributedSource.of_store(store, client, n_parts=1, limit=120.0)
-        with pytest.raises(ClusterError, match=r"died again and again .*memory"):
+        source = DistributedSource.of_store(store, client, n_parts=1, limit=40.0)
+        with pytest.raises(ClusterError, match=r"died again and again .*memory|alive and large enough"):
             source.ask(hungry, what="too much")
 
 
