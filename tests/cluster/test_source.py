@@ -165,3 +165,10 @@ def test_other_processors_are_reported(stores, client, monkeypatch):
     monkeypatch.setattr("coterie.cluster.opening.fingerprint", lambda: "another")
     with pytest.warns(UserWarning, match="sum in another order"):
         DistributedSource.of_store(stores["words"], client)
+
+
+def test_a_worker_that_joins_meanwhile(stores, client, monkeypatch):
+    there = DaskEngine(client).workers
+    lists = iter([there[:1]] * 2)
+    monkeypatch.setattr(DaskEngine, "workers", property(lambda _: next(lists, there)))
+    assert DistributedSource.of_store(stores["words"], client).shape == open_store(stores["words"]).source.shape

@@ -133,9 +133,10 @@ def check_workers(engine: DaskEngine) -> None:
     """Refuse a cluster without workers or with another version of Coterie; say so if its processors sum otherwise."""
     from coterie.cluster.engine import ClusterError
 
-    if not engine.workers:
+    workers = engine.workers  # once: others may join in the meantime
+    if not workers:
         raise ClusterError("The cluster has no workers yet. Wait for them (client.wait_for_workers(1)), or start some.")
-    handles = engine.map(_introduce, [() for _ in engine.workers], {}, engine.workers)
+    handles = engine.map(_introduce, [() for _ in workers], {}, workers)
     seen = engine.gather(handles, "the versions of coterie on the workers")
     versions = {version for version, _ in seen} - {this_version()}
     if versions:
