@@ -19,15 +19,16 @@ that were best in the round before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from coterie._numba import run_chunks
+from coterie._numba import read_only, run_chunks
 from coterie.data.source import FeatureSource
 from coterie.data.top import NOBODY, KnownTop, TopQuery
 from coterie.data.view import FeatureView
+from coterie.kernels.promising import promising_scores
 
 # Values of a block of dense features, and of its products, that are held at once by a thread.
 _BLOCK_VALUES = 1 << 21
@@ -39,6 +40,7 @@ _MOST_IN_SINGLE = 1 << 13
 _SAFE_IN_SINGLE = 1e-12, 1e12
 # Weights of samples that are no further apart than this.
 _ALIKE = 1e6
+_UNSCALED = np.empty(0)
 
 
 class SharedTop:
@@ -96,7 +98,11 @@ class SharedTop:
         """The best features of each query, in one pass."""
         rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
         lists = [_Best(query, self._highest, rounding) for query in queries]
-        residuals = np.ascontiguousarray(np.hstack([query.residual for query in queries]))
+        by_view: dict[int, list[_Best]] = {}
+        for best in lists:
+            by_view.setdefault(id(best.query.view), []).append(best)
+        crowds = [_Crowd(own, self._highest) for own in by_view.values()]
+        residuals = np.ascontiguousarray(np.hstack([best.query.residual for crowd in crowds for best in crowd.lists]))
         factors = np.ones(residuals.shape[1])
         if self._single:
             factors = np.sqrt((residuals**2).sum(axis=0))
@@ -113,16 +119,15 @@ class SharedTop:
             if not len(features):
                 return
             products = self._products(features, start, stop, residuals)
-            if not np.isfinite(products).all():  # values of samples without weight can be of any size
+            if self._single and not np.isfinite(products).all():  # values of samples without weight can be of any size
                 products = self._products(features, start, stop, residuals.astype(np.float64))
             first = 0
-            for best in lists:
-                last = first + best.n_outputs
-                found = best.look(features, products[:, first:last] * factors[first:last])
-                first = last
-                if found is not None:
+            for crowd in crowds:
+                last = first + crowd.n_outputs
+                for best, *found in crowd.look(features, products[:, first:last], factors[first:last]):
                     with lock:
                         best.add(*found)
+                first = last
             with lock:
                 self.n_multiplied += len(features)
 
@@ -162,26 +167,74 @@ def _longest(view: FeatureView) -> float:
     return float(_lengths(view, slice(None)).max(initial=0.0))
 
 
+class _Crowd:
+    """Queries of one view, whose features are looked at together."""
+
+    def __init__(self, lists: Sequence[_Best], highest: float) -> None:
+        self.lists = lists
+        self.n_outputs = sum(best.n_outputs for best in lists)
+        self._view = lists[0].query.view
+        self._ends = np.cumsum([0, *(best.n_outputs for best in lists)])
+        self._sums = np.concatenate([best.sums for best in lists])
+        self._rounding = np.array([best.rounding for best in lists])
+        self._worst = self._rounding * highest
+
+    def look(
+        self, features: np.ndarray, products: np.ndarray, factors: np.ndarray
+    ) -> Iterator[tuple[_Best, np.ndarray, np.ndarray, np.ndarray]]:
+        """The features of a block that may be among the best, with their scores and what these may be off by."""
+        moments, scale = self._view.moments, self._view.scale
+        most = len(features) * len(self.lists)
+        which, rows = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
+        scores, errors = np.empty(most), np.empty(most)
+        n = promising_scores(
+            read_only(products),
+            read_only(features),
+            self._ends,
+            factors,
+            self._sums,
+            np.array([best.low for best in self.lists]),
+            self._rounding,
+            self._worst,
+            read_only(moments.mean),
+            read_only(moments.norm),
+            np.sqrt(moments.total_weight),
+            read_only(_UNSCALED if scale is None else scale),
+            which,
+            rows,
+            scores,
+            errors,
+        )
+        for k in np.unique(which[:n]):
+            mine = np.flatnonzero(which[:n] == k)
+            best, found = self.lists[k], features[rows[mine]]
+            free = best.query.free[found]
+            mine, found = mine[free], found[free]
+            if len(found):
+                yield best, found, scores[mine], errors[mine]
+
+
 class _Best:
     """The best features so far for one query.
 
-    ``rounding`` is what it can change a score by, over the norms of feature and residual.
+    ``rounding`` is what it can change a score by, over the norms of feature and residual; the attribute has the norm of the
+    residual in it.
     """
 
     def __init__(self, query: TopQuery, highest: float, rounding: float) -> None:
         self.query = query
-        self._rounding = rounding
         self.n_outputs = query.residual.shape[1]
         # Residuals about which features may be centred at will sum to zero but for rounding; those of folds do not.
         sums = query.residual.sum(axis=0)
-        self._sums = sums if query.view.centred and np.abs(sums).max() > _MARGIN * np.abs(query.residual).sum() else 0.0 * sums
+        self.sums = sums if query.view.centred and np.abs(sums).max() > _MARGIN * np.abs(query.residual).sum() else 0.0 * sums
         self._length = query.view.norm_of(query.residual)
+        self.rounding = rounding * self._length
         self._margin = _MARGIN * highest * self._length
         self._features: list[np.ndarray] = []
         self._scores: list[np.ndarray] = []
         self._errors: list[np.ndarray] = []
         self._n = 0
-        self._low = self._hinted()  # a score that about as many features are sure to reach as were asked for
+        self.low = self._hinted()  # a score that about as many features are sure to reach as were asked for
 
     def _hinted(self) -> float:
         """A first low, which spares the rare features of sparse data; dense features are all multiplied anyway."""
@@ -197,22 +250,8 @@ class _Best:
     @property
     def lowest_reach(self) -> float:
         """The reach below which no feature is among the best; constant features have none."""
-        reach = (self._low - self._margin) / self._length if self._length > 0.0 else 0.0
+        reach = (self.low - self._margin) / self._length if self._length > 0.0 else 0.0
         return max(reach, np.finfo(float).tiny)
-
-    def look(self, features: np.ndarray, products: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """The features of a block that may be among the best, with their scores and what these may be off by.
-
-        The products are overwritten.
-        """
-        view = self.query.view
-        if self._sums.any():
-            products -= np.outer(view.moments.mean[features], self._sums)
-        scores = view.scores_of(products, features)
-        errors = self._rounding * self._length * _lengths(view, features)
-        good = np.flatnonzero(scores + errors >= self._low)
-        good = good[self.query.free[features[good]]]
-        return (features[good], scores[good], errors[good]) if len(good) else None
 
     def add(self, features: np.ndarray, scores: np.ndarray, errors: np.ndarray) -> None:
         """Keep some features; when they are many, only the best."""
@@ -228,20 +267,20 @@ class _Best:
         features, scores, errors = (np.concatenate(part) for part in (self._features, self._scores, self._errors))
         if len(scores) > self.query.size:
             sure = scores - errors
-            self._low = max(self._low, float(np.partition(sure, -self.query.size)[-self.query.size]))
-            kept = scores + errors >= self._low
+            self.low = max(self.low, float(np.partition(sure, -self.query.size)[-self.query.size]))
+            kept = scores + errors >= self.low
             features, scores, errors = features[kept], scores[kept], errors[kept]
         self._features, self._scores, self._errors, self._n = [features], [scores], [errors], len(features)
 
     def answer(self) -> KnownTop:
         """The best features, in order of storage, and what the others cannot exceed."""
         if not self._features:
-            return KnownTop(self.query, NOBODY, None if self._low == 0.0 else self._low + self._margin)
+            return KnownTop(self.query, NOBODY, None if self.low == 0.0 else self.low + self._margin)
         self._cut()
         # Whoever was refused has a lower score than this; and fewer than were asked for are sure to have a better one, so that
         # whoever asks for as many goes through all features.
         high, size = self._scores[0] + self._errors[0], self.query.size
-        hidden = self._low + self._margin
+        hidden = self.low + self._margin
         if len(high) >= size:
             hidden = max(hidden, float(np.partition(high, -size)[-size]))
-        return KnownTop(self.query, np.sort(self._features[0]), None if self._low == 0.0 else hidden)
+        return KnownTop(self.query, np.sort(self._features[0]), None if self.low == 0.0 else hidden)
