@@ -15,7 +15,7 @@ def promising_scores(
 
     Columns ``ends[k]`` to ``ends[k + 1]`` of the products are the outputs of query k, up to ``factors``; what the mean of the
     feature contributes (its product with ``sums``) is taken off. An error is ``rounding[k]`` times the feature's norm about
-    zero (``root``: that of the total weight), over its scale, and at most ``worst[k]``: nearly all features fail by that alone,
+    zero (``root``: that of the total weight), over its scale, and at most ``worst[k]``: nearly all fail by that alone,
     for all queries, in a loop without branches. No scales: all are one. Returns how many were recorded, by features.
     """
     n_queries, n_outputs = len(lows), len(sums)
