@@ -19,16 +19,16 @@ that were best in the round before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from coterie._numba import read_only, run_chunks
+from coterie._numba import run_chunks
 from coterie.data.source import FeatureSource
 from coterie.data.top import NOBODY, KnownTop, TopQuery
 from coterie.data.view import FeatureView
-from coterie.kernels.promising import promising_scores
+from coterie.kernels.promising import Asked, Block, csc_promising_scores, promising_scores
 
 # Values of a block of dense features, and of its products, that are held at once by a thread.
 _BLOCK_VALUES = 1 << 21
@@ -40,7 +40,8 @@ _MOST_IN_SINGLE = 1 << 13
 _SAFE_IN_SINGLE = 1e-12, 1e12
 # Weights of samples that are no further apart than this.
 _ALIKE = 1e6
-_UNSCALED = np.empty(0)
+# Features of a block that may be found at first, over all queries; if there are more, the block is looked at again.
+_FIRST_ROOM = 1 << 14
 
 
 class SharedTop:
@@ -98,17 +99,8 @@ class SharedTop:
         """The best features of each query, in one pass."""
         rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
         lists = [_Best(query, self._highest, rounding) for query in queries]
-        by_view: dict[int, list[_Best]] = {}
-        for best in lists:
-            by_view.setdefault(id(best.query.view), []).append(best)
-        crowds = [_Crowd(own, self._highest) for own in by_view.values()]
-        residuals = np.ascontiguousarray(np.hstack([best.query.residual for crowd in crowds for best in crowd.lists]))
-        factors = np.ones(residuals.shape[1])
-        if self._single:
-            factors = np.sqrt((residuals**2).sum(axis=0))
-            residuals = np.divide(residuals, factors, out=np.zeros_like(residuals), where=factors > 0.0).astype(np.float32)
-        width = residuals.shape[1]
-        size = max(1, _BLOCK_PRODUCTS // width)
+        crowd = _Crowd(lists, self._single)
+        size = max(1, _BLOCK_PRODUCTS // crowd.n_outputs)
         if not self.source.is_sparse:
             size = min(size, max(1, _BLOCK_VALUES // self.source.shape[0]))
         bounds = np.append(np.arange(0, self.n_features, size), self.n_features)
@@ -118,17 +110,10 @@ class SharedTop:
             features = self._worth(start, stop, lists)
             if not len(features):
                 return
-            products = self._products(features, start, stop, residuals)
-            if self._single and not np.isfinite(products).all():  # values of samples without weight can be of any size
-                products = self._products(features, start, stop, residuals.astype(np.float64))
-            first = 0
-            for crowd in crowds:
-                last = first + crowd.n_outputs
-                for best, *found in crowd.look(features, products[:, first:last], factors[first:last]):
-                    with lock:
-                        best.add(*found)
-                first = last
+            found = crowd.look(self.source, features, self._reach[features])
             with lock:
+                for best, *own in found:
+                    best.add(*own)
                 self.n_multiplied += len(features)
 
         run_chunks(task, bounds, self.n_threads)
@@ -140,16 +125,6 @@ class SharedTop:
             return np.arange(start, stop)
         lowest = min(best.lowest_reach for best in lists)
         return start + np.flatnonzero(self._reach[start:stop] >= lowest)
-
-    def _products(self, features: np.ndarray, start: int, stop: int, residuals: np.ndarray) -> np.ndarray:
-        """Products of some features, as they are stored, with all residuals."""
-        if self.source.is_sparse:
-            return self.source.products(residuals, features=features)
-        # A view of an array in memory: BLAS takes rows and columns as they lie.
-        array = getattr(self.source, "array", None)
-        block = self.source.block(start, stop) if array is None else array[:, start:stop]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.asarray(block, dtype=residuals.dtype).T @ residuals)
 
 
 def _lengths(view: FeatureView, features: Any, *, scaled: bool = True) -> np.ndarray:
@@ -168,50 +143,87 @@ def _longest(view: FeatureView) -> float:
 
 
 class _Crowd:
-    """Queries of one view, whose features are looked at together."""
+    """All queries of a pass, those of a view beside each other."""
 
-    def __init__(self, lists: Sequence[_Best], highest: float) -> None:
-        self.lists = lists
-        self.n_outputs = sum(best.n_outputs for best in lists)
-        self._view = lists[0].query.view
-        self._ends = np.cumsum([0, *(best.n_outputs for best in lists)])
-        self._sums = np.concatenate([best.sums for best in lists])
-        self._rounding = np.array([best.rounding for best in lists])
-        self._worst = self._rounding * highest
-
-    def look(
-        self, features: np.ndarray, products: np.ndarray, factors: np.ndarray
-    ) -> Iterator[tuple[_Best, np.ndarray, np.ndarray, np.ndarray]]:
-        """The features of a block that may be among the best, with their scores and what these may be off by."""
-        moments, scale = self._view.moments, self._view.scale
-        most = len(features) * len(self.lists)
-        which, rows = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
-        scores, errors = np.empty(most), np.empty(most)
-        n = promising_scores(
-            read_only(products),
-            read_only(features),
-            self._ends,
-            factors,
-            self._sums,
-            np.array([best.low for best in self.lists]),
-            self._rounding,
-            self._worst,
-            read_only(moments.mean),
-            read_only(moments.norm),
-            np.sqrt(moments.total_weight),
-            read_only(_UNSCALED if scale is None else scale),
-            which,
-            rows,
-            scores,
-            errors,
+    def __init__(self, lists: Sequence[_Best], single: bool) -> None:
+        by_view: dict[int, list[_Best]] = {}
+        for best in lists:
+            by_view.setdefault(id(best.query.view), []).append(best)
+        self._views = [own[0].query.view for own in by_view.values()]
+        self._root = np.sqrt(max(view.moments.total_weight for view in self._views))
+        self._lists = [best for own in by_view.values() for best in own]
+        residuals = np.ascontiguousarray(np.hstack([best.query.residual for best in self._lists]))
+        self.n_outputs = residuals.shape[1]
+        factors = np.ones(self.n_outputs)
+        if single:
+            factors = np.sqrt((residuals**2).sum(axis=0))
+            residuals = np.divide(residuals, factors, out=np.zeros_like(residuals), where=factors > 0.0).astype(np.float32)
+        self._residuals = residuals
+        self._asked = Asked(
+            owner=np.repeat(np.arange(len(by_view)), [len(own) for own in by_view.values()]),
+            ends=np.cumsum([0, *(best.n_outputs for best in self._lists)]),
+            factors=factors,
+            sums=np.concatenate([best.sums for best in self._lists]),
+            lows=np.zeros(len(self._lists)),
+            rounding=np.array([best.rounding for best in self._lists]),
         )
-        for k in np.unique(which[:n]):
-            mine = np.flatnonzero(which[:n] == k)
-            best, found = self.lists[k], features[rows[mine]]
-            free = best.query.free[found]
-            mine, found = mine[free], found[free]
-            if len(found):
-                yield best, found, scores[mine], errors[mine]
+
+    def look(self, source: FeatureSource, features: np.ndarray, reach: np.ndarray) -> list[_Found]:
+        """Some features that may be among the best of a query; those of a dense source are neighbours."""
+        block = self._block(features, reach)
+        asked = self._asked._replace(lows=np.array([best.low for best in self._lists]))
+        kernel: Any = csc_promising_scores
+        arguments: tuple[Any, ...]
+        if source.is_sparse:
+            in_memory: Any = source
+            arguments = *in_memory.arrays, self._residuals, features, block, asked
+        else:
+            kernel, arguments = promising_scores, (self._products(source, features), 0, block, asked)
+        found = np.empty((_FIRST_ROOM, 4))
+        if (n := kernel(*arguments, found)) > len(found):
+            found = np.empty((n, 4))
+            kernel(*arguments, found)
+        found = found[:n]
+        found = found[np.argsort(found[:, 0], kind="stable")]
+        mine, scores, errors = features[found[:, 1].astype(np.int64)], found[:, 2].copy(), found[:, 3].copy()
+        last = np.searchsorted(found[:, 0], np.arange(len(self._lists)), side="right")
+        return [
+            _Found(best, mine[a:b], scores[a:b], errors[a:b])
+            for best, a, b in zip(self._lists, [0, *last[:-1]], last, strict=True)
+            if b > a
+        ]
+
+    def _block(self, features: np.ndarray, reach: np.ndarray) -> Block:
+        """What is known of some features; ``reach`` is the largest of their norms over the scales."""
+        means = np.stack([view.moments.mean[features] for view in self._views])
+        scales = np.ones_like(means)
+        if any(view.scale is not None for view in self._views):
+            scales = np.stack([view.scales(features) for view in self._views])
+            scales[scales <= 0.0] = 1.0  # of constant features
+        farthest, least = np.abs(means).max(axis=0), scales.min(axis=0)
+        return Block(means, scales, farthest, least, reach + self._root * farthest / least)
+
+    def _products(self, source: FeatureSource, features: np.ndarray) -> np.ndarray:
+        """Products of neighbouring features of a dense source, as they are stored, with all residuals."""
+        start, stop = features[0], features[-1] + 1
+        # A view of an array in memory: BLAS takes rows and columns as they lie.
+        array = getattr(source, "array", None)
+        block = source.block(start, stop) if array is None else array[:, start:stop]
+        for residuals in (self._residuals, self._residuals.astype(np.float64)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = np.asarray(np.asarray(block, dtype=residuals.dtype).T @ residuals)
+            if np.isfinite(products).all():  # values of samples without weight can be of any size
+                break
+        return products
+
+
+class _Found(NamedTuple):
+    """Features that may be among the best of a query, with their scores and what these may be off by."""
+
+    best: _Best
+    features: np.ndarray
+    scores: np.ndarray
+    errors: np.ndarray
 
 
 class _Best:
@@ -263,8 +275,10 @@ class _Best:
             self._cut()
 
     def _cut(self) -> None:
-        """Keep no more than were asked for, and those that may be as good as the last."""
+        """Keep no more free features than were asked for, and those that may be as good as the last."""
         features, scores, errors = (np.concatenate(part) for part in (self._features, self._scores, self._errors))
+        free = self.query.free[features]
+        features, scores, errors = features[free], scores[free], errors[free]
         if len(scores) > self.query.size:
             sure = scores - errors
             self.low = max(self.low, float(np.partition(sure, -self.query.size)[-self.query.size]))
