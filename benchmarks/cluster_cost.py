@@ -134,7 +134,7 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
     values = rng.standard_normal(4 * base).astype(np.float32)
     X = sparse.csc_array((values, rows, np.arange(0, 4 * base + 1, 4)), shape=(n_samples, base))
     y = rng.integers(0, 2, n_samples)
-    path = write_store(folder / "repeated.store", X, y=y)
+    path = write_store(folder / "repeated.store", X, y=y, overwrite=True)
     store = open_store(path)
     cluster, client = start(2)
     try:

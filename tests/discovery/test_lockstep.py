@@ -198,6 +198,8 @@ def test_moments(kind):
         np.testing.assert_allclose(moments.norm, alone.norm, rtol=1e-11)
         np.testing.assert_array_equal(moments.norm == 0.0, alone.norm == 0.0)
         assert moments.total_weight == pytest.approx(alone.total_weight, rel=1e-14)
+        if kind == "sparse":
+            np.testing.assert_array_equal([moments.mean, moments.norm], [alone.mean, alone.norm])
 
 
 def test_moments_of_features_far_from_zero():

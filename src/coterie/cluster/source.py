@@ -281,7 +281,7 @@ class DistributedSource:
         bad.refuse(self.feature_names)
         return self._moments_of(both.item(0), total, parts)
 
-    def many_moments(self, weights: Sequence[np.ndarray]) -> list[Moments]:
+    def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
         """Moments for each of many sample weights: one pass over the features for all of them."""
         recipe = _recipe(work.many_moments_of, [self.share(weight) for weight in weights])
         what = f"means and norms of the features for {len(weights)} sets of sample weights"

@@ -18,7 +18,7 @@ def many_moments(source: FeatureSource, weights: Sequence[np.ndarray], *, n_thre
 
     Dense features are read once for all weights, by BLAS, about their common mean; the result agrees with
     :meth:`FeatureSource.moments` to about twelve digits, and features that are constant where the weight is have a norm
-    of exactly 0. Sparse features are read once for each.
+    of exactly 0. Sparse features are read once for some dozens of weights, with the bits of one after the other.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def many_moments(source: FeatureSource, weights: Sequence[np.ndarray], *, n_thre
     >>> [moments.norm for moments in many_moments(source, [np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0])])]
     [array([1.41421356, 0.        ]), array([3.53553391, 1.41421356])]
     """
-    elsewhere = getattr(source, "many_moments", None)  # of a source whose features are on other machines
-    if elsewhere is not None:
-        return list(elsewhere(weights))
-    if source.is_sparse or len(weights) == 1:
-        return [source.moments(weight, n_threads=n_threads) for weight in weights]
+    own = getattr(source, "many_moments", None)  # of a source that is sparse, or whose features are on other machines
+    if own is not None:
+        return list(own(weights, n_threads=n_threads))
+    if len(weights) == 1:
+        return [source.moments(weights[0], n_threads=n_threads)]
     matrix = np.column_stack(weights)
     total = matrix.sum(axis=0)
     mean, norm = (np.empty((len(weights), source.shape[1])) for _ in range(2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,8 @@ from coterie.kernels.pairs import pair_products, standardise
 
 # Strong products for which a chunk has room at first; with more it is done again.
 _ROOM = 1 << 16
+# Weights whose moments are computed in one pass: their sums stay in the cache.
+_WEIGHTS_AT_ONCE = 32
 # Columns that one pass of strong_products compares a dense feature with: a bit each.
 _MASK_BITS = 16
 # Columns from which on BLAS is quicker, although it gives up on nothing early; features and values of its blocks; and samples
@@ -329,6 +332,23 @@ class SparseSource(OnePlace):
         norm[norm < SMALLEST_NORM] = 0.0
         bad = BadValues.find(self, finite, mean, norm, self.first_feature)
         return Moments(mean, norm, float(weight.sum()), nonnegative), bad
+
+    def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
+        """Those of :meth:`moments` for each of many weights of the samples, to the bit; the values are known to be finite."""
+        nonnegative = self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
+        found: list[Moments] = []
+        for first in range(0, len(weights), _WEIGHTS_AT_ONCE):
+            some = weights[first : first + _WEIGHTS_AT_ONCE]
+            matrix = read_only(np.column_stack([_weights(weight, self._n_samples) for weight in some]))
+            mean, norm = (np.empty((len(some), self._n_features)) for _ in range(2))
+            self._each(
+                partial(kernels.csc_many_moments, self._indptr, self._indices, self._values, matrix, mean, norm),
+                self._indptr,
+                n_threads,
+            )
+            norm[norm < SMALLEST_NORM] = 0.0
+            found += [Moments(mean[k], norm[k], float(weight.sum()), nonnegative) for k, weight in enumerate(some)]
+        return found
 
     def products(
         self,

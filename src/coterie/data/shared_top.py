@@ -26,9 +26,9 @@ import numpy as np
 
 from coterie._numba import run_chunks
 from coterie.data.source import FeatureSource
-from coterie.data.top import NOBODY, KnownTop, TopQuery
+from coterie.data.top import NOBODY, KnownTop, Scored, TopQuery
 from coterie.data.view import FeatureView
-from coterie.kernels.promising import Asked, Block, csc_promising_scores, promising_scores
+from coterie.kernels.promising import Asked, Block, csc_promising_products, promising_products
 
 # Values of a block of dense features, and of its products, that are held at once by a thread.
 _BLOCK_VALUES = 1 << 21
@@ -56,15 +56,10 @@ class SharedTop:
     """
 
     def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
-        first = views[0]
-        self.source: FeatureSource = first.source
-        self.n_features = first.n_features
+        self.source: FeatureSource = views[0].source
+        self.n_features = views[0].n_features
         self.n_threads = n_threads
-        self._reach = first.reach.values
-        for view in {id(view): view for view in views[1:]}.values():
-            self._reach = np.maximum(self._reach, view.reach.values)
-        # The largest norm about zero, over the scale: what rounding errors of products without a centre are measured by.
-        self._highest = max(_longest(view) for view in {id(view): view for view in views}.values())
+        self._known = _Known.of(list({id(view): view for view in views}.values()))
         self._single = self._is_safe_in_single(views)
         self.n_multiplied = 0
 
@@ -74,10 +69,10 @@ class SharedTop:
             return False
         lowest, highest = _SAFE_IN_SINGLE
         for view in {id(view): view for view in views}.values():
-            norm, weight = view.moments.norm, view.sample_weight
-            if norm.min(initial=lowest, where=norm > 0.0) < lowest:
+            moments, weight = view.moments, view.sample_weight
+            if moments.norm.min(initial=lowest, where=moments.norm > 0.0) < lowest:
                 return False
-            if _lengths(view, slice(None), scaled=False).max(initial=0.0) > highest:
+            if (moments.norm + np.sqrt(moments.total_weight) * np.abs(moments.mean)).max(initial=0.0) > highest:
                 return False
             if weight is not None and weight.max() > _ALIKE * weight.min(initial=np.inf, where=weight > 0.0):
                 return False
@@ -98,7 +93,7 @@ class SharedTop:
     def best(self, queries: Sequence[TopQuery]) -> list[KnownTop]:
         """The best features of each query, in one pass."""
         rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
-        lists = [_Best(query, self._highest, rounding) for query in queries]
+        lists = [_Best(query, self._known, rounding) for query in queries]
         crowd = _Crowd(lists, self._single)
         size = max(1, _BLOCK_PRODUCTS // crowd.n_outputs)
         if not self.source.is_sparse:
@@ -107,10 +102,12 @@ class SharedTop:
         lock = threading.Lock()
 
         def task(start: int, stop: int) -> None:
-            features = self._worth(start, stop, lists)
+            features = np.arange(start, stop)
+            if self.source.is_sparse:
+                features = features[self._known.reach[start:stop] >= min(best.lowest_reach for best in lists)]
             if not len(features):
                 return
-            found = crowd.look(self.source, features, self._reach[features])
+            found = crowd.look(self.source, features, self._known.block(features))
             with lock:
                 for best, *own in found:
                     best.add(*own)
@@ -119,89 +116,96 @@ class SharedTop:
         run_chunks(task, bounds, self.n_threads)
         return [best.answer() for best in lists]
 
-    def _worth(self, start: int, stop: int, lists: Sequence[_Best]) -> np.ndarray:
-        """The features of a block that can be among the best of any query."""
-        if not self.source.is_sparse:
-            return np.arange(start, stop)
-        lowest = min(best.lowest_reach for best in lists)
-        return start + np.flatnonzero(self._reach[start:stop] >= lowest)
 
+class _Known(NamedTuple):
+    """What holds of the features in all views.
 
-def _lengths(view: FeatureView, features: Any, *, scaled: bool = True) -> np.ndarray:
-    """The norms of some features about zero, over their scales."""
-    moments = view.moments
-    lengths = np.hypot(moments.norm[features], np.sqrt(moments.total_weight) * moments.mean[features])
-    if view.scale is None or not scaled:
-        return np.asarray(lengths)
-    scale = view.scale[features]
-    return np.divide(lengths, scale, out=np.zeros_like(lengths), where=scale > 0.0)
+    Attributes
+    ----------
+    reach, farthest : ndarray of shape (n_features,)
+        The largest score over the norm of the residual, and the largest size of the mean.
+    least : ndarray of shape (n_features,) or None
+        The smallest scale; None for 1.
+    root : float
+        Root of the largest total weight.
+    highest : float
+        The largest norm about zero, over the scale: what rounding errors of products without a centre are measured by.
+    """
 
+    reach: np.ndarray
+    farthest: np.ndarray
+    least: np.ndarray | None
+    root: float
+    highest: float = 0.0
 
-def _longest(view: FeatureView) -> float:
-    """The largest norm of a feature about zero, over its scale."""
-    return float(_lengths(view, slice(None)).max(initial=0.0))
+    @classmethod
+    def of(cls, views: Sequence[FeatureView]) -> _Known:
+        reach, farthest = views[0].reach.values, np.abs(views[0].moments.mean)
+        for view in views[1:]:
+            reach = np.maximum(reach, view.reach.values)
+            np.maximum(farthest, np.abs(view.moments.mean), out=farthest)
+        least = None
+        if any(view.scale is not None for view in views):
+            least = np.full(len(reach), np.inf)
+            for view in views:
+                scale = np.ones_like(least) if view.scale is None else view.scale
+                np.minimum(least, scale, out=least, where=scale > 0.0)  # constant features have none
+            least[np.isinf(least)] = 1.0
+        known = cls(reach, farthest, least, float(np.sqrt(max(view.moments.total_weight for view in views))))
+        return known._replace(highest=float(known.block(slice(None)).length.max(initial=0.0)))
+
+    def block(self, features: Any) -> Block:
+        """What the kernels need to know of some features."""
+        farthest = self.farthest[features]
+        least = np.ones(len(farthest)) if self.least is None else self.least[features]
+        # A norm about zero is at most that about the mean plus what the mean adds.
+        return Block(farthest, least, self.reach[features] + self.root * farthest / least)
 
 
 class _Crowd:
-    """All queries of a pass, those of a view beside each other."""
+    """All queries of a pass."""
 
     def __init__(self, lists: Sequence[_Best], single: bool) -> None:
-        by_view: dict[int, list[_Best]] = {}
-        for best in lists:
-            by_view.setdefault(id(best.query.view), []).append(best)
-        self._views = [own[0].query.view for own in by_view.values()]
-        self._root = np.sqrt(max(view.moments.total_weight for view in self._views))
-        self._lists = [best for own in by_view.values() for best in own]
-        residuals = np.ascontiguousarray(np.hstack([best.query.residual for best in self._lists]))
+        self._lists = lists
+        residuals = np.ascontiguousarray(np.hstack([best.query.residual for best in lists]))
         self.n_outputs = residuals.shape[1]
         factors = np.ones(self.n_outputs)
         if single:
             factors = np.sqrt((residuals**2).sum(axis=0))
             residuals = np.divide(residuals, factors, out=np.zeros_like(residuals), where=factors > 0.0).astype(np.float32)
         self._residuals = residuals
+        self._widest = max(best.n_outputs for best in lists)
         self._asked = Asked(
-            owner=np.repeat(np.arange(len(by_view)), [len(own) for own in by_view.values()]),
-            ends=np.cumsum([0, *(best.n_outputs for best in self._lists)]),
+            ends=np.cumsum([0, *(best.n_outputs for best in lists)]),
             factors=factors,
-            sums=np.concatenate([best.sums for best in self._lists]),
-            lows=np.zeros(len(self._lists)),
-            rounding=np.array([best.rounding for best in self._lists]),
+            sizes=np.array([np.sqrt((best.sums**2).sum()) for best in lists]),
+            lows=np.zeros(len(lists)),
+            rounding=np.array([best.rounding for best in lists]),
         )
 
-    def look(self, source: FeatureSource, features: np.ndarray, reach: np.ndarray) -> list[_Found]:
+    def look(self, source: FeatureSource, features: np.ndarray, block: Block) -> list[_Found]:
         """Some features that may be among the best of a query; those of a dense source are neighbours."""
-        block = self._block(features, reach)
         asked = self._asked._replace(lows=np.array([best.low for best in self._lists]))
-        kernel: Any = csc_promising_scores
+        kernel: Any = csc_promising_products
         arguments: tuple[Any, ...]
         if source.is_sparse:
             in_memory: Any = source
             arguments = *in_memory.arrays, self._residuals, features, block, asked
         else:
-            kernel, arguments = promising_scores, (self._products(source, features), 0, block, asked)
-        found = np.empty((_FIRST_ROOM, 4))
+            kernel, arguments = promising_products, (self._products(source, features), 0, block, asked)
+        found = np.empty((_FIRST_ROOM, 2 + self._widest))
         if (n := kernel(*arguments, found)) > len(found):
-            found = np.empty((n, 4))
+            found = np.empty((n, 2 + self._widest))
             kernel(*arguments, found)
         found = found[:n]
         found = found[np.argsort(found[:, 0], kind="stable")]
-        mine, scores, errors = features[found[:, 1].astype(np.int64)], found[:, 2].copy(), found[:, 3].copy()
+        mine = features[found[:, 1].astype(np.int64)]
         last = np.searchsorted(found[:, 0], np.arange(len(self._lists)), side="right")
         return [
-            _Found(best, mine[a:b], scores[a:b], errors[a:b])
+            _Found(best, mine[a:b], found[a:b, 2 : 2 + best.n_outputs])
             for best, a, b in zip(self._lists, [0, *last[:-1]], last, strict=True)
             if b > a
         ]
-
-    def _block(self, features: np.ndarray, reach: np.ndarray) -> Block:
-        """What is known of some features; ``reach`` is the largest of their norms over the scales."""
-        means = np.stack([view.moments.mean[features] for view in self._views])
-        scales = np.ones_like(means)
-        if any(view.scale is not None for view in self._views):
-            scales = np.stack([view.scales(features) for view in self._views])
-            scales[scales <= 0.0] = 1.0  # of constant features
-        farthest, least = np.abs(means).max(axis=0), scales.min(axis=0)
-        return Block(means, scales, farthest, least, reach + self._root * farthest / least)
 
     def _products(self, source: FeatureSource, features: np.ndarray) -> np.ndarray:
         """Products of neighbouring features of a dense source, as they are stored, with all residuals."""
@@ -218,12 +222,11 @@ class _Crowd:
 
 
 class _Found(NamedTuple):
-    """Features that may be among the best of a query, with their scores and what these may be off by."""
+    """Features that may be among the best of a query, and their products with its residual."""
 
     best: _Best
     features: np.ndarray
-    scores: np.ndarray
-    errors: np.ndarray
+    products: np.ndarray
 
 
 class _Best:
@@ -233,18 +236,19 @@ class _Best:
     residual in it.
     """
 
-    def __init__(self, query: TopQuery, highest: float, rounding: float) -> None:
+    def __init__(self, query: TopQuery, known: _Known, rounding: float) -> None:
         self.query = query
+        self._known = known
         self.n_outputs = query.residual.shape[1]
         # Residuals about which features may be centred at will sum to zero but for rounding; those of folds do not.
         sums = query.residual.sum(axis=0)
         self.sums = sums if query.view.centred and np.abs(sums).max() > _MARGIN * np.abs(query.residual).sum() else 0.0 * sums
         self._length = query.view.norm_of(query.residual)
         self.rounding = rounding * self._length
-        self._margin = _MARGIN * highest * self._length
-        self._features: list[np.ndarray] = []
-        self._scores: list[np.ndarray] = []
-        self._errors: list[np.ndarray] = []
+        self._margin = _MARGIN * known.highest * self._length
+        self._kept: Scored = NOBODY, np.empty(0)
+        self._errors = np.empty(0)
+        self._new: list[tuple[np.ndarray, np.ndarray]] = []
         self._n = 0
         self.low = self._hinted()  # a score that about as many features are sure to reach as were asked for
 
@@ -265,36 +269,38 @@ class _Best:
         reach = (self.low - self._margin) / self._length if self._length > 0.0 else 0.0
         return max(reach, np.finfo(float).tiny)
 
-    def add(self, features: np.ndarray, scores: np.ndarray, errors: np.ndarray) -> None:
+    def add(self, features: np.ndarray, products: np.ndarray) -> None:
         """Keep some features; when they are many, only the best."""
-        self._features.append(features)
-        self._scores.append(scores)
-        self._errors.append(errors)
+        self._new.append((features, products))
         self._n += len(features)
         if self._n > 4 * self.query.size:
             self._cut()
 
     def _cut(self) -> None:
         """Keep no more free features than were asked for, and those that may be as good as the last."""
-        features, scores, errors = (np.concatenate(part) for part in (self._features, self._scores, self._errors))
-        free = self.query.free[features]
-        features, scores, errors = features[free], scores[free], errors[free]
+        view, new = self.query.view, np.concatenate([features for features, _ in self._new]) if self._new else NOBODY
+        if len(new):
+            products = np.concatenate([products for _, products in self._new])
+            if self.sums.any():
+                products = products - np.outer(view.moments.mean[new], self.sums)
+            scores, errors = view.scores_of(products, new), self.rounding * self._known.block(new).length
+            good = self.query.free[new] & (scores + errors >= self.low)
+            self._kept = np.append(self._kept[0], new[good]), np.append(self._kept[1], scores[good])
+            self._errors = np.append(self._errors, errors[good])
+        features, scores = self._kept
         if len(scores) > self.query.size:
-            sure = scores - errors
-            self.low = max(self.low, float(np.partition(sure, -self.query.size)[-self.query.size]))
-            kept = scores + errors >= self.low
-            features, scores, errors = features[kept], scores[kept], errors[kept]
-        self._features, self._scores, self._errors, self._n = [features], [scores], [errors], len(features)
+            self.low = max(self.low, float(np.partition(scores - self._errors, -self.query.size)[-self.query.size]))
+            good = scores + self._errors >= self.low
+            self._kept, self._errors = (features[good], scores[good]), self._errors[good]
+        self._new, self._n = [], len(self._errors)
 
     def answer(self) -> KnownTop:
         """The best features, in order of storage, and what the others cannot exceed."""
-        if not self._features:
-            return KnownTop(self.query, NOBODY, None if self.low == 0.0 else self.low + self._margin)
         self._cut()
+        features, scores = self._kept
+        hidden = self.low + self._margin
         # Whoever was refused has a lower score than this; and fewer than were asked for are sure to have a better one, so that
         # whoever asks for as many goes through all features.
-        high, size = self._scores[0] + self._errors[0], self.query.size
-        hidden = self.low + self._margin
-        if len(high) >= size:
-            hidden = max(hidden, float(np.partition(high, -size)[-size]))
-        return KnownTop(self.query, np.sort(self._features[0]), None if self.low == 0.0 else hidden)
+        if len(features) >= self.query.size:
+            hidden = max(hidden, float(np.partition(scores + self._errors, -self.query.size)[-self.query.size]))
+        return KnownTop(self.query, np.sort(features), None if self.low == 0.0 else hidden)

@@ -443,6 +443,59 @@ def csc_moments(indptr, indices, values, weight, means, norms, finite, start, st
 
 
 @kernel()
+def csc_many_moments(indptr, indices, values, weights, means, norms, start, stop):
+    """The means and centred norms of :func:`csc_moments` for many weights at once, with the same bits; all values are finite.
+
+    ``weights`` has a row for each sample, ``means`` and ``norms`` one for each weight.
+    """
+    n_samples, n_weights = weights.shape
+    totals = np.zeros(n_weights)
+    n_weighted = np.zeros(n_weights, np.int64)
+    for i in range(n_samples):
+        for k in range(n_weights):
+            totals[k] += weights[i, k]
+            n_weighted[k] += weights[i, k] > 0.0
+    total = np.empty(n_weights)
+    stored = np.empty(n_weights)
+    lowest = np.empty(n_weights)
+    highest = np.empty(n_weights)
+    n_nonzero = np.empty(n_weights, np.int64)
+    squares = np.empty(n_weights)
+    for j in range(start, stop):
+        total[:] = 0.0
+        stored[:] = 0.0
+        n_nonzero[:] = 0
+        lowest[:] = np.inf
+        highest[:] = -np.inf
+        for p in range(indptr[j], indptr[j + 1]):
+            value = np.float64(values[p])
+            if value == 0.0:
+                continue
+            row = weights[indices[p]]
+            for k in range(n_weights):
+                total[k] += row[k] * value
+                stored[k] += row[k]
+                n_nonzero[k] += row[k] > 0.0
+                lowest[k] = value if row[k] > 0.0 and value < lowest[k] else lowest[k]
+                highest[k] = value if row[k] > 0.0 and value > highest[k] else highest[k]
+        for k in range(n_weights):
+            total[k] /= totals[k]
+        squares[:] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            value = np.float64(values[p])
+            if value == 0.0:
+                continue
+            row = weights[indices[p]]
+            for k in range(n_weights):
+                squares[k] += row[k] * (value - total[k]) ** 2
+        for k in range(n_weights):
+            means[k, j] = total[k]
+            norms[k, j] = 0.0
+            if lowest[k] < highest[k] or 0 < n_nonzero[k] < n_weighted[k]:
+                norms[k, j] = np.sqrt(squares[k] + total[k] * total[k] * max(totals[k] - stored[k], 0.0))
+
+
+@kernel()
 def kth_largest(scores, below, k):
     """The k-th largest of the scores in [0, below), or the smallest of them if there are fewer.
 
