@@ -52,17 +52,17 @@ def big_split(folder: Path, name: str, scale: float, icml: bool, seed: int) -> S
     """Made where they are not there yet. The samples are drawn independently, so the first ones are a random part."""
     size = SHAPES[name].scaled(scale)
     n_train = min(size.n_train_icml, size.n_train) if icml else size.n_train
-    stem = folder / f"{name}-{scale:g}-{seed}"
+    n_all = n_train + size.n_test
+    stem = folder / f"{name}-{scale:g}-{seed}-{n_all}"
     whole, truth = Path(f"{stem}.store"), Path(f"{stem}.groups.npz")
-    parts = {part: Path(f"{stem}-{part}-{n_train}.store") for part in ("train", "test")}
+    parts = {part: Path(f"{stem}-{part}.store") for part in ("train", "test")}
     if not (whole.exists() and truth.exists()):
-        n_all = size.n_train + size.n_test
         n_values = int(size.n_values * n_all / size.n_train)
         shape = {"n_samples": n_all, "n_features": size.n_features, "n_values": n_values}
         data = make_big_dimensional(name, path=whole, overwrite=True, random_state=seed, **shape)
         _save_groups(truth, data.groups)
     store = open_store(whole)
-    for part, first, last in (("train", 0, n_train), ("test", size.n_train, size.n_train + size.n_test)):
+    for part, first, last in (("train", 0, n_train), ("test", n_train, n_all)):
         if not parts[part].exists():
             write_store(parts[part], _rows(store.source, first, last), store.y[first:last], by="features")
     train, test = (open_store(path) for path in parts.values())
