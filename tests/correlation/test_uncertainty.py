@@ -94,7 +94,7 @@ def test_bits_do_not_depend_on_order_threads_company_or_the_table(rng, monkeypat
     feature, position, value = permuted.strong(everyone[:9], 0.1)
     assert (value == U[order[feature], order[position]]).all()
     alone = [measure(make(X)).between(everyone, everyone[j : j + 1])[:, 0] for j in range(3)]
-    assert (np.array(alone).T == U[:, :3]).all()
+    assert (U[:, :3] == np.array(alone).T).all()
     monkeypatch.setattr("coterie.correlation.uncertainty._TABLE", 20)
     assert (measure(make(X)).between(everyone, everyone) == U).all()
     assert (measure(make(X), np.ones(150)).between(everyone, everyone) == U).all()
