@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from joblib import cpu_count
+from numba.extending import intrinsic
 from threadpoolctl import ThreadpoolController
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,6 +63,12 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
             return numba.njit(cache=False, **options)(function)
 
     return decorate
+
+
+@intrinsic
+def popcount(typing_context: Any, word: Any) -> Any:
+    """How many bits of an integer are set, in kernels; the processor counts those of many words at once."""
+    return word(word), lambda context, builder, signature, arguments: builder.ctpop(arguments[0])
 
 
 # Each thread costs memory and a few chunks; no machine has use for more.

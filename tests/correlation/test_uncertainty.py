@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.metrics import mutual_info_score
 
 from coterie import GroupDiscoveryClassifier
 from coterie.correlation.uncertainty import SymmetricalUncertainty
@@ -20,15 +19,23 @@ def naive_bins(x, n_bins):
 
 def naive_uncertainty(X, weight=None, n_bins=10):
     """All pairs, one after the other."""
-    rows = np.repeat(np.arange(len(X)), 1 if weight is None else weight)
-    bins = [naive_bins(X[rows, j], n_bins) for j in range(X.shape[1])]
-    entropy = [mutual_info_score(b, b) for b in bins]
+    weight = np.ones(len(X)) if weight is None else weight
+    X, weight = X[weight > 0], weight[weight > 0]
+    bins = [naive_bins(X[:, j], n_bins) for j in range(X.shape[1])]
+
+    def entropy(*numbers):
+        table = np.zeros((n_bins,) * len(numbers))
+        np.add.at(table, numbers, weight / weight.sum())
+        return -(table[table > 0] * np.log(table[table > 0])).sum()
+
     m = X.shape[1]
+    single = [entropy(own) for own in bins]
     U = np.zeros((m, m))
     for i in range(m):
         for j in range(m):
-            if entropy[i] + entropy[j] > 0:
-                U[i, j] = 2 * mutual_info_score(bins[i], bins[j]) / (entropy[i] + entropy[j])
+            both = single[i] + single[j]
+            if both > 1e-12:  # weights that add up to nearly 1 leave a trace in one bin
+                U[i, j] = 2 * (both - entropy(bins[i], bins[j])) / both
     return U
 
 
@@ -37,37 +44,72 @@ def measure(X, weight=None, **options):
     return SymmetricalUncertainty(FeatureView.of(as_source(X), weight, n_threads=n_threads), **options)
 
 
-@settings(max_examples=25)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(["dense", "counts", "binary", "int8"]),
+    n_samples=st.sampled_from([40, 64, 131, 300]),  # less than a word of bits, one, three, and more than four
     n_bins=st.sampled_from([2, 10, 33]),
     threshold=st.sampled_from([0.2, 0.6, 0.9, 1.0]),
-    weighted=st.booleans(),
+    weights=st.sampled_from(["none", "a fold", "repeats", "fractions"]),
 )
-def test_strong_pairs_are_those_of_brute_force(seed, kind, n_bins, threshold, weighted):
+def test_strong_pairs_are_those_of_brute_force(seed, kind, n_samples, n_bins, threshold, weights):
     rng = np.random.default_rng(seed)
     if kind == "dense":
-        X, _ = grouped_matrix(rng, n_samples=40, n_features=15, noise=0.2)
+        X, _ = grouped_matrix(rng, n_samples=n_samples, n_features=15, noise=0.2)
     else:
-        X, _ = sparse_counts(rng, n_samples=40, n_features=31, density=0.3)
+        X, _ = sparse_counts(rng, n_samples=n_samples, n_features=31, density=0.3)
         X = X[:, :15] > 0 if kind == "binary" else X[:, :15]
         X[:, 3] = 1 - X[:, 5]
+        X[:, 9] = X[:, 11] * (X[:, 12] == 0)  # exclusive
     X[:, 7] = X[0, 7]
     X = X.astype(np.int8) if kind == "int8" else X.astype(float)
-    weight = rng.integers(0, 3, 40) if weighted else None
+    top = {"none": 2, "a fold": 2, "repeats": 4, "fractions": 3}[weights]
+    weight = rng.integers(0, top, n_samples) * (0.3 if weights == "fractions" else 1.0)
+    weight = None if weights == "none" else weight
     U = naive_uncertainty(X, weight, n_bins)
-    weight = None if weight is None else weight.astype(float)
     varying = np.flatnonzero(np.diag(U) > 0)
     expected = {(int(j), k) for j in varying for k, z in enumerate(varying) if U[j, z] >= threshold - 1e-9}
     for matrix in (X, np.asfortranarray(X), sparse.csc_array(X)):
         for prune in (True, False):
             su = measure(matrix, weight, n_bins=n_bins, prune=prune, n_threads=2)
             feature, position, value = su.strong(varying, threshold)
+            assert (np.diff(feature * len(varying) + position) > 0).all()
             found = set(zip(feature.tolist(), position.tolist(), strict=True))
             assert found == expected or all(abs(U[j, varying[k]] - threshold) < 1e-8 for j, k in found ^ expected)
             np.testing.assert_allclose(value, U[feature, varying[position]], atol=1e-9)
         np.testing.assert_allclose(su.between(varying[:4], varying), U[np.ix_(varying[:4], varying)], atol=1e-9)
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_bits_do_not_depend_on_order_threads_company_or_the_table(rng, monkeypatch, is_sparse):
+    X, _ = sparse_counts(rng, n_samples=150, n_features=45, density=0.3)
+    X[:, 20:30] = np.round(X[:, :10] + rng.random((150, 10)), 1)
+    X = X[:, np.ptp(X, axis=0) > 0]
+    make = sparse.csc_array if is_sparse else np.asarray
+    everyone, order = np.arange(X.shape[1]), rng.permutation(X.shape[1])
+    U = measure(make(X)).between(everyone, everyone)
+    permuted = measure(make(X[:, order]), n_threads=2)
+    assert (permuted.between(everyone, everyone) == U[np.ix_(order, order)]).all()
+    feature, position, value = permuted.strong(everyone[:9], 0.1)
+    assert (value == U[order[feature], order[position]]).all()
+    alone = [measure(make(X)).between(everyone, everyone[j : j + 1])[:, 0] for j in range(3)]
+    assert (U[:, :3] == np.array(alone).T).all()
+    monkeypatch.setattr("coterie.correlation.uncertainty._TABLE", 20)
+    assert (measure(make(X)).between(everyone, everyone) == U).all()
+    assert (measure(make(X), np.ones(150)).between(everyone, everyone) == U).all()
+
+
+def test_exclusive_features_need_no_histogram(rng):
+    X = np.zeros((200, 60))
+    for j in range(60):
+        X[3 * j : 3 * j + 3, j] = 1.0
+    X[:100, 58], X[100:, 58], X[:100, 59], X[100:, 59] = 1, 0, 0, 1  # exclusive, and still each tells all about the other
+    su = measure(sparse.csc_array(X))
+    feature, position, value = su.strong(np.array([2, 58]), 0.6)
+    assert list(zip(feature.tolist(), position.tolist(), strict=True)) == [(2, 0), (58, 1), (59, 1)]
+    assert value.tolist() == [1.0, 1.0, 1.0]
+    assert su.n_evaluated == 3
 
 
 def test_entropy_bound_prunes(rng):

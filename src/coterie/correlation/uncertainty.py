@@ -2,7 +2,8 @@ r"""Symmetrical uncertainty between binned features (TPAMI 2016, eq. 2), exact, 
 
 :math:`U(f, z) = 2 I(f; z) / (H(f) + H(z))` on bins of equal width over each feature's range. Everything is
 computed on blocks of columns as they are stored: no float64 copy, and nonzero entries only where the
-data are sparse.
+data are sparse. Where samples count once or not at all, dense columns are compared by the bits of their bins
+(:mod:`coterie.kernels.joint_counts`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,16 @@ from coterie.correlation.protocol import ROUNDING, Pairs
 from coterie.data.source import Columns, Exemplar, for_blocks
 from coterie.data.view import FeatureView
 from coterie.kernels import information as kernels
+from coterie.kernels import joint_counts
 
-# Strong pairs for which a block has room at first; with more it is done again.
+# Strong pairs for which a block of sparse columns has room at first; with more it is done again.
 _ROOM = 1 << 14
+# Pairs of a dense block that are looked at in one call, with room for all of them.
+_PAIRS = 1 << 20
+# Counts whose term of the entropy is in a table (half a megabyte).
+_TABLE = 1 << 16
+# Bins from which on sets of bits take longer than histograms.
+_MANY_BINS = 32
 
 
 class SymmetricalUncertainty:
@@ -51,19 +59,18 @@ class SymmetricalUncertainty:
         self.n_bins = n_bins
         self.prune = prune
         self.n_evaluated = 0
-        self.n_features_read = 2 * source.shape[1]
-        self._weight = _weights(view)
+        self.n_features_read = source.shape[1]
+        self._counting = _Counting.of(view, n_bins)
         self.low, self.high, self.entropy = view.map_features(_binned, n_bins)
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Matrix of uncertainties of some features with some others."""
         self.n_evaluated += len(features) * len(others)
         self.n_features_read += len(features)
-        found = np.empty((len(features) * len(others), 3))
         few = _Features(self.low[features], self.high[features], self.entropy[features])
-        count, _ = self._search_block(0, self.source.columns(features), few, self._supports(others), -1.0, found)
+        columns = self.source.columns(features)
+        rows, _ = _search(self._counting, 0, columns, few, _ordered(self._counting, self._supports(others)), -1.0)
         result = np.zeros((len(features), len(others)))
-        rows = found[:count]
         result[rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)] = rows[:, 2]
         return result
 
@@ -103,33 +110,69 @@ class SymmetricalUncertainty:
         return np.where(high > low, bins, 0).astype(np.uint8)
 
     def _supports(self, features: np.ndarray) -> _Supports:
-        """Some features as those that others are compared with."""
+        """Some features as those that others are compared with, in order of their entropies."""
         entropy = self.entropy[features]
+        place = np.argsort(entropy, kind="stable")
+        features, entropy = features[place], entropy[place]
         if not self.source.is_sparse:
-            return _DenseSupports(self.bins(features), entropy)
-        columns: Any = self.source.columns(features)
+            columns: Any = self.source.columns(features)
+            return _DenseSupports(_bytes(self._counting, columns, self.low[features], self.high[features], 0), entropy, place)
+        columns = self.source.columns(features)
         n_samples = self.source.shape[0]
         low, high = self.low[features], self.high[features]
         owner = np.repeat(np.arange(len(features)), np.diff(columns.indptr))
         bins = self._bin(columns.data, low[owner], high[owner])
         rest = self._bin(np.zeros(len(features)), low, high)
-        weight = self._weight[columns.indices]
+        weight = self._counting.weight[columns.indices]
         places = owner * self.n_bins + bins
         sums = np.bincount(places, weights=weight, minlength=len(features) * self.n_bins)
         counts = sums.astype(np.float64).reshape(len(features), self.n_bins)  # of no entries at all, bincount has integers
         counts[np.arange(len(features)), rest] += np.maximum(self.moments.total_weight - counts.sum(axis=1), 0.0)
-        by_sample = np.argsort(columns.indices, kind="stable")
+        samples = columns.indices
+        if len(self._counting.terms):  # differences of whole numbers are exact, so entries in the bin of 0 are as good as none
+            outside = bins != rest[owner]
+            samples, owner, bins = samples[outside], owner[outside], bins[outside]
+        by_sample = np.argsort(samples, kind="stable")
         begins = np.zeros(n_samples + 1, dtype=np.int64)
-        np.cumsum(np.bincount(columns.indices, minlength=n_samples), out=begins[1:])
-        return _SparseSupports(begins, owner[by_sample], bins[by_sample], rest, counts, entropy)
-
-    def _search_block(
-        self, first: int, columns: Columns, features: _Features, supports: _Supports, limit: float, found: np.ndarray
-    ) -> tuple[int, int]:
-        return _search(self.n_bins, self._weight, self.moments.total_weight, first, columns, features, supports, limit, found)
+        np.cumsum(np.bincount(samples, minlength=n_samples), out=begins[1:])
+        return _SparseSupports(begins, owner[by_sample], bins[by_sample], rest, counts, entropy, place)
 
     def _for_blocks(self, task: Callable[[int, Columns], None]) -> None:
         for_blocks(self.source, task, self.view.n_threads)
+
+
+class _Counting(NamedTuple):
+    """How samples are counted.
+
+    Attributes
+    ----------
+    n_bins : int
+        Bins of a feature.
+    weight : ndarray of shape (n_samples,)
+        The weight of each sample.
+    total : float
+        The sum of the weights.
+    terms : ndarray
+        What counts add to an entropy, for whole weights; else empty.
+    by_bits : bool
+        Whether dense features are compared by sets of bits.
+    """
+
+    n_bins: int
+    weight: np.ndarray
+    total: float
+    terms: np.ndarray
+    by_bits: bool
+
+    @classmethod
+    def of(cls, view: FeatureView, n_bins: int) -> _Counting:
+        """By the weights of a view."""
+        total = view.moments.total_weight
+        weight = np.ones(view.n_samples) if view.sample_weight is None else np.asarray(view.sample_weight, dtype=np.float64)
+        whole = view.sample_weight is None or bool((weight == np.floor(weight)).all() and total < 2**53)
+        once = view.sample_weight is None or bool(((weight == 0.0) | (weight == 1.0)).all())
+        terms = kernels.information_terms(min(int(total) + 1, _TABLE) if whole else 0, float(total))
+        return cls(n_bins, weight, total, terms, once and n_bins <= _MANY_BINS)
 
 
 class _Features(NamedTuple):
@@ -141,14 +184,15 @@ class _Features(NamedTuple):
 
 
 class _DenseSupports(NamedTuple):
-    """Bins of features (a row each), and the entropies."""
+    """Bins of features (a row each) by entropy, the entropies, and the places that the features had."""
 
     bins: np.ndarray
     entropy: np.ndarray
+    place: np.ndarray
 
 
 class _SparseSupports(NamedTuple):
-    """Features by samples: owners and bins of each sample's entries; bin and weights of the rest, and the entropies."""
+    """Features by samples: owners and bins of each sample's entries; bin and weights of the rest, entropies, and places."""
 
     begins: np.ndarray
     owners: np.ndarray
@@ -156,42 +200,70 @@ class _SparseSupports(NamedTuple):
     rest: np.ndarray
     counts: np.ndarray
     entropy: np.ndarray
+    place: np.ndarray
+
+
+class _Lanes(NamedTuple):
+    """Bins of features as sets of bits, side by side; see :mod:`coterie.kernels.joint_counts`."""
+
+    lanes: np.ndarray
+    margins: np.ndarray
+    sizes: np.ndarray
+    entropy: np.ndarray
+    place: np.ndarray
 
 
 _Supports = _DenseSupports | _SparseSupports
 
 
-def _weights(view: FeatureView) -> np.ndarray:
-    """The weight of each sample."""
-    weight = view.sample_weight
-    return np.ones(view.n_samples) if weight is None else np.asarray(weight, dtype=np.float64)
+def _bytes(counting: _Counting, columns: np.ndarray, low: np.ndarray, high: np.ndarray, first: int) -> np.ndarray:
+    """Bins of dense columns, a row of whole words each; ``first`` is the columns' place in ``low`` and ``high``."""
+    n_samples, n_features = columns.shape
+    bins = np.empty((n_features, -(-n_samples // 64) * 64), dtype=np.uint8)
+    weight = counting.weight if counting.by_bits else np.ones(n_samples)  # of histograms each sample is in some bin
+    joint_counts.dense_bins(read_only(columns.T), low, high, counting.n_bins, weight, bins, first)
+    return bins
+
+
+def _ordered(counting: _Counting, supports: _Supports) -> _Supports | _Lanes:
+    """Support features in the form in which they are compared."""
+    if isinstance(supports, _SparseSupports) or not counting.by_bits:
+        return supports
+    counts = np.empty((len(supports.bins), counting.n_bins), dtype=np.int64)
+    joint_counts.count_bins(supports.bins, counts)
+    n_used = np.maximum(np.count_nonzero(counts, axis=1) - 1, 0)
+    tiles = range(0, len(n_used), joint_counts.TILE)
+    sizes = np.array([joint_counts.TILE * n_used[k : k + joint_counts.TILE].max() for k in tiles], dtype=np.int64)
+    width = int(sizes.max(initial=0))
+    lanes = np.zeros((len(sizes), supports.bins.shape[1] // 64, width), dtype=np.uint64)
+    margins = np.zeros((len(sizes), width), dtype=np.int64)
+    joint_counts.fill_lanes(supports.bins.view(np.uint64), counts, lanes, margins)
+    return _Lanes(lanes, margins, sizes, supports.entropy, supports.place)
 
 
 def _binned(view: FeatureView, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lowest and highest value of each feature of a view, and its entropy in bins of equal width between them."""
-    weight, total = _weights(view), view.moments.total_weight
+    counting = _Counting.of(view, n_bins)
+    weight, total, terms = counting.weight, counting.total, counting.terms
     low, high, entropy = (np.empty(view.n_features) for _ in range(3))
+    n_weighted = int(np.count_nonzero(weight))
 
-    def find_ranges(first: int, columns: Columns) -> None:
+    def look(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
-            kernels.dense_ranges(read_only(columns.T), weight, low, high, first)
+            matrix = read_only(columns.T)
+            kernels.dense_ranges(matrix, weight, low, high, first)
+            if counting.by_bits:
+                counts = np.empty((len(matrix), n_bins), dtype=np.int64)
+                joint_counts.count_bins(_bytes(counting, columns, low, high, first), counts)
+                joint_counts.bin_entropies(counts, total, terms, entropy, first)
+            else:
+                kernels.dense_entropies(matrix, low, high, n_bins, weight, total, terms, entropy, first)
         else:
-            kernels.csc_ranges(
-                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                weight, int(np.count_nonzero(weight)), low, high, first,
-            )  # fmt: skip
+            stored = read_only(columns.indptr), read_only(columns.indices), read_only(columns.data)
+            kernels.csc_ranges(*stored, weight, n_weighted, low, high, first)
+            kernels.csc_entropies(*stored, low, high, n_bins, weight, total, terms, entropy, first)
 
-    def find_entropies(first: int, columns: Columns) -> None:
-        if isinstance(columns, np.ndarray):
-            kernels.dense_entropies(read_only(columns.T), low, high, n_bins, weight, total, entropy, first)
-        else:
-            kernels.csc_entropies(
-                read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                low, high, n_bins, weight, total, entropy, first,
-            )  # fmt: skip
-
-    for_blocks(view.source, find_ranges, view.n_threads)
-    for_blocks(view.source, find_entropies, view.n_threads)
+    for_blocks(view.source, look, view.n_threads)
     entropy[view.moments.norm == 0.0] = 0.0
     return low, high, entropy
 
@@ -200,19 +272,13 @@ def _strong_pairs(
     view: FeatureView, low: np.ndarray, high: np.ndarray, entropy: np.ndarray, supports: _Supports, n_bins: int, limit: float
 ) -> tuple[np.ndarray, int]:
     """Rows (feature, position, uncertainty) of a view's features and some support features, and pairs evaluated."""
-    everything, weight, total = _Features(low, high, entropy), _weights(view), view.moments.total_weight
+    everything, counting = _Features(low, high, entropy), _Counting.of(view, n_bins)
+    ordered = _ordered(counting, supports)
     parts: dict[int, np.ndarray] = {}
     evaluated: list[int] = []
 
     def search(first: int, columns: Columns) -> None:
-        room = _ROOM
-        while True:
-            found = np.empty((room, 3))
-            count, n_evaluated = _search(n_bins, weight, total, first, columns, everything, supports, limit, found)
-            if count <= room:
-                break
-            room = count
-        parts[first] = found[:count]
+        parts[first], n_evaluated = _search(counting, first, columns, everything, ordered, limit)
         evaluated.append(n_evaluated)
 
     for_blocks(view.source, search, view.n_threads)
@@ -222,20 +288,60 @@ def _strong_pairs(
 
 
 def _search(
-    n_bins: int, weight: np.ndarray, total: float, first: int, columns: Columns,
-    features: _Features, supports: _Supports, limit: float, found: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """Pairs of a column and a support feature that reach the limit; ``first`` is the columns' place in ``features``."""
-    if isinstance(supports, _DenseSupports):
-        assert isinstance(columns, np.ndarray)
-        return kernels.dense_uncertainties(
-            read_only(columns.T), features.low, features.high, n_bins, weight, total, features.entropy,
+    counting: _Counting, first: int, columns: Columns, features: _Features, supports: _Supports | _Lanes, limit: float
+) -> tuple[np.ndarray, int]:
+    """Rows of a column and a support feature that reach the limit, in order, and pairs evaluated.
+
+    ``first`` is the columns' place in ``features``.
+    """
+    if isinstance(columns, np.ndarray):
+        step = max(1, _PAIRS // max(1, len(supports.place)))
+        parts = [
+            _search_dense(counting, first + start, columns[:, start : start + step], features, supports, limit)
+            for start in range(0, columns.shape[1], step)
+        ]
+        rows = np.concatenate([np.empty((0, 3)), *(found for found, _ in parts)])
+        n_evaluated = sum(part[1] for part in parts)
+    else:
+        assert isinstance(supports, _SparseSupports)
+        rows, n_evaluated = _search_sparse(counting, first, columns, features, supports, limit)
+    rows[:, 1] = supports.place[rows[:, 1].astype(np.int64)]
+    return rows[np.lexsort((rows[:, 1], rows[:, 0]))], n_evaluated
+
+
+def _search_dense(
+    counting: _Counting, first: int, columns: np.ndarray, features: _Features, supports: _Supports | _Lanes, limit: float
+) -> tuple[np.ndarray, int]:
+    n_bins, weight, total, terms, _ = counting
+    found = np.empty((columns.shape[1] * len(supports.place), 3))
+    if isinstance(supports, _Lanes):
+        words = _bytes(counting, columns, features.low, features.high, first).view(np.uint64)
+        count, n_evaluated = joint_counts.bit_uncertainties(
+            words, n_bins, features.entropy, first, total, terms,
+            supports.lanes, supports.margins, supports.sizes, supports.entropy, limit, found,
+        )  # fmt: skip
+    else:
+        assert isinstance(supports, _DenseSupports)
+        count, n_evaluated = kernels.dense_uncertainties(
+            read_only(columns.T), features.low, features.high, n_bins, weight, total, terms, features.entropy,
             supports.bins, supports.entropy, limit, found, first,
         )  # fmt: skip
-    assert not isinstance(columns, np.ndarray)
-    return kernels.csc_uncertainties(
-        read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-        features.low, features.high, n_bins, weight, total, features.entropy,
-        supports.begins, supports.owners, supports.owner_bins, supports.rest, supports.counts, supports.entropy,
-        limit, found, first,
-    )  # fmt: skip
+    return found[:count], n_evaluated
+
+
+def _search_sparse(
+    counting: _Counting, first: int, columns: Any, features: _Features, supports: _SparseSupports, limit: float
+) -> tuple[np.ndarray, int]:
+    n_bins, weight, total, terms, _ = counting
+    room = _ROOM
+    while True:
+        found = np.empty((room, 3))
+        count, n_evaluated = kernels.csc_uncertainties(
+            read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
+            features.low, features.high, n_bins, weight, total, terms, features.entropy,
+            supports.begins, supports.owners, supports.owner_bins, supports.rest, supports.counts, supports.entropy,
+            limit, found, first,
+        )  # fmt: skip
+        if count <= room:
+            return found[:count], n_evaluated
+        room = count

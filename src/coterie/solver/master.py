@@ -33,8 +33,10 @@ from coterie.solver.wide import wide_master
 # Relative gap under which a step without progress is a sign of rounding, not of a hard problem.
 _NEAR = 1e-7
 # Newton steps before the problem is taken for a separable one, or at all where a loss has no interior point; steps that
-# polish the solution of a separable one.
+# polish the solution of a separable one. Where the first ones lead to a relative gap below _CLOSE, a few more lead to the
+# optimum.
 _NEWTON_STEPS = 15
+_CLOSE, _MORE_STEPS = 0.1, 10
 _MOST_NEWTON_STEPS = 100
 _POLISH_STEPS = 6
 # Columns of a first block, and of several blocks, from which on no matrix of all of them is made. With several blocks
@@ -144,7 +146,8 @@ class Master:
         best = None
         has_interior = "mass" in self._merged.parts
         if not self._separable:
-            best = self._newton(self._coef, _NEWTON_STEPS if has_interior else _MOST_NEWTON_STEPS)
+            steps = (_NEWTON_STEPS, _MORE_STEPS) if has_interior else (_MOST_NEWTON_STEPS, 0)
+            best = self._newton(self._coef, *steps)
             self._separable = best.gap > _NEAR and has_interior
         if self._separable:
             coef, residual = interior_point(self.design, self._merged, self.blocks)
@@ -154,20 +157,21 @@ class Master:
         assert best is not None
         return best
 
-    def _newton(self, coef: np.ndarray, max_steps: int) -> Solution:
-        """Proximal Newton steps from the given weights; the best solution met."""
+    def _newton(self, coef: np.ndarray, max_steps: int, more: int = 0) -> Solution:
+        """Proximal Newton steps from the given weights, and some more where these come close; the best solution met."""
         outputs = self.design.output(coef)
         state = self._merged.evaluate(outputs, self._state)
         best: Solution | None = None
         stalled = 0
-        for iteration in range(max_steps + 1):
+        for iteration in range(max_steps + more + 1):
             gradient = -self.design.scores(state.residual)
             current = self._certify(coef, state, state.residual, gradient, iteration)
             # Near the optimum every Newton step gains digits, until rounding stops it.
             stalled = stalled + 1 if best is not None and 0.5 * best.gap <= current.gap < _NEAR else 0
             if best is None or current.gap <= best.gap:
                 best = current
-            if current.gap <= self.precision or stalled >= 3 or iteration == max_steps:
+            over = iteration == max_steps + more or (iteration == max_steps and best.gap > _CLOSE)
+            if current.gap <= self.precision or stalled >= 3 or over:
                 break
             target = minimise_block_model(loss_hessian(self._merged, self.design, state), gradient, coef, self.blocks)
             step = self._line_search(coef, outputs, -current.bound, gradient, target, state)
