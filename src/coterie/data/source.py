@@ -21,8 +21,8 @@ Columns: TypeAlias = "np.ndarray | sparse.csc_array"
 # Columns of a block in a pass, about 16 MB of float64 for 2,000 samples; and entries of one, which bounds long columns.
 _BLOCK_FEATURES = 1024
 _BLOCK_ENTRIES = 1 << 24
-# Columns that a thread is worth.
-_FEWEST = 32
+# Blocks that few columns are divided into, so that every thread has some, and columns that a block is worth.
+_CHUNKS, _FEWEST = 16, 32
 # Scales that floating point carries through every computation: scores are products of values with C and weights, and they are
 # squared. Larger features are refused; what varies less counts as constant.
 LARGEST_NORM, SMALLEST_NORM = 1e75, 1e-75
@@ -330,7 +330,7 @@ def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_
     size = block_size(n_samples)
     if source.is_sparse:
         size = max(size, n_features // (16 * n_threads) + 1)  # views cost nothing
-    elif n_threads > 1:
-        size = min(size, max(_FEWEST, -(-n_features // (4 * n_threads))))
+    else:
+        size = min(size, max(_FEWEST, -(-n_features // _CHUNKS)))  # whatever the threads: BLAS may round by the width
     bounds = [*range(0, n_features, size), n_features]
     run_chunks(lambda start, stop: task(start, source.block(start, stop)), bounds, n_threads)
