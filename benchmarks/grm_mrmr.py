@@ -1,9 +1,10 @@
 """GRM next to mRMR, both with their forms chosen by validation inside the folds, on sets that had no part in GRM's defaults.
 
-For each set, number of features and outer fold: GRM with the best of three scores and two redundancies, each with
-`n_candidates="cv"` and `power="cv"`; mRMR with the better of MID and MIQ; all of them validated on the same inner folds by the
-same models. Judged on the held-out samples by a linear SVM and five nearest neighbours. Every fold is written down when it is
-done, and a run goes on where the last one ended. Writes docs/evidence/grm-mrmr.md.
+For each set, number of features and outer fold: GRM by weights (the best of three scores and two redundancies, each with
+`n_candidates="cv"` and `power="cv"`) and as a set (the best of three, each with `redundancy_strength="cv"`); mRMR with the
+better of MID and MIQ; all of them validated on the same inner folds by the same models. Judged on the held-out samples by a
+linear SVM and five nearest neighbours. Every part of a fold is written down when it is done, and a run goes on where the last
+one ended. Writes docs/evidence/grm-mrmr.md.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from coterie.metrics import squared_redundancy
 from coterie.redundancy.validation import default_models
 
 SIZES = (20, 10, 50)
+# GRM by weights and as a set, the other one; and GRM without validation, by weights and as a set.
+PARTS = ("sets", "mrmr", "set", "auto", "weights")
 OUTER, INNER = 3, 3
 # The sets on which the pool rule and the grid of validation were chosen, and those on which they are judged.
 CHOSEN_ON = ("khan", "su", "christensen", "gravier", "shipp", "glioma", "coil20", "madelon", "binaryalphadigs")
@@ -41,6 +44,11 @@ FORMS = {
     "IG": ("information_gain", "cosine2"),
     "ReliefF": ("relieff", "cosine2"),
     "IG, MI": ("information_gain", "mutual_info"),
+}
+SET_FORMS = {
+    "Fisher, set": ("fisher", "cosine2"),
+    "ReliefF, set": ("relieff", "cosine2"),
+    "IG, MI, set": ("information_gain", "mutual_info"),
 }
 # Sets too large for ReliefF, which compares all pairs of samples in all features.
 WITHOUT_RELIEFF = ("usps", "dorothea", "basehock")
@@ -69,17 +77,21 @@ def judge(X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: 
     return found | {"redundancy": float(squared_redundancy(columns[train]))}
 
 
-def best_grm(X: Any, y: np.ndarray, size: int, forms: dict[str, tuple[str, str]]) -> tuple[np.ndarray, dict[str, Any]]:
-    """The form with the best validated score, and what it was."""
+def best_grm(
+    X: Any, y: np.ndarray, size: int, forms: dict[str, tuple[str, str]], **validated: Any
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The form with the best validated score, and what it was; ``validated`` says what validation chooses in each."""
     inner = StratifiedKFold(INNER, shuffle=True, random_state=1)
     fitted = {}
     for form, (score, redundancy) in forms.items():
         fitted[form] = GlobalRedundancySelector(
-            score, size, redundancy=redundancy, n_candidates="cv", power="cv", cv=inner, tol=1e-4, n_jobs=1
+            score, size, redundancy=redundancy, cv=inner, tol=1e-4, n_jobs=1, **validated
         ).fit(X, y)
     chosen = max(fitted, key=lambda form: fitted[form].validation_score_)
     model = fitted[chosen]
     words = {"form": chosen, "pool": int(model.pool_sizes_[0]), "power": model.power_, "validated": model.validation_score_}
+    if "solution" in validated:
+        words["strength"] = model.redundancy_strength_
     return model.support_features_, words
 
 
@@ -100,19 +112,25 @@ def best_mrmr(X: Any, y: np.ndarray, size: int) -> tuple[np.ndarray, dict[str, A
     return model.support_features_, {"form": scheme.upper(), "validated": validated[scheme]}
 
 
-def compare_fold(name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    forms = {form: one for form, one in FORMS.items() if form != "ReliefF" or name not in WITHOUT_RELIEFF}
-    row: dict[str, Any] = {}
-    mine = rows_of(X, train)
-    for method, select in (
-        ("grm", lambda: best_grm(mine, y[train], size, forms)),
-        ("mrmr", lambda: best_mrmr(mine, y[train], size)),
-    ):
-        start = time.perf_counter()
-        features, words = select()
-        row[method] = {**words, "seconds": time.perf_counter() - start, **judge(X, y, train, test, features)}
-    plain = GlobalRedundancySelector("fisher", size, n_jobs=1).fit(mine, y[train])
-    return row | {"auto": judge(X, y, train, test, plain.support_features_)}
+def part_of_fold(part: str, name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
+    """What one of the contenders selects on the training part, and what it is worth."""
+    mine, labels = rows_of(X, train), y[train]
+    start = time.process_time()
+    if part == "weights":
+        features, words = best_grm(mine, labels, size, _fitting(FORMS, name), n_candidates="cv", power="cv")
+    elif part == "sets":
+        features, words = best_grm(mine, labels, size, _fitting(SET_FORMS, name), solution="set", redundancy_strength="cv")
+    elif part == "mrmr":
+        features, words = best_mrmr(mine, labels, size)
+    else:
+        options = {"solution": "set"} if part == "set" else {}
+        features, words = GlobalRedundancySelector("fisher", size, n_jobs=1, **options).fit(mine, labels).support_features_, {}
+    return {**words, "seconds": time.process_time() - start, **judge(X, y, train, test, features)}
+
+
+def _fitting(forms: dict[str, tuple[str, str]], name: str) -> dict[str, tuple[str, str]]:
+    """The forms that can be had of a set."""
+    return {form: one for form, one in forms.items() if "ReliefF" not in form or name not in WITHOUT_RELIEFF}
 
 
 def main() -> None:
@@ -121,7 +139,7 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     journal = RESULTS / f"grm_mrmr{'-quick' if options.quick else ''}.jsonl"
     done = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()] if journal.exists() else []
-    known = {(row["data"], row["size"], row["fold"], row["seed"]) for row in done}
+    known = {(row["data"], row["size"], row["fold"], row["seed"], row["part"]) for row in done}
     sizes = [int(options.only)] if options.only else SIZES[: 1 if options.quick else None]
     names = ["khan", "chowdary"] if options.quick else [*JUDGED_ON, *CHOSEN_ON]
     for size in sizes:
@@ -133,13 +151,14 @@ def main() -> None:
                 continue
             folds = StratifiedKFold(OUTER, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y)
             for fold, (train, test) in enumerate(folds):
-                if (name, size, fold, options.seed) in known:
-                    continue
                 facts = {"data": name, "size": size, "fold": fold, "seed": options.seed, "source": options.source}
-                done.append(facts | compare_fold(name, X, y, size, train, test))
-                with journal.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(done[-1]) + "\n")
-                print(json.dumps(done[-1]), flush=True)
+                for part in PARTS:
+                    if (name, size, fold, options.seed, part) in known:
+                        continue
+                    done.append(facts | {"part": part} | part_of_fold(part, name, X, y, size, train, test))
+                    with journal.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(done[-1]) + "\n")
+                    print(json.dumps(done[-1]), flush=True)
     if not options.quick:
         write_page(done)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -54,11 +54,15 @@ from coterie.redundancy.measures import (
 )
 from coterie.redundancy.prior import group_positions, warn_about_groups
 from coterie.redundancy.refinement import PoolRule, Refined, Refinement, order_by_score, warn_about_pool
-from coterie.redundancy.scoring import checked_scores
+from coterie.redundancy.scoring import checked_scores, on_redundancy_scale
+from coterie.redundancy.sets import ChosenSet
 from coterie.redundancy.solver import RefinedWeights, solve
 from coterie.redundancy.validation import (
     FACTORS,
+    MOST_PAIRED,
     POWERS,
+    SET_FACTORS,
+    STRENGTHS,
     Setting,
     best_setting,
     default_models,
@@ -68,8 +72,6 @@ from coterie.redundancy.validation import (
 )
 from coterie.selection import Selector, feature_label
 
-# Candidates for each feature asked for, with n_candidates="auto", at first.
-AUTO_FACTOR = 5
 # Measures that are computed from the columns of the candidates, by name.
 _MEASURES: dict[str, Callable[..., np.ndarray]] = {
     "mutual_info": mutual_information,
@@ -105,6 +107,12 @@ class GlobalRedundancySelector(Selector):
     and it is little correlated with the other features that have one. The problem is convex and is solved
     exactly, with a certified gap, for any number of candidates; no matrix of all pairs is formed.
 
+    With ``solution="set"`` redundancy counts *within* the k features that are selected, and not with all candidates:
+
+    .. math:: \max_{|S| = k}\ \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij},
+
+    with the scores as relevances r on the scale of A, by exchanges of single features until none is a gain.
+
     Parameters
     ----------
     score_func : str, callable or array-like of shape (n_features,), default="fisher"
@@ -121,7 +129,18 @@ class GlobalRedundancySelector(Selector):
         their own scores. ``"auto"`` starts with 5 for each feature to select and takes half as many more until as many
         refined scores are above 0 as features are wanted. ``"cv"`` chooses the start among 1 (the score alone), 3, 5, 10, 20
         for each feature, and all, by held-out accuracy. A number is taken as it is; None lets all features in, those with
-        a score of 0 too. The certificate holds for the problem of the candidates. See Notes.
+        a score of 0 too. The certificate holds for the problem of the candidates. For a set ``"auto"`` is 20 for each feature
+        (at most 2,000 with measures that take a matrix of all pairs), and ``"cv"`` chooses among 20, 5, 50, all, and 1. See
+        Notes.
+
+    solution : {"weights", "set"}, default="weights"
+        What is found: weights z of all candidates, or a set of ``n_features_to_select`` of them. A set is found greedily and
+        improved by exchanges; it is the best of those that differ in one feature. As relevance r of a feature counts, for
+        ``"fisher"``, the share of its variance that lies between the classes, for ``"correlation"`` the square: squared
+        correlations like the redundancies; other scores are divided by the largest.
+
+    redundancy_strength : float or "cv", default=2.0
+        Factor λ of the redundancy within a set. ``"cv"`` chooses among 2, 1, 4 and 0.5.
 
     power : float or "cv", default=1.0
         The scores enter the problem with this power: above 1 they count for more against redundancy, below 1 for less.
@@ -144,6 +163,7 @@ class GlobalRedundancySelector(Selector):
     groups : FeatureGroups or sequence of groups, default=None
         Features that belong together, each group a list of indices or names: the refined scores of a group are
         drawn to each other. Groups may overlap. Their members are candidates whatever their scores, unless they are constant.
+        For weights only.
 
     group_strength : float, default=1.0
         Factor γ of the groups: :math:`\gamma \sum_g \sum_{i<j \in g} (z_i - z_j)^2` is added to z'Az.
@@ -159,7 +179,8 @@ class GlobalRedundancySelector(Selector):
     cv : int, splitter or iterable, default=5
         Folds for ``"cv"``: a number (stratified for classes), a splitter of scikit-learn's, or pairs of training and test
         samples. Features are scored and refined on the training part of each fold. The best setting is taken if it is better
-        than 5 for each feature and a power of 1 by more than two standard errors of the differences over the folds.
+        than the first (5 for each feature and a power of 1; for a set 20, a power of 1 and a strength of 2) by more than two
+        standard errors of the differences over the folds.
 
     estimator : estimator or None, default=None
         What predicts held-out samples from the selected features for ``"cv"``. None is the mean of two on standardised
@@ -172,7 +193,7 @@ class GlobalRedundancySelector(Selector):
         Relative gap at which the solution is good enough.
 
     max_iter : int, default=100
-        Most rounds of the working set (or of the outer loop of ``"alm"``).
+        Most rounds of the working set (or of the outer loop of ``"alm"``), or exchanges for each member of a set.
 
     n_jobs : int or None, default=None
         Number of threads. None means all cores the process may use, but one inside joblib's workers.
@@ -183,10 +204,11 @@ class GlobalRedundancySelector(Selector):
         The scores that were refined; 0 for constant features.
 
     refined_scores_ : ndarray of shape (n_features,)
-        The weights z; 0 for most features, and for all that are no candidates.
+        The weights z; 0 for most features, and for all that are no candidates. Of a set, 1/k for its members.
 
     ranking_ : ndarray of shape (n_features,)
         Place of each feature, 1 for the best: by refined score, those without one by their score, constant features last.
+        The members of a set come first: last of them the one that the set can do without best, and so on.
 
     candidates_ : ndarray of shape (n_candidates,)
         The features that entered the problem, best score first.
@@ -201,21 +223,25 @@ class GlobalRedundancySelector(Selector):
     power_ : float
         The power of the scores.
 
+    redundancy_strength_ : float
+        Of a set only: the factor of the redundancy.
+
     cv_results_ : dict of str to ndarray
         With ``"cv"`` only: ``n_candidates`` at the start, ``power``, ``mean_test_score``, ``std_test_score`` and the score of
         each fold, a row for each setting; makes a data frame. ``validation_score_`` is the mean score of the chosen one.
 
     objective_ : float
-        Value z'Az / z's (with the groups' part, if any; s to the power).
+        Value z'Az / z's (with the groups' part, if any; s to the power), to be small; or relevance less redundancy of the
+        set, to be large.
 
     duality_gap_ : float
-        Certified: the objective is at most this part of it above the optimum.
+        Of weights only. Certified: the objective is at most this part of it above the optimum.
 
     n_iter_ : int
-        Rounds taken.
+        Rounds taken; of a set, searches for an exchange, one more than were made.
 
     working_set_size_ : int
-        Size of the last working set; the matrix of its pairs is the largest one formed.
+        Of weights only: size of the last working set; the matrix of its pairs is the largest one formed.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -235,6 +261,9 @@ class GlobalRedundancySelector(Selector):
     nothing, with few it can only choose among the best, and where they are copies of each other it has not enough to choose
     from; that is what the growing pool is for. Measured in ``docs/evidence/redundancy-evidence.md``.
 
+    A set asks less of the pool, since what is not chosen does no harm in it. It is made for one number of features; the first
+    features of it are no worse a choice for a smaller number than greedy ones, but not the best set of that size.
+
     With ``"cv"`` the training samples of a fold are copied. The score of the chosen setting, ``validation_score_``, is that of
     the best of many and so a little too good; judge the selection on other samples.
 
@@ -242,7 +271,7 @@ class GlobalRedundancySelector(Selector):
     one that comes first is decided by the content of the columns, then by name. (Ties with ``"precomputed"`` go by position.)
 
     Memory: X is read in blocks, in its own type, dense or sparse; on top of it come a few numbers for each feature and
-    the matrix of the working set.
+    the matrix of the working set, or that of the members of a set by all candidates.
 
     References
     ----------
@@ -267,6 +296,8 @@ class GlobalRedundancySelector(Selector):
         "score_func": OneOf(*SCORES) | NotText("a function, or the scores themselves"),
         "n_features_to_select": N_FEATURES,
         "n_candidates": Whole(1) | OneOf("auto", "cv", None),
+        "solution": OneOf("weights", "set"),
+        "redundancy_strength": Number(at_most=1e6) | OneOf("cv"),
         "power": Number(at_most=64.0) | OneOf("cv"),
         "score_parameters": Options() | OneOf(None),
         "redundancy": OneOf("cosine2", "mutual_info", "sparse_representation", "precomputed")
@@ -290,6 +321,8 @@ class GlobalRedundancySelector(Selector):
         n_features_to_select: int | float = 20,
         *,
         n_candidates: int | str | None = "auto",
+        solution: str = "weights",
+        redundancy_strength: float | str = 2.0,
         power: float | str = 1.0,
         score_parameters: dict[str, Any] | None = None,
         redundancy: Any = "cosine2",
@@ -308,6 +341,8 @@ class GlobalRedundancySelector(Selector):
         self.score_func = score_func
         self.n_features_to_select = n_features_to_select
         self.n_candidates = n_candidates
+        self.solution = solution
+        self.redundancy_strength = redundancy_strength
         self.power = power
         self.score_parameters = score_parameters
         self.redundancy = redundancy
@@ -374,7 +409,7 @@ class GlobalRedundancySelector(Selector):
     def _on_cluster(self) -> str:
         """Whether the workers of a cluster can compute the scores, and the best features are all that enters."""
         there = score_on_cluster(self.score_func, self.score_parameters) if isinstance(self.score_func, str) else ""
-        few = self.n_candidates is not None and not _is(self.n_candidates, "cv") and not _is(self.power, "cv")
+        few = self.n_candidates is not None and not any(self._validated)
         computed = callable(self.redundancy) or (isinstance(self.redundancy, str) and self.redundancy != "precomputed")
         return there if few and computed and self.groups is None else ""
 
@@ -386,7 +421,7 @@ class GlobalRedundancySelector(Selector):
         scores = checked_scores(self.score_func, self.score_parameters or {}, data.view, data.X, data.y, usable)
         refinement = self._refinement(data.view, scores, usable, data.matrix, data.groups)
         setting, results = self._setting(data, refinement)
-        found = refinement.refine(data.n_selected, setting.rule, setting.power)
+        found = refinement.refine(data.n_selected, *setting)
         self._warn_about_gap(found.solution)
         warn_about_pool(found, setting.rule, data.n_selected, int(np.count_nonzero(usable)))
         ranking = ranks(found.order, data.view.n_features)
@@ -398,7 +433,7 @@ class GlobalRedundancySelector(Selector):
         best = leaders.first(1)
         setting, _ = self._setting(data, self._refinement_of_leaders(data.view, best))
         refinement_of = partial(self._refinement_of_leaders, data.view)
-        found = leaders.refined(data.n_selected, setting.rule, setting.power, refinement_of)
+        found = leaders.refined(data.n_selected, *setting, refinement_of)
         self._warn_about_gap(found.solution)
         warn_about_pool(found, setting.rule, data.n_selected, data.view.moments.n_varying)
         ranking = leaders.ranks(found)
@@ -413,13 +448,18 @@ class GlobalRedundancySelector(Selector):
     def _found(found: Refined, setting: Setting, data: _Candidates, highest: float) -> dict[str, Any]:
         """The attributes that the solution makes."""
         solution = found.solution
-        return {
+        common = {
             "refined_scores_": found.weights,
             "support_features_": found.order[: data.n_selected],
             "candidates_": found.pool,
             "pool_sizes_": np.array(found.sizes),
             "n_weighted_": found.n_weighted,
             "power_": setting.power,
+        }
+        if isinstance(solution, ChosenSet):
+            own = {"redundancy_strength_": setting.strength, "objective_": solution.objective}
+            return common | own | {"n_iter_": solution.n_exchanges + 1}
+        return common | {
             "objective_": solution.objective / highest**setting.power,
             "duality_gap_": solution.gap,
             "n_iter_": solution.n_iter,
@@ -436,6 +476,10 @@ class GlobalRedundancySelector(Selector):
 
     def _check_options(self) -> None:
         """Refuse options that what they are for does not take."""
+        if self.solution == "set":
+            for name, given in (("groups", self.groups is not None), ("method='alm'", self.method == "alm")):
+                if given:
+                    raise ValueError(f"{name} is for solution='weights'; a set is chosen without.")
         for name, chosen, known in (
             ("score_parameters", self.score_func, {name: score.load for name, score in SCORES.items()}),
             ("redundancy_parameters", self.redundancy, {name: partial(_itself, one) for name, one in _MEASURES.items()}),
@@ -451,17 +495,14 @@ class GlobalRedundancySelector(Selector):
 
     def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[Setting, dict[str, Any]]:
         """The pool and the power, as given or chosen by validation, and what validation has found."""
-        validated = _is(self.n_candidates, "cv"), _is(self.power, "cv")
-        factors = FACTORS if validated[0] else [AUTO_FACTOR]
-        pools = [
-            PoolRule(None if factor is None else factor * data.n_selected, grows=factor not in (1, None)) for factor in factors
-        ]
-        if not (validated[0] or _is(self.n_candidates, "auto")):
-            pools = [PoolRule(None if self.n_candidates is None else int(self.n_candidates))]
-        powers = POWERS if validated[1] else (float(self.power),)
         paired = refinement.most is not None and data.matrix is None
-        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired)
-        if not any(validated):
+        powers = POWERS if _is(self.power, "cv") else (float(self.power),)
+        strengths: Sequence[float | None] = (None,)
+        if self.solution == "set":
+            strengths = STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
+        pools = self._pools(data.n_selected, paired)
+        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
+        if not any(self._validated):
             return settings[0], {}
         y, folds = self._labels_and_folds(data)
         models = [self.estimator] if self.estimator is not None else default_models(y, min(len(train) for train, _ in folds))
@@ -474,6 +515,7 @@ class GlobalRedundancySelector(Selector):
             "cv_results_": {
                 "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),
                 "power": np.array([one.power for one in settings]),
+                **({"redundancy_strength": np.array([one.strength for one in settings])} if self.solution == "set" else {}),
                 "mean_test_score": table.mean(axis=1),
                 "std_test_score": table.std(axis=1),
                 **{f"split{number}_test_score": column for number, column in enumerate(table.T)},
@@ -481,17 +523,41 @@ class GlobalRedundancySelector(Selector):
             "validation_score_": float(table[best].mean()),
         }
 
+    @property
+    def _validated(self) -> tuple[bool, bool, bool]:
+        """Whether the pool, the power and the strength of redundancy are chosen by validation."""
+        strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
+        return _is(self.n_candidates, "cv"), _is(self.power, "cv"), strength
+
+    def _pools(self, n_selected: int, paired: bool) -> list[PoolRule]:
+        """The numbers of candidates to try; where all their pairs are computed, the standard one of a set is not too large."""
+        if not isinstance(self.n_candidates, str):
+            return [PoolRule(None if self.n_candidates is None else int(self.n_candidates))]
+        is_set, validated = self.solution == "set", _is(self.n_candidates, "cv")
+        factors = (SET_FACTORS if is_set else FACTORS)[: None if validated else 1]
+        sizes = [None if factor is None else factor * n_selected for factor in factors]
+        if is_set and paired and sizes[0] is not None:
+            sizes[0] = max(n_selected, min(sizes[0], MOST_PAIRED))
+        return [
+            PoolRule(size, grows=factor not in (1, None) and not is_set) for size, factor in zip(sizes, factors, strict=True)
+        ]
+
     def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Any]]:
         """Labels as numbers (or the numbers to predict), and the folds."""
         if _is(self.redundancy, "precomputed"):
-            raise ValueError("n_candidates='cv' and power='cv' need samples, and redundancy='precomputed' has none.")
+            raise ValueError(f"{self._validated_words} needs samples, and redundancy='precomputed' has none.")
         y = data.y
         if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: n_candidates='cv' and power='cv' predict it.")
+            raise ValueError(f"requires y to be passed, but the target y is None: {self._validated_words} predicts it.")
         check_consistent_length(np.empty((data.view.n_samples, 0)), y)
         numeric = is_numeric(np.asarray(y))
         known = read_targets(np.asarray(y)) if numeric else class_codes(y, data.view.n_samples, "n_candidates='cv'")[1]
         return known, read_folds(self.cv, known, classifier=not numeric)
+
+    @property
+    def _validated_words(self) -> str:
+        names = ("n_candidates", "power", "redundancy_strength")
+        return next(f"{name}='cv'" for name, given in zip(names, self._validated, strict=True) if given)
 
     def _refinement_of(self, data: _Candidates, X: Any, y: np.ndarray) -> Refinement:
         """The scores of the training part of a fold, ready to be refined."""
@@ -516,6 +582,7 @@ class GlobalRedundancySelector(Selector):
             most = LARGEST_REPRESENTATION if _is(self.redundancy, "sparse_representation") else LARGEST_MATRIX
         return Refinement(
             scores=scores,
+            relevance=on_redundancy_scale(self.score_func, scores),
             order=order,
             usable=usable,
             redundancy=partial(self._redundancy, view, matrix),
@@ -565,8 +632,15 @@ class GlobalRedundancySelector(Selector):
             raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
         return MatrixRedundancy(matrix)
 
-    def _warn_about_gap(self, solution: RefinedWeights) -> None:
-        if not solution.converged:
+    def _warn_about_gap(self, solution: RefinedWeights | ChosenSet) -> None:
+        if isinstance(solution, ChosenSet):
+            if not solution.converged:
+                warnings.warn(
+                    f"The set can be improved still after {solution.n_exchanges} exchanges; raise max_iter.",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+        elif not solution.converged:
             warnings.warn(
                 f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={self.tol}; "
                 "raise max_iter or tol.",

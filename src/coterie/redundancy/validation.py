@@ -1,9 +1,10 @@
-"""The size of the pool and the power of the scores, chosen by held-out accuracy."""
+"""The size of the pool, the power of the scores and the strength of redundancy, chosen by held-out accuracy."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,21 +28,31 @@ from coterie.redundancy.refinement import PoolRule, Refinement
 # what is taken without validation, and what wins where others are no better.
 FACTORS: tuple[int | None, ...] = (5, 3, 10, 20, None, 1)
 POWERS = (1.0, 2.0, 4.0)
+# Candidates for each member of a set, and strengths of the redundancy within it, in the same way.
+SET_FACTORS: tuple[int | None, ...] = (20, 5, 50, None, 1)
+STRENGTHS = (2.0, 1.0, 4.0, 0.5)
 # Most candidates where a matrix of all their pairs is computed for each setting and fold.
-_MOST_PAIRED = 2000
+MOST_PAIRED = 2000
 _NEIGHBOURS = 5
 # Standard errors by which a setting must be better than the first.
 _ERRORS = 2.0
 
 
 class Setting(NamedTuple):
-    """What the problem is built with."""
+    """What the problem is built with; without a strength of redundancy it is that of the weights, else that of a set."""
 
     rule: PoolRule
     power: float
+    strength: float | None = None
 
 
-def settings_of(pools: Sequence[PoolRule], powers: Iterable[float], n_scored: int, paired: bool) -> list[Setting]:
+def settings_of(
+    pools: Sequence[PoolRule],
+    powers: Sequence[float],
+    n_scored: int,
+    paired: bool,
+    strengths: Sequence[float | None] = (None,),
+) -> list[Setting]:
     """All settings, those that amount to the same left out, and those that take too many pairs unless there is but one.
 
     ``n_scored`` is the number of features with a score above 0, ``paired`` whether a matrix of all pairs is computed.
@@ -49,9 +60,9 @@ def settings_of(pools: Sequence[PoolRule], powers: Iterable[float], n_scored: in
     distinct: dict[tuple[int, bool], PoolRule] = {}
     for rule in pools:
         size = n_scored if rule.size is None else min(rule.size, n_scored)
-        if len(pools) == 1 or size <= _MOST_PAIRED or not paired:
+        if len(pools) == 1 or size <= MOST_PAIRED or not paired:
             distinct.setdefault((size, rule.size is None), rule)
-    return [Setting(rule, power) for rule in distinct.values() for power in powers]
+    return [Setting(*one) for one in product(distinct.values(), powers, strengths)]
 
 
 def default_models(y: np.ndarray, n_train: int) -> list[BaseEstimator]:
@@ -97,7 +108,7 @@ def validated_scores(
         for row, setting in enumerate(settings):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the last fit tells, of the setting that is used
-                found = refinement.refine(n_selected, setting.rule, setting.power)
+                found = refinement.refine(n_selected, *setting)
             features = np.sort(found.order[:n_selected])
             if features.tobytes() not in known:
                 known[features.tobytes()] = _mean_score(X, y, train, test, features, models, scorers)
