@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import _real
@@ -112,7 +113,9 @@ def best_mrmr(X: Any, y: np.ndarray, size: int) -> tuple[np.ndarray, dict[str, A
     return model.support_features_, {"form": scheme.upper(), "validated": validated[scheme]}
 
 
-def part_of_fold(part: str, name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
+def part_of_fold(
+    part: str, name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray
+) -> dict[str, Any]:
     """What one of the contenders selects on the training part, and what it is worth."""
     mine, labels = rows_of(X, train), y[train]
     start = time.process_time()
@@ -168,22 +171,17 @@ def write_page(done: list[dict[str, Any]]) -> None:
     parts = [_HEAD.format(sources=", ".join(sorted({row["source"] for row in done})))]
     for size in sorted({row["size"] for row in done}):
         for title, names in (("judged", JUDGED_ON), ("used to choose the defaults", CHOSEN_ON)):
-            rows = [_row(name, [row for row in done if (row["data"], row["size"]) == (name, size)]) for name in names]
-            rows = [row for row in rows if row]
-            if rows:
-                numbers = np.array([row["numbers"] for row in rows])
-                mean = _cells("**mean**", numbers.mean(axis=0)) | {"GRM's forms": "", "mRMR's": ""}
-                parts.append(
-                    f"## {size} features, sets {title}\n\n" + markdown_table([*(row["cells"] for row in rows), mean]).strip()
-                )
-                wins, level = int((numbers[:, 2] > 1).sum()), int((np.abs(numbers[:, 2]) <= 1).sum())
-                behind = len(rows) - wins - level
-                absent = [name for name in names if name not in {row["data"] for row in done if row["size"] == size}]
-                left_out = f" Not run, or not to the end: {', '.join(absent)}." if absent and title == "judged" else ""
-                parts.append(
-                    f"GRM ahead by more than a point on {wins}, within a point on {level}, behind on {behind}. The largest "
-                    f"difference aside, the mean is {_without_largest(numbers[:, 2]):+.1f}.{left_out}"
-                )
+            found = {name: _folds([row for row in done if (row["data"], row["size"]) == (name, size)]) for name in names}
+            folds = {name: mine for name, mine in found.items() if mine}
+            if not folds:
+                continue
+            numbers = np.array([_numbers(mine) for mine in folds.values()])
+            rows = [_cells(name, row) | _forms(folds[name]) for name, row in zip(folds, numbers, strict=True)]
+            mean = _cells("**mean**", np.nanmean(numbers, axis=0)) | dict.fromkeys(_forms([]), "")
+            parts.append(f"## {size} features, sets {title}\n\n" + markdown_table([*rows, mean]).strip())
+            absent = [name for name in names if name not in folds]
+            left_out = f" Not run, or not to the end: {', '.join(absent)}." if absent and title == "judged" else ""
+            parts.append(f"{_verdict(numbers[:, 2])}{left_out}")
     (DOCS / "grm-mrmr.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print("Written: docs/evidence/grm-mrmr.md")
 
@@ -191,37 +189,69 @@ def write_page(done: list[dict[str, Any]]) -> None:
 _HEAD = """# GRM and mRMR
 
 Written by `benchmarks/grm_mrmr.py` (source {sources}). Three outer folds; everything is selected, and every choice made, on
-the training part. GRM: the best of Fisher's score, information gain, ReliefF (not on the largest sets) with squared
-correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`; mRMR: the better of
-MID and MIQ; both by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest
-neighbours on the held-out samples, in per cent. auto: Fisher's score with the default `n_candidates="auto"`. Standard error:
-of the difference over the folds. What it means: [redundancy-evidence.md](redundancy-evidence.md)."""
+the training part. Weights: the best of Fisher's score, information gain, ReliefF (not on the largest sets) with squared
+correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`. Sets: the best of
+Fisher's score and ReliefF with squared correlations, and information gain with mutual information, each with `solution="set"`
+and `redundancy_strength="cv"`. GRM: of these two the one with the better validated score. mRMR: the better of MID and MIQ. All
+by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest neighbours on the held-out
+samples, in per cent. Without validation: set is Fisher's score with `solution="set"`, auto the same by weights, both with
+their defaults. Standard error: of the difference between GRM and mRMR over the folds. What it means:
+[redundancy-evidence.md](redundancy-evidence.md)."""
+
+_HEADS = ("GRM", "mRMR", "difference", "standard error", "weights", "sets", "set", "auto")
+_REDUNDANCIES = {"redundancy GRM": "grm", "mRMR ": "mrmr", "set ": "set"}
 
 
-def _without_largest(differences: np.ndarray) -> float:
-    """The mean of all but the one that is furthest from zero."""
+def _folds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The folds of which GRM in a form and mRMR are known, all parts of each together."""
+    folds: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        folds.setdefault(row["fold"], {})[row["part"]] = row
+    for parts in folds.values():
+        forms = [parts[part] for part in ("weights", "sets") if part in parts]
+        if forms:
+            parts["grm"] = max(forms, key=lambda form: form["validated"])
+    return [parts for parts in folds.values() if "grm" in parts and "mrmr" in parts]
+
+
+def _numbers(folds: list[dict[str, Any]]) -> list[float]:
+    def mean(part: str, measure: Callable[[dict[str, Any]], float]) -> float:
+        return float(np.mean([measure(fold[part]) if part in fold else np.nan for fold in folds]))
+
+    differences = np.array([_accuracy(fold["grm"]) - _accuracy(fold["mrmr"]) for fold in folds])
+    error = float(differences.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else np.nan
+    first = [mean(part, _accuracy) for part in ("grm", "mrmr")]
+    others = [mean(part, _accuracy) for part in ("weights", "sets", "set", "auto")]
+    redundancies = [mean(part, lambda row: row["redundancy"]) for part in _REDUNDANCIES.values()]
+    return [*first, float(differences.mean()), error, *others, *redundancies]
+
+
+def _accuracy(row: dict[str, Any]) -> float:
+    return float(row["svm"] + row["knn"]) / 2
+
+
+def _forms(folds: list[dict[str, Any]]) -> dict[str, str]:
+    """What validation has taken, in words."""
+    return {
+        head: "; ".join(sorted({fold[part]["form"] for fold in folds}))
+        for head, part in (("GRM's forms", "grm"), ("mRMR's", "mrmr"))
+    }
+
+
+def _verdict(differences: np.ndarray) -> str:
+    wins, level = int((differences > 1).sum()), int((np.abs(differences) <= 1).sum())
     kept = np.delete(differences, int(np.argmax(np.abs(differences))))
-    return float(kept.mean()) if len(kept) else float("nan")
-
-
-def _row(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:
-    if not folds:
-        return {}
-    accuracy = {m: np.array([(row[m]["svm"] + row[m]["knn"]) / 2 for row in folds]) for m in ("grm", "mrmr", "auto")}
-    difference = accuracy["grm"] - accuracy["mrmr"]
-    error = float(difference.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else np.nan
-    redundancy = [float(np.mean([row[m]["redundancy"] for row in folds])) for m in ("grm", "mrmr", "auto")]
-    numbers = [accuracy["grm"].mean(), accuracy["mrmr"].mean(), difference.mean(), error, accuracy["auto"].mean(), *redundancy]
-    forms = [", ".join(sorted({row[m]["form"] for row in folds})) for m in ("grm", "mrmr")]
-    return {"numbers": numbers, "cells": _cells(name, np.array(numbers)) | {"GRM's forms": forms[0], "mRMR's": forms[1]}}
+    aside = f" The largest difference aside, the mean is {kept.mean():+.1f}." if len(kept) else ""
+    behind = len(differences) - wins - level
+    return f"GRM ahead by more than a point on {wins}, within a point on {level}, behind on {behind}.{aside}"
 
 
 def _cells(name: str, numbers: np.ndarray) -> dict[str, str]:
-    heads = ("GRM", "mRMR", "difference", "standard error", "auto", "redundancy GRM", "mRMR ", "auto ")
-    words = [
-        f"{number:+.1f}" if head == "difference" else f"{number:.1f}" for head, number in zip(heads[:5], numbers, strict=False)
-    ]
-    return {"": name} | dict(zip(heads, [*words, *(f"{number:.3f}" for number in numbers[5:])], strict=True))
+    signs = ["+" if head == "difference" else "" for head in _HEADS]
+    words = [f"{number:{sign}.1f}" for sign, number in zip(signs, numbers, strict=False)]
+    words += [f"{number:.3f}" for number in numbers[len(_HEADS) :]]
+    shown = ["" if word.endswith("nan") else word for word in words]
+    return {"": name} | dict(zip([*_HEADS, *_REDUNDANCIES], shown, strict=True))
 
 
 if __name__ == "__main__":

@@ -92,6 +92,14 @@ def test_matrices_of_all_pairs_stay_small(blocks, monkeypatch):
     assert set(alone.fit(blocks.X, blocks.y).cv_results_["n_candidates"]) == {40}
 
 
+def test_too_many_features_are_not_all_tried(blocks, monkeypatch):
+    monkeypatch.setattr("coterie.redundancy.validation.MOST_VALIDATED", 45)
+    model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
+    assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20, 40]
+    alone = GlobalRedundancySelector("fisher", 4, n_candidates=None, power="cv", cv=3).fit(blocks.X, blocks.y)
+    assert set(alone.cv_results_["n_candidates"]) == {48}
+
+
 def test_where_copies_help_the_score_alone_is_taken():
     """The mean of noisy copies of the signal is what predicts: the pool of the best by score wins."""
     rng = np.random.default_rng(0)

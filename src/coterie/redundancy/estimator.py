@@ -128,10 +128,10 @@ class GlobalRedundancySelector(Selector):
         How many features, those with the best scores above 0, enter the problem; the others follow in the ranking by
         their own scores. ``"auto"`` starts with 5 for each feature to select and takes half as many more until as many
         refined scores are above 0 as features are wanted. ``"cv"`` chooses the start among 1 (the score alone), 3, 5, 10, 20
-        for each feature, and all, by held-out accuracy. A number is taken as it is; None lets all features in, those with
-        a score of 0 too. The certificate holds for the problem of the candidates. For a set ``"auto"`` is 20 for each feature
-        (at most 2,000 with measures that take a matrix of all pairs), and ``"cv"`` chooses among 20, 5, 50, all, and 1. See
-        Notes.
+        for each feature, and all (no more than 50,000), by held-out accuracy. A number is taken as it is; None lets all
+        features in, those with a score of 0 too. The certificate holds for the problem of the candidates. For a set
+        ``"auto"`` is 20 for each feature (at most 2,000 with measures that take a matrix of all pairs), and ``"cv"`` chooses
+        among 20, 5, 50, all, and 1. See Notes.
 
     solution : {"weights", "set"}, default="weights"
         What is found: weights z of all candidates, or a set of ``n_features_to_select`` of them. A set is found greedily and

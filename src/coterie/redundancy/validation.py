@@ -31,8 +31,9 @@ POWERS = (1.0, 2.0, 4.0)
 # Candidates for each member of a set, and strengths of the redundancy within it, in the same way.
 SET_FACTORS: tuple[int | None, ...] = (20, 5, 50, None, 1)
 STRENGTHS = (2.0, 1.0, 4.0, 0.5)
-# Most candidates where a matrix of all their pairs is computed for each setting and fold.
-MOST_PAIRED = 2000
+# Most candidates where a matrix of all their pairs is computed for each setting and fold, and where none is: of 100,000
+# features, a single one of the settings with all of them took longer than all others together.
+MOST_PAIRED, MOST_VALIDATED = 2000, 50_000
 _NEIGHBOURS = 5
 # Standard errors by which a setting must be better than the first.
 _ERRORS = 2.0
@@ -53,14 +54,14 @@ def settings_of(
     paired: bool,
     strengths: Sequence[float | None] = (None,),
 ) -> list[Setting]:
-    """All settings, those that amount to the same left out, and those that take too many pairs unless there is but one.
+    """All settings, those that amount to the same left out, and those with too many candidates unless there is but one.
 
     ``n_scored`` is the number of features with a score above 0, ``paired`` whether a matrix of all pairs is computed.
     """
     distinct: dict[tuple[int, bool], PoolRule] = {}
     for rule in pools:
         size = n_scored if rule.size is None else min(rule.size, n_scored)
-        if len(pools) == 1 or size <= MOST_PAIRED or not paired:
+        if len(pools) == 1 or size <= (MOST_PAIRED if paired else MOST_VALIDATED):
             distinct.setdefault((size, rule.size is None), rule)
     return [Setting(*one) for one in product(distinct.values(), powers, strengths)]
 
