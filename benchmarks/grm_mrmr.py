@@ -177,7 +177,7 @@ def write_page(done: list[dict[str, Any]]) -> None:
                 continue
             numbers = np.array([_numbers(mine) for mine in folds.values()])
             rows = [_cells(name, row) | _forms(folds[name]) for name, row in zip(folds, numbers, strict=True)]
-            mean = _cells("**mean**", np.nanmean(numbers, axis=0)) | dict.fromkeys(_forms([]), "")
+            mean = _cells("**mean**", numbers.mean(axis=0)) | dict.fromkeys(_forms([]), "")
             parts.append(f"## {size} features, sets {title}\n\n" + markdown_table([*rows, mean]).strip())
             absent = [name for name in names if name not in folds]
             left_out = f" Not run, or not to the end: {', '.join(absent)}." if absent and title == "judged" else ""
