@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 
 from coterie._inputs import (
@@ -31,7 +29,6 @@ from coterie._parameters import (
     Options,
     Rule,
     Whole,
-    check_options,
 )
 from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
@@ -49,34 +46,26 @@ from coterie.redundancy.measures import (
     Redundancy,
     SquaredCosine,
     checked_matrix,
-    mutual_information,
-    sparse_representation,
 )
+from coterie.redundancy.options import MEASURES, check_given_options
 from coterie.redundancy.prior import group_positions, warn_about_groups
-from coterie.redundancy.refinement import PoolRule, Refined, Refinement, order_by_score, warn_about_pool
+from coterie.redundancy.refinement import Refined, Refinement, order_by_score, warn_about_pool, warn_about_solution
 from coterie.redundancy.scoring import checked_scores, on_redundancy_scale
 from coterie.redundancy.sets import ChosenSet
-from coterie.redundancy.solver import RefinedWeights, solve
+from coterie.redundancy.solver import solve
 from coterie.redundancy.validation import (
-    FACTORS,
-    MOST_PAIRED,
     POWERS,
-    SET_FACTORS,
     STRENGTHS,
     Setting,
     best_setting,
     default_models,
     is_numeric,
+    pool_rules,
+    results_of,
     settings_of,
     validated_scores,
 )
 from coterie.selection import Selector, feature_label
-
-# Measures that are computed from the columns of the candidates, by name.
-_MEASURES: dict[str, Callable[..., np.ndarray]] = {
-    "mutual_info": mutual_information,
-    "sparse_representation": sparse_representation,
-}
 
 
 @dataclass(frozen=True)
@@ -393,7 +382,7 @@ class GlobalRedundancySelector(Selector):
                 "redundancy='precomputed' means that X is a matrix of features by features; pass an array of scores as "
                 "score_func."
             )
-        self._check_options()
+        check_given_options(self)
         X, y = opened(X, y, cluster=lives_on_cluster(self, X))
         reading = read_source(self, X)
         n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
@@ -422,7 +411,7 @@ class GlobalRedundancySelector(Selector):
         refinement = self._refinement(data.view, scores, usable, data.matrix, data.groups)
         setting, results = self._setting(data, refinement)
         found = refinement.refine(data.n_selected, *setting)
-        self._warn_about_gap(found.solution)
+        warn_about_solution(found.solution, self.tol)
         warn_about_pool(found, setting.rule, data.n_selected, int(np.count_nonzero(usable)))
         ranking = ranks(found.order, data.view.n_features)
         return {"scores_": scores, "ranking_": ranking, **self._found(found, setting, data, float(scores.max())), **results}
@@ -434,7 +423,7 @@ class GlobalRedundancySelector(Selector):
         setting, _ = self._setting(data, self._refinement_of_leaders(data.view, best))
         refinement_of = partial(self._refinement_of_leaders, data.view)
         found = leaders.refined(data.n_selected, *setting, refinement_of)
-        self._warn_about_gap(found.solution)
+        warn_about_solution(found.solution, self.tol)
         warn_about_pool(found, setting.rule, data.n_selected, data.view.moments.n_varying)
         ranking = leaders.ranks(found)
         return {"scores_": leaders.scores, "ranking_": ranking, **self._found(found, setting, data, float(best.scores[0]))}
@@ -474,25 +463,6 @@ class GlobalRedundancySelector(Selector):
             attributes["support_features_"] = kept[np.argsort(attributes["ranking_"][kept])]
         return attributes
 
-    def _check_options(self) -> None:
-        """Refuse options that what they are for does not take."""
-        if self.solution == "set":
-            for name, given in (("groups", self.groups is not None), ("method='alm'", self.method == "alm")):
-                if given:
-                    raise ValueError(f"{name} is for solution='weights'; a set is chosen without.")
-        for name, chosen, known in (
-            ("score_parameters", self.score_func, {name: score.load for name, score in SCORES.items()}),
-            ("redundancy_parameters", self.redundancy, {name: partial(_itself, one) for name, one in _MEASURES.items()}),
-            ("method_parameters", self.method, {"alm": partial(_itself, solve_alm)}),
-        ):
-            given = getattr(self, name)
-            if not given:
-                continue
-            if not isinstance(chosen, str) or chosen not in known:
-                shown = repr(chosen) if isinstance(chosen, str) else "something of your own"
-                raise ValueError(f"{name} are for {', '.join(map(repr, known))}; {shown} takes none.")
-            check_options(name, given, known[chosen]())
-
     def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[Setting, dict[str, Any]]:
         """The pool and the power, as given or chosen by validation, and what validation has found."""
         paired = refinement.most is not None and data.matrix is None
@@ -500,7 +470,7 @@ class GlobalRedundancySelector(Selector):
         strengths: Sequence[float | None] = (None,)
         if self.solution == "set":
             strengths = STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
-        pools = self._pools(data.n_selected, paired)
+        pools = pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
         settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
         if not any(self._validated):
             return settings[0], {}
@@ -510,37 +480,14 @@ class GlobalRedundancySelector(Selector):
             data.view.source, y, folds, partial(self._refinement_of, data), settings, data.n_selected, models, self.scoring
         )
         best = best_setting(table)
-        most = int(np.count_nonzero(refinement.usable))
-        return settings[best], {
-            "cv_results_": {
-                "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),
-                "power": np.array([one.power for one in settings]),
-                **({"redundancy_strength": np.array([one.strength for one in settings])} if self.solution == "set" else {}),
-                "mean_test_score": table.mean(axis=1),
-                "std_test_score": table.std(axis=1),
-                **{f"split{number}_test_score": column for number, column in enumerate(table.T)},
-            },
-            "validation_score_": float(table[best].mean()),
-        }
+        results = results_of(settings, table, int(np.count_nonzero(refinement.usable)))
+        return settings[best], {"cv_results_": results, "validation_score_": float(table[best].mean())}
 
     @property
     def _validated(self) -> tuple[bool, bool, bool]:
         """Whether the pool, the power and the strength of redundancy are chosen by validation."""
         strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
         return _is(self.n_candidates, "cv"), _is(self.power, "cv"), strength
-
-    def _pools(self, n_selected: int, paired: bool) -> list[PoolRule]:
-        """The numbers of candidates to try; where all their pairs are computed, the standard one of a set is not too large."""
-        if not isinstance(self.n_candidates, str):
-            return [PoolRule(None if self.n_candidates is None else int(self.n_candidates))]
-        is_set, validated = self.solution == "set", _is(self.n_candidates, "cv")
-        factors = (SET_FACTORS if is_set else FACTORS)[: None if validated else 1]
-        sizes = [None if factor is None else factor * n_selected for factor in factors]
-        if is_set and paired and sizes[0] is not None:
-            sizes[0] = max(n_selected, min(sizes[0], MOST_PAIRED))
-        return [
-            PoolRule(size, grows=factor not in (1, None) and not is_set) for size, factor in zip(sizes, factors, strict=True)
-        ]
 
     def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Any]]:
         """Labels as numbers (or the numbers to predict), and the folds."""
@@ -622,7 +569,7 @@ class GlobalRedundancySelector(Selector):
         if _is(self.redundancy, "cosine2"):
             return SquaredCosine(near.view, near.places)
         if isinstance(self.redundancy, str):
-            measure, parameters = _MEASURES[self.redundancy], self.redundancy_parameters or {}
+            measure, parameters = MEASURES[self.redundancy], self.redundancy_parameters or {}
             return MatrixRedundancy(measure(near.view, near.places, **parameters))
         made = self.redundancy(near.view.columns(near.places))
         matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
@@ -631,26 +578,6 @@ class GlobalRedundancySelector(Selector):
             label = feature_label(view.feature_names, pool[alone[0]])
             raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
         return MatrixRedundancy(matrix)
-
-    def _warn_about_gap(self, solution: RefinedWeights | ChosenSet) -> None:
-        if isinstance(solution, ChosenSet):
-            if not solution.converged:
-                warnings.warn(
-                    f"The set can be improved still after {solution.n_exchanges} exchanges; raise max_iter.",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
-        elif not solution.converged:
-            warnings.warn(
-                f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={self.tol}; "
-                "raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _is(value: Any, name: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from coterie._numba import one_blas_thread
 from coterie.data.view import FeatureView
@@ -214,6 +215,18 @@ def order_by_score(view: FeatureView, scores: np.ndarray, usable: np.ndarray, *,
         else:
             parts.append(features[in_order(view.source, features, own, tie=tie, seed=TIE_SEED, n_threads=view.n_threads)])
     return np.concatenate(parts)
+
+
+def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> None:
+    """Say where the solver ended before it was done."""
+    if solution.converged:
+        return
+    words = (
+        f"The set can be improved still after {solution.n_exchanges} exchanges; raise max_iter."
+        if isinstance(solution, ChosenSet)
+        else f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={tol}; raise max_iter or tol."
+    )
+    warnings.warn(words, ConvergenceWarning, stacklevel=5)
 
 
 def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:

@@ -47,6 +47,17 @@ class Setting(NamedTuple):
     strength: float | None = None
 
 
+def pool_rules(n_candidates: Any, n_selected: int, *, is_set: bool, paired: bool) -> list[PoolRule]:
+    """The numbers of candidates to try; where all their pairs are computed, the standard one of a set is not too large."""
+    if not isinstance(n_candidates, str):
+        return [PoolRule(None if n_candidates is None else int(n_candidates))]
+    factors = (SET_FACTORS if is_set else FACTORS)[: None if n_candidates == "cv" else 1]
+    sizes = [None if factor is None else factor * n_selected for factor in factors]
+    if is_set and paired and sizes[0] is not None:
+        sizes[0] = max(n_selected, min(sizes[0], MOST_PAIRED))
+    return [PoolRule(size, grows=factor not in (1, None) and not is_set) for size, factor in zip(sizes, factors, strict=True)]
+
+
 def settings_of(
     pools: Sequence[PoolRule],
     powers: Sequence[float],
@@ -115,6 +126,18 @@ def validated_scores(
                 known[features.tobytes()] = _mean_score(X, y, train, test, features, models, scorers)
             table[row, column] = known[features.tobytes()]
     return table
+
+
+def results_of(settings: Sequence[Setting], table: np.ndarray, most: int) -> dict[str, np.ndarray]:
+    """The table of all settings, as the user sees it; ``most`` is the number of features that can be candidates."""
+    results = {
+        "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),
+        "power": np.array([one.power for one in settings]),
+    }
+    if settings[0].strength is not None:
+        results["redundancy_strength"] = np.array([one.strength for one in settings])
+    results |= {"mean_test_score": table.mean(axis=1), "std_test_score": table.std(axis=1)}
+    return results | {f"split{number}_test_score": column for number, column in enumerate(table.T)}
 
 
 def best_setting(table: np.ndarray) -> int:
