@@ -250,8 +250,8 @@ class GlobalRedundancySelector(Selector):
     nothing, with few it can only choose among the best, and where they are copies of each other it has not enough to choose
     from; that is what the growing pool is for. Measured in ``docs/evidence/redundancy-evidence.md``.
 
-    A set asks less of the pool, since what is not chosen does no harm in it. It is made for one number of features; the first
-    features of it are no worse a choice for a smaller number than greedy ones, but not the best set of that size.
+    A set asks less of the pool, since what is not chosen does no harm in it. It is made for one number of features: its first
+    members are what is left of it when others are dropped, not the best set of a smaller number.
 
     With ``"cv"`` the training samples of a fold are copied. The score of the chosen setting, ``validation_score_``, is that of
     the best of many and so a little too good; judge the selection on other samples.
