@@ -84,14 +84,19 @@ class Curves:
             {
                 "method": method,
                 "n_features": size,
-                "CW_rel": weighted_consistency(subsets, self.n_features),
-                "ATI": tanimoto_stability(subsets),
-                "ANHI": hamming_stability(subsets, self.n_features),
+                **(self._stability(subsets) if len(subsets) > 1 else dict.fromkeys(STABILITIES, float("nan"))),
             }
             for method, runs in self.subsets.items()
             for size, subsets in zip(self.sizes, zip(*runs, strict=True), strict=True)
         )
         return pd.DataFrame(self._rows).merge(stability, on=["method", "n_features"])
+
+    def _stability(self, subsets: Sequence[np.ndarray]) -> dict[str, float]:
+        return {
+            "CW_rel": weighted_consistency(subsets, self.n_features),
+            "ATI": tanimoto_stability(subsets),
+            "ANHI": hamming_stability(subsets, self.n_features),
+        }
 
     def tables(self) -> dict[str, list[dict[str, str]]]:
         """A table for each classifier (mean ± standard deviation in percent) and one for each stability, by title."""

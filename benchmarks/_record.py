@@ -37,6 +37,9 @@ def read_arguments(
         parser.add_argument("--only", choices=parts, default=None, help="this part alone (default: all)")
     if slow is not None:
         parser.add_argument("--slow", action="store_true", help=slow)
+        parser.add_argument(
+            "--splits", type=int, default=None, help="with --slow, where it speaks of splits: this many of them"
+        )
         parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a slow one is ended (default 300)")
     options = parser.parse_args()
     options.source = source_digest()

@@ -161,7 +161,7 @@ def main() -> None:
         if options.only not in (None, experiment.data):
             continue
         if options.slow:
-            experiment = experiment._replace(n_probes=experiment.paper_probes, n_splits=20)  # noqa: PLW2901
+            experiment = experiment._replace(n_probes=experiment.paper_probes, n_splits=options.splits or 20)  # noqa: PLW2901
         n_splits, share = (2, 0.02) if options.quick else (experiment.n_splits, 1)
         curves, costs = run(experiment, n_splits, share, options.seed, options.threads)
         for title, table in curves.tables().items():

@@ -102,7 +102,7 @@ def recovery_text(rows: Rows, n_samples: int) -> str:
 
 def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> str:
     """The page's part about accuracy and stability; a quick run draws nothing."""
-    n_splits, n_probes = (2, 100) if options.quick else (20, 25_000) if options.slow else (5, 10_000)
+    n_splits, n_probes = (2, 100) if options.quick else (options.splits or 20, 25_000) if options.slow else (5, 10_000)
     text, content = [], {}
     for scaled in (True, False):
         found = curves(X, y, n_splits, n_probes, options.seed, options.threads, scaled)

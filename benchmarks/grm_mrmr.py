@@ -1,9 +1,10 @@
 """GRM next to mRMR, both with their forms chosen by validation inside the folds, on sets that had no part in GRM's defaults.
 
-For each set, number of features and outer fold: GRM with the best of three scores and two redundancies, each with
-`n_candidates="cv"` and `power="cv"`; mRMR with the better of MID and MIQ; all of them validated on the same inner folds by the
-same models. Judged on the held-out samples by a linear SVM and five nearest neighbours. Every fold is written down when it is
-done, and a run goes on where the last one ended. Writes docs/evidence/grm-mrmr.md.
+For each set, number of features and outer fold: GRM by weights (the best of three scores and two redundancies, each with
+`n_candidates="cv"` and `power="cv"`) and as a set (the best of three, each with `redundancy_strength="cv"`); mRMR with the
+better of MID and MIQ; all of them validated on the same inner folds by the same models. Judged on the held-out samples by a
+linear SVM and five nearest neighbours. Every part of a fold is written down when it is done, and a run goes on where the last
+one ended. Writes docs/evidence/grm-mrmr.md.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import _real
@@ -30,6 +32,8 @@ from coterie.metrics import squared_redundancy
 from coterie.redundancy.validation import default_models
 
 SIZES = (20, 10, 50)
+# GRM by weights and as a set, the other one; and GRM without validation, by weights and as a set.
+PARTS = ("sets", "mrmr", "set", "auto", "weights")
 OUTER, INNER = 3, 3
 # The sets on which the pool rule and the grid of validation were chosen, and those on which they are judged.
 CHOSEN_ON = ("khan", "su", "christensen", "gravier", "shipp", "glioma", "coil20", "madelon", "binaryalphadigs")
@@ -41,6 +45,11 @@ FORMS = {
     "IG": ("information_gain", "cosine2"),
     "ReliefF": ("relieff", "cosine2"),
     "IG, MI": ("information_gain", "mutual_info"),
+}
+SET_FORMS = {
+    "Fisher, set": ("fisher", "cosine2"),
+    "ReliefF, set": ("relieff", "cosine2"),
+    "IG, MI, set": ("information_gain", "mutual_info"),
 }
 # Sets too large for ReliefF, which compares all pairs of samples in all features.
 WITHOUT_RELIEFF = ("usps", "dorothea", "basehock")
@@ -69,17 +78,21 @@ def judge(X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: 
     return found | {"redundancy": float(squared_redundancy(columns[train]))}
 
 
-def best_grm(X: Any, y: np.ndarray, size: int, forms: dict[str, tuple[str, str]]) -> tuple[np.ndarray, dict[str, Any]]:
-    """The form with the best validated score, and what it was."""
+def best_grm(
+    X: Any, y: np.ndarray, size: int, forms: dict[str, tuple[str, str]], **validated: Any
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The form with the best validated score, and what it was; ``validated`` says what validation chooses in each."""
     inner = StratifiedKFold(INNER, shuffle=True, random_state=1)
     fitted = {}
     for form, (score, redundancy) in forms.items():
         fitted[form] = GlobalRedundancySelector(
-            score, size, redundancy=redundancy, n_candidates="cv", power="cv", cv=inner, tol=1e-4, n_jobs=1
+            score, size, redundancy=redundancy, cv=inner, tol=1e-4, n_jobs=1, **validated
         ).fit(X, y)
     chosen = max(fitted, key=lambda form: fitted[form].validation_score_)
     model = fitted[chosen]
     words = {"form": chosen, "pool": int(model.pool_sizes_[0]), "power": model.power_, "validated": model.validation_score_}
+    if "solution" in validated:
+        words["strength"] = model.redundancy_strength_
     return model.support_features_, words
 
 
@@ -100,19 +113,27 @@ def best_mrmr(X: Any, y: np.ndarray, size: int) -> tuple[np.ndarray, dict[str, A
     return model.support_features_, {"form": scheme.upper(), "validated": validated[scheme]}
 
 
-def compare_fold(name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
-    forms = {form: one for form, one in FORMS.items() if form != "ReliefF" or name not in WITHOUT_RELIEFF}
-    row: dict[str, Any] = {}
-    mine = rows_of(X, train)
-    for method, select in (
-        ("grm", lambda: best_grm(mine, y[train], size, forms)),
-        ("mrmr", lambda: best_mrmr(mine, y[train], size)),
-    ):
-        start = time.perf_counter()
-        features, words = select()
-        row[method] = {**words, "seconds": time.perf_counter() - start, **judge(X, y, train, test, features)}
-    plain = GlobalRedundancySelector("fisher", size, n_jobs=1).fit(mine, y[train])
-    return row | {"auto": judge(X, y, train, test, plain.support_features_)}
+def part_of_fold(
+    part: str, name: str, X: Any, y: np.ndarray, size: int, train: np.ndarray, test: np.ndarray
+) -> dict[str, Any]:
+    """What one of the contenders selects on the training part, and what it is worth."""
+    mine, labels = rows_of(X, train), y[train]
+    start = time.process_time()
+    if part == "weights":
+        features, words = best_grm(mine, labels, size, _fitting(FORMS, name), n_candidates="cv", power="cv")
+    elif part == "sets":
+        features, words = best_grm(mine, labels, size, _fitting(SET_FORMS, name), solution="set", redundancy_strength="cv")
+    elif part == "mrmr":
+        features, words = best_mrmr(mine, labels, size)
+    else:
+        options = {"solution": "set"} if part == "set" else {}
+        features, words = GlobalRedundancySelector("fisher", size, n_jobs=1, **options).fit(mine, labels).support_features_, {}
+    return {**words, "seconds": time.process_time() - start, **judge(X, y, train, test, features)}
+
+
+def _fitting(forms: dict[str, tuple[str, str]], name: str) -> dict[str, tuple[str, str]]:
+    """The forms that can be had of a set."""
+    return {form: one for form, one in forms.items() if "ReliefF" not in form or name not in WITHOUT_RELIEFF}
 
 
 def main() -> None:
@@ -121,7 +142,7 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     journal = RESULTS / f"grm_mrmr{'-quick' if options.quick else ''}.jsonl"
     done = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()] if journal.exists() else []
-    known = {(row["data"], row["size"], row["fold"], row["seed"]) for row in done}
+    known = {(row["data"], row["size"], row["fold"], row["seed"], row["part"]) for row in done}
     sizes = [int(options.only)] if options.only else SIZES[: 1 if options.quick else None]
     names = ["khan", "chowdary"] if options.quick else [*JUDGED_ON, *CHOSEN_ON]
     for size in sizes:
@@ -133,13 +154,14 @@ def main() -> None:
                 continue
             folds = StratifiedKFold(OUTER, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y)
             for fold, (train, test) in enumerate(folds):
-                if (name, size, fold, options.seed) in known:
-                    continue
                 facts = {"data": name, "size": size, "fold": fold, "seed": options.seed, "source": options.source}
-                done.append(facts | compare_fold(name, X, y, size, train, test))
-                with journal.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(done[-1]) + "\n")
-                print(json.dumps(done[-1]), flush=True)
+                for part in PARTS:
+                    if (name, size, fold, options.seed, part) in known:
+                        continue
+                    done.append(facts | {"part": part} | part_of_fold(part, name, X, y, size, train, test))
+                    with journal.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(done[-1]) + "\n")
+                    print(json.dumps(done[-1]), flush=True)
     if not options.quick:
         write_page(done)
 
@@ -149,22 +171,17 @@ def write_page(done: list[dict[str, Any]]) -> None:
     parts = [_HEAD.format(sources=", ".join(sorted({row["source"] for row in done})))]
     for size in sorted({row["size"] for row in done}):
         for title, names in (("judged", JUDGED_ON), ("used to choose the defaults", CHOSEN_ON)):
-            rows = [_row(name, [row for row in done if (row["data"], row["size"]) == (name, size)]) for name in names]
-            rows = [row for row in rows if row]
-            if rows:
-                numbers = np.array([row["numbers"] for row in rows])
-                mean = _cells("**mean**", numbers.mean(axis=0)) | {"GRM's forms": "", "mRMR's": ""}
-                parts.append(
-                    f"## {size} features, sets {title}\n\n" + markdown_table([*(row["cells"] for row in rows), mean]).strip()
-                )
-                wins, level = int((numbers[:, 2] > 1).sum()), int((np.abs(numbers[:, 2]) <= 1).sum())
-                behind = len(rows) - wins - level
-                absent = [name for name in names if name not in {row["data"] for row in done if row["size"] == size}]
-                left_out = f" Not run, or not to the end: {', '.join(absent)}." if absent and title == "judged" else ""
-                parts.append(
-                    f"GRM ahead by more than a point on {wins}, within a point on {level}, behind on {behind}. The largest "
-                    f"difference aside, the mean is {_without_largest(numbers[:, 2]):+.1f}.{left_out}"
-                )
+            found = {name: _folds([row for row in done if (row["data"], row["size"]) == (name, size)]) for name in names}
+            folds = {name: mine for name, mine in found.items() if mine}
+            if not folds:
+                continue
+            numbers = np.array([_numbers(mine) for mine in folds.values()])
+            rows = [_cells(name, row) | _forms(folds[name]) for name, row in zip(folds, numbers, strict=True)]
+            mean = _cells("**mean**", numbers.mean(axis=0)) | dict.fromkeys(_forms([]), "")
+            parts.append(f"## {size} features, sets {title}\n\n" + markdown_table([*rows, mean]).strip())
+            absent = [name for name in names if name not in folds]
+            left_out = f" Not run, or not to the end: {', '.join(absent)}." if absent and title == "judged" else ""
+            parts.append(f"{_verdict(numbers[:, 2])}{left_out}")
     (DOCS / "grm-mrmr.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print("Written: docs/evidence/grm-mrmr.md")
 
@@ -172,37 +189,69 @@ def write_page(done: list[dict[str, Any]]) -> None:
 _HEAD = """# GRM and mRMR
 
 Written by `benchmarks/grm_mrmr.py` (source {sources}). Three outer folds; everything is selected, and every choice made, on
-the training part. GRM: the best of Fisher's score, information gain, ReliefF (not on the largest sets) with squared
-correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`; mRMR: the better of
-MID and MIQ; both by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest
-neighbours on the held-out samples, in per cent. auto: Fisher's score with the default `n_candidates="auto"`. Standard error:
-of the difference over the folds. What it means: [redundancy-evidence.md](redundancy-evidence.md)."""
+the training part. Weights: the best of Fisher's score, information gain, ReliefF (not on the largest sets) with squared
+correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`. Sets: the best of
+Fisher's score and ReliefF with squared correlations, and information gain with mutual information, each with `solution="set"`
+and `redundancy_strength="cv"`. GRM: of these two the one with the better validated score. mRMR: the better of MID and MIQ. All
+by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest neighbours on the held-out
+samples, in per cent. Without validation: set is Fisher's score with `solution="set"`, auto the same by weights, both with
+their defaults. Standard error: of the difference between GRM and mRMR over the folds. What it means:
+[redundancy-evidence.md](redundancy-evidence.md)."""
+
+_HEADS = ("GRM", "mRMR", "difference", "standard error", "weights", "sets", "set", "auto")
+_REDUNDANCIES = {"redundancy GRM": "grm", "mRMR ": "mrmr", "set ": "set"}
 
 
-def _without_largest(differences: np.ndarray) -> float:
-    """The mean of all but the one that is furthest from zero."""
+def _folds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The folds of which GRM in a form and mRMR are known, all parts of each together."""
+    folds: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        folds.setdefault(row["fold"], {})[row["part"]] = row
+    for parts in folds.values():
+        forms = [parts[part] for part in ("weights", "sets") if part in parts]
+        if forms:
+            parts["grm"] = max(forms, key=lambda form: form["validated"])
+    return [parts for parts in folds.values() if "grm" in parts and "mrmr" in parts]
+
+
+def _numbers(folds: list[dict[str, Any]]) -> list[float]:
+    def mean(part: str, measure: Callable[[dict[str, Any]], float]) -> float:
+        return float(np.mean([measure(fold[part]) if part in fold else np.nan for fold in folds]))
+
+    differences = np.array([_accuracy(fold["grm"]) - _accuracy(fold["mrmr"]) for fold in folds])
+    error = float(differences.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else np.nan
+    first = [mean(part, _accuracy) for part in ("grm", "mrmr")]
+    others = [mean(part, _accuracy) for part in ("weights", "sets", "set", "auto")]
+    redundancies = [mean(part, lambda row: row["redundancy"]) for part in _REDUNDANCIES.values()]
+    return [*first, float(differences.mean()), error, *others, *redundancies]
+
+
+def _accuracy(row: dict[str, Any]) -> float:
+    return float(row["svm"] + row["knn"]) / 2
+
+
+def _forms(folds: list[dict[str, Any]]) -> dict[str, str]:
+    """What validation has taken, in words."""
+    return {
+        head: "; ".join(sorted({fold[part]["form"] for fold in folds}))
+        for head, part in (("GRM's forms", "grm"), ("mRMR's", "mrmr"))
+    }
+
+
+def _verdict(differences: np.ndarray) -> str:
+    wins, level = int((differences > 1).sum()), int((np.abs(differences) <= 1).sum())
     kept = np.delete(differences, int(np.argmax(np.abs(differences))))
-    return float(kept.mean()) if len(kept) else float("nan")
-
-
-def _row(name: str, folds: list[dict[str, Any]]) -> dict[str, Any]:
-    if not folds:
-        return {}
-    accuracy = {m: np.array([(row[m]["svm"] + row[m]["knn"]) / 2 for row in folds]) for m in ("grm", "mrmr", "auto")}
-    difference = accuracy["grm"] - accuracy["mrmr"]
-    error = float(difference.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else np.nan
-    redundancy = [float(np.mean([row[m]["redundancy"] for row in folds])) for m in ("grm", "mrmr", "auto")]
-    numbers = [accuracy["grm"].mean(), accuracy["mrmr"].mean(), difference.mean(), error, accuracy["auto"].mean(), *redundancy]
-    forms = [", ".join(sorted({row[m]["form"] for row in folds})) for m in ("grm", "mrmr")]
-    return {"numbers": numbers, "cells": _cells(name, np.array(numbers)) | {"GRM's forms": forms[0], "mRMR's": forms[1]}}
+    aside = f" The largest difference aside, the mean is {kept.mean():+.1f}." if len(kept) else ""
+    behind = len(differences) - wins - level
+    return f"GRM ahead by more than a point on {wins}, within a point on {level}, behind on {behind}.{aside}"
 
 
 def _cells(name: str, numbers: np.ndarray) -> dict[str, str]:
-    heads = ("GRM", "mRMR", "difference", "standard error", "auto", "redundancy GRM", "mRMR ", "auto ")
-    words = [
-        f"{number:+.1f}" if head == "difference" else f"{number:.1f}" for head, number in zip(heads[:5], numbers, strict=False)
-    ]
-    return {"": name} | dict(zip(heads, [*words, *(f"{number:.3f}" for number in numbers[5:])], strict=True))
+    signs = ["+" if head == "difference" else "" for head in _HEADS]
+    words = [f"{number:{sign}.1f}" for sign, number in zip(signs, numbers, strict=False)]
+    words += [f"{number:.3f}" for number in numbers[len(_HEADS) :]]
+    shown = ["" if word.endswith("nan") else word for word in words]
+    return {"": name} | dict(zip([*_HEADS, *_REDUNDANCIES], shown, strict=True))
 
 
 if __name__ == "__main__":

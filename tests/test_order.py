@@ -68,6 +68,7 @@ METHODS = [
     FilterSelector("fisher", 5),
     FilterSelector("relieff", 5),
     coterie.GlobalRedundancySelector("fisher", 5),
+    coterie.GlobalRedundancySelector("fisher", 5, solution="set"),
     coterie.GroupDiscoveryClassifier(5, n_features_per_round=2),
     coterie.GroupDiscoveryClassifier(5, n_features_per_round=2, cv=3, random_state=0),
     coterie.GroupDiscoveryRegressor(5),

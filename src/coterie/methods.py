@@ -113,7 +113,11 @@ METHODS: dict[str, Method] = {
         "global redundancy minimisation over any of the scores",
         True,
         nested="ranking",
-        nested_if={"n_candidates": None, "power": 1.0},  # else they may depend on the number of features
+        nested_if={
+            "n_candidates": None,
+            "power": 1.0,
+            "solution": "weights",
+        },  # else they may go by the number of features
         on_cluster="parts",
     ),
     "daf": Method(

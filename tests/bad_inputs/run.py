@@ -70,6 +70,7 @@ ESTIMATORS: dict[str, BaseEstimator] = {
     "grm, fisher": coterie.GlobalRedundancySelector("fisher", 3),
     "grm, variance": coterie.GlobalRedundancySelector("variance", 3),
     "grm, validated": coterie.GlobalRedundancySelector("fisher", 3, n_candidates="cv", power="cv", cv=2),
+    "grm, set": coterie.GlobalRedundancySelector("fisher", 3, solution="set"),
     "daf, ridge": coterie.DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=30, random_state=0),
     "daf, knn": coterie.DependencyAwareSelector("knn", n_features_to_select=3, n_probes=30, random_state=0),
     "daf, adaptive": coterie.DependencyAwareSelector(

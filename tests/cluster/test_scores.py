@@ -33,6 +33,7 @@ SELECTORS = [
     pytest.param("words", FilterSelector("laplacian", 12, parameters={"graph": "full"}), marks=SLOW),
     ("dense", FilterSelector("lgd", 12, parameters={"neighborhood": "samples"})),
     ("words", GlobalRedundancySelector("fisher", 10)),
+    ("words", GlobalRedundancySelector("fisher", 10, solution="set")),
     pytest.param("dense", GlobalRedundancySelector("fisher", 10, redundancy="mutual_info", power=2.0), marks=SLOW),
     ("genotypes", GlobalRedundancySelector("correlation", 10, n_candidates=40)),
 ]
@@ -138,6 +139,7 @@ def test_what_cannot_be_done_there_is_said(stores, client):
         GlobalRedundancySelector("mcfs"),
         RCFSSelector(),
         GlobalRedundancySelector(n_candidates="cv"),
+        GlobalRedundancySelector(solution="set", redundancy_strength="cv"),
     ):
         with pytest.raises(ValueError, match=r"cannot work on features that are with the workers .*without client="):
             selector.fit(source, y)

@@ -139,6 +139,7 @@ def test_one_fit_serves_all_numbers_where_it_says_so(inline, name, make):
         GroupDiscoveryClassifier(n_features_per_round=2, keep="groups"),
         SVMRFESelector(step="half"),
         selector_named("grm"),
+        selector_named("grm", n_candidates=None, solution="set"),
         SelectKBest(),
     ],
 )

@@ -85,11 +85,19 @@ def test_one_of_the_two(blocks):
 
 
 def test_matrices_of_all_pairs_stay_small(blocks, monkeypatch):
-    monkeypatch.setattr("coterie.redundancy.validation._MOST_PAIRED", 30)
+    monkeypatch.setattr("coterie.redundancy.validation.MOST_PAIRED", 30)
     model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", redundancy="mutual_info", cv=3).fit(blocks.X, blocks.y)
     assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20]
     alone = GlobalRedundancySelector("fisher", 4, n_candidates=40, power="cv", redundancy="mutual_info", cv=3)
     assert set(alone.fit(blocks.X, blocks.y).cv_results_["n_candidates"]) == {40}
+
+
+def test_too_many_features_are_not_all_tried(blocks, monkeypatch):
+    monkeypatch.setattr("coterie.redundancy.validation.MOST_VALIDATED", 45)
+    model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
+    assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20, 40]
+    alone = GlobalRedundancySelector("fisher", 4, n_candidates=None, power="cv", cv=3).fit(blocks.X, blocks.y)
+    assert set(alone.cv_results_["n_candidates"]) == {48}
 
 
 def test_where_copies_help_the_score_alone_is_taken():
@@ -166,7 +174,7 @@ def test_wrong_input(options, y, message, blocks):
 
 
 def test_a_matrix_has_no_samples():
-    with pytest.raises(ValueError, match="need samples"):
+    with pytest.raises(ValueError, match="needs samples"):
         GlobalRedundancySelector(np.ones(4), 2, redundancy="precomputed", n_candidates="cv").fit(np.eye(4), [0, 1, 0, 1])
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 
 from coterie._inputs import (
@@ -31,7 +29,6 @@ from coterie._parameters import (
     Options,
     Rule,
     Whole,
-    check_options,
 )
 from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
@@ -49,32 +46,26 @@ from coterie.redundancy.measures import (
     Redundancy,
     SquaredCosine,
     checked_matrix,
-    mutual_information,
-    sparse_representation,
 )
+from coterie.redundancy.options import MEASURES, check_given_options
 from coterie.redundancy.prior import group_positions, warn_about_groups
-from coterie.redundancy.refinement import PoolRule, Refined, Refinement, order_by_score, warn_about_pool
-from coterie.redundancy.scoring import checked_scores
-from coterie.redundancy.solver import RefinedWeights, solve
+from coterie.redundancy.refinement import Refined, Refinement, order_by_score, warn_about_pool, warn_about_solution
+from coterie.redundancy.scoring import checked_scores, on_redundancy_scale
+from coterie.redundancy.sets import ChosenSet
+from coterie.redundancy.solver import solve
 from coterie.redundancy.validation import (
-    FACTORS,
     POWERS,
+    STRENGTHS,
     Setting,
     best_setting,
     default_models,
     is_numeric,
+    pool_rules,
+    results_of,
     settings_of,
     validated_scores,
 )
 from coterie.selection import Selector, feature_label
-
-# Candidates for each feature asked for, with n_candidates="auto", at first.
-AUTO_FACTOR = 5
-# Measures that are computed from the columns of the candidates, by name.
-_MEASURES: dict[str, Callable[..., np.ndarray]] = {
-    "mutual_info": mutual_information,
-    "sparse_representation": sparse_representation,
-}
 
 
 @dataclass(frozen=True)
@@ -105,6 +96,12 @@ class GlobalRedundancySelector(Selector):
     and it is little correlated with the other features that have one. The problem is convex and is solved
     exactly, with a certified gap, for any number of candidates; no matrix of all pairs is formed.
 
+    With ``solution="set"`` redundancy counts *within* the k features that are selected, and not with all candidates:
+
+    .. math:: \max_{|S| = k}\ \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij},
+
+    with the scores as relevances r on the scale of A, by exchanges of single features until none is a gain.
+
     Parameters
     ----------
     score_func : str, callable or array-like of shape (n_features,), default="fisher"
@@ -120,8 +117,19 @@ class GlobalRedundancySelector(Selector):
         How many features, those with the best scores above 0, enter the problem; the others follow in the ranking by
         their own scores. ``"auto"`` starts with 5 for each feature to select and takes half as many more until as many
         refined scores are above 0 as features are wanted. ``"cv"`` chooses the start among 1 (the score alone), 3, 5, 10, 20
-        for each feature, and all, by held-out accuracy. A number is taken as it is; None lets all features in, those with
-        a score of 0 too. The certificate holds for the problem of the candidates. See Notes.
+        for each feature, and all (no more than 50,000), by held-out accuracy. A number is taken as it is; None lets all
+        features in, those with a score of 0 too. The certificate holds for the problem of the candidates. For a set
+        ``"auto"`` is 20 for each feature (at most 2,000 with measures that take a matrix of all pairs), and ``"cv"`` chooses
+        among 20, 5, 50, all, and 1. See Notes.
+
+    solution : {"weights", "set"}, default="weights"
+        What is found: weights z of all candidates, or a set of ``n_features_to_select`` of them. A set is found greedily and
+        improved by exchanges; it is the best of those that differ in one feature. As relevance r of a feature counts, for
+        ``"fisher"``, the share of its variance that lies between the classes, for ``"correlation"`` the square: squared
+        correlations like the redundancies; other scores are divided by the largest.
+
+    redundancy_strength : float or "cv", default=2.0
+        Factor λ of the redundancy within a set. ``"cv"`` chooses among 2, 1, 4 and 0.5.
 
     power : float or "cv", default=1.0
         The scores enter the problem with this power: above 1 they count for more against redundancy, below 1 for less.
@@ -144,6 +152,7 @@ class GlobalRedundancySelector(Selector):
     groups : FeatureGroups or sequence of groups, default=None
         Features that belong together, each group a list of indices or names: the refined scores of a group are
         drawn to each other. Groups may overlap. Their members are candidates whatever their scores, unless they are constant.
+        For weights only.
 
     group_strength : float, default=1.0
         Factor γ of the groups: :math:`\gamma \sum_g \sum_{i<j \in g} (z_i - z_j)^2` is added to z'Az.
@@ -159,7 +168,8 @@ class GlobalRedundancySelector(Selector):
     cv : int, splitter or iterable, default=5
         Folds for ``"cv"``: a number (stratified for classes), a splitter of scikit-learn's, or pairs of training and test
         samples. Features are scored and refined on the training part of each fold. The best setting is taken if it is better
-        than 5 for each feature and a power of 1 by more than two standard errors of the differences over the folds.
+        than the first (5 for each feature and a power of 1; for a set 20, a power of 1 and a strength of 2) by more than two
+        standard errors of the differences over the folds.
 
     estimator : estimator or None, default=None
         What predicts held-out samples from the selected features for ``"cv"``. None is the mean of two on standardised
@@ -172,7 +182,7 @@ class GlobalRedundancySelector(Selector):
         Relative gap at which the solution is good enough.
 
     max_iter : int, default=100
-        Most rounds of the working set (or of the outer loop of ``"alm"``).
+        Most rounds of the working set (or of the outer loop of ``"alm"``), or exchanges for each member of a set.
 
     n_jobs : int or None, default=None
         Number of threads. None means all cores the process may use, but one inside joblib's workers.
@@ -183,10 +193,11 @@ class GlobalRedundancySelector(Selector):
         The scores that were refined; 0 for constant features.
 
     refined_scores_ : ndarray of shape (n_features,)
-        The weights z; 0 for most features, and for all that are no candidates.
+        The weights z; 0 for most features, and for all that are no candidates. Of a set, 1/k for its members.
 
     ranking_ : ndarray of shape (n_features,)
         Place of each feature, 1 for the best: by refined score, those without one by their score, constant features last.
+        The members of a set come first: last of them the one that the set can do without best, and so on.
 
     candidates_ : ndarray of shape (n_candidates,)
         The features that entered the problem, best score first.
@@ -201,21 +212,25 @@ class GlobalRedundancySelector(Selector):
     power_ : float
         The power of the scores.
 
+    redundancy_strength_ : float
+        Of a set only: the factor of the redundancy.
+
     cv_results_ : dict of str to ndarray
         With ``"cv"`` only: ``n_candidates`` at the start, ``power``, ``mean_test_score``, ``std_test_score`` and the score of
         each fold, a row for each setting; makes a data frame. ``validation_score_`` is the mean score of the chosen one.
 
     objective_ : float
-        Value z'Az / z's (with the groups' part, if any; s to the power).
+        Value z'Az / z's (with the groups' part, if any; s to the power), to be small; or relevance less redundancy of the
+        set, to be large.
 
     duality_gap_ : float
-        Certified: the objective is at most this part of it above the optimum.
+        Of weights only. Certified: the objective is at most this part of it above the optimum.
 
     n_iter_ : int
-        Rounds taken.
+        Rounds taken; of a set, searches for an exchange, one more than were made.
 
     working_set_size_ : int
-        Size of the last working set; the matrix of its pairs is the largest one formed.
+        Of weights only: size of the last working set; the matrix of its pairs is the largest one formed.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -235,6 +250,9 @@ class GlobalRedundancySelector(Selector):
     nothing, with few it can only choose among the best, and where they are copies of each other it has not enough to choose
     from; that is what the growing pool is for. Measured in ``docs/evidence/redundancy-evidence.md``.
 
+    A set asks less of the pool, since what is not chosen does no harm in it. It is made for one number of features: its first
+    members are what is left of it when others are dropped, not the best set of a smaller number.
+
     With ``"cv"`` the training samples of a fold are copied. The score of the chosen setting, ``validation_score_``, is that of
     the best of many and so a little too good; judge the selection on other samples.
 
@@ -242,7 +260,7 @@ class GlobalRedundancySelector(Selector):
     one that comes first is decided by the content of the columns, then by name. (Ties with ``"precomputed"`` go by position.)
 
     Memory: X is read in blocks, in its own type, dense or sparse; on top of it come a few numbers for each feature and
-    the matrix of the working set.
+    the matrix of the working set, or that of the members of a set by all candidates.
 
     References
     ----------
@@ -267,6 +285,8 @@ class GlobalRedundancySelector(Selector):
         "score_func": OneOf(*SCORES) | NotText("a function, or the scores themselves"),
         "n_features_to_select": N_FEATURES,
         "n_candidates": Whole(1) | OneOf("auto", "cv", None),
+        "solution": OneOf("weights", "set"),
+        "redundancy_strength": Number(at_most=1e6) | OneOf("cv"),
         "power": Number(at_most=64.0) | OneOf("cv"),
         "score_parameters": Options() | OneOf(None),
         "redundancy": OneOf("cosine2", "mutual_info", "sparse_representation", "precomputed")
@@ -290,6 +310,8 @@ class GlobalRedundancySelector(Selector):
         n_features_to_select: int | float = 20,
         *,
         n_candidates: int | str | None = "auto",
+        solution: str = "weights",
+        redundancy_strength: float | str = 2.0,
         power: float | str = 1.0,
         score_parameters: dict[str, Any] | None = None,
         redundancy: Any = "cosine2",
@@ -308,6 +330,8 @@ class GlobalRedundancySelector(Selector):
         self.score_func = score_func
         self.n_features_to_select = n_features_to_select
         self.n_candidates = n_candidates
+        self.solution = solution
+        self.redundancy_strength = redundancy_strength
         self.power = power
         self.score_parameters = score_parameters
         self.redundancy = redundancy
@@ -358,7 +382,7 @@ class GlobalRedundancySelector(Selector):
                 "redundancy='precomputed' means that X is a matrix of features by features; pass an array of scores as "
                 "score_func."
             )
-        self._check_options()
+        check_given_options(self)
         X, y = opened(X, y, cluster=lives_on_cluster(self, X))
         reading = read_source(self, X)
         n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
@@ -374,7 +398,7 @@ class GlobalRedundancySelector(Selector):
     def _on_cluster(self) -> str:
         """Whether the workers of a cluster can compute the scores, and the best features are all that enters."""
         there = score_on_cluster(self.score_func, self.score_parameters) if isinstance(self.score_func, str) else ""
-        few = self.n_candidates is not None and not _is(self.n_candidates, "cv") and not _is(self.power, "cv")
+        few = self.n_candidates is not None and not any(self._validated)
         computed = callable(self.redundancy) or (isinstance(self.redundancy, str) and self.redundancy != "precomputed")
         return there if few and computed and self.groups is None else ""
 
@@ -386,8 +410,8 @@ class GlobalRedundancySelector(Selector):
         scores = checked_scores(self.score_func, self.score_parameters or {}, data.view, data.X, data.y, usable)
         refinement = self._refinement(data.view, scores, usable, data.matrix, data.groups)
         setting, results = self._setting(data, refinement)
-        found = refinement.refine(data.n_selected, setting.rule, setting.power)
-        self._warn_about_gap(found.solution)
+        found = refinement.refine(data.n_selected, *setting)
+        warn_about_solution(found.solution, self.tol)
         warn_about_pool(found, setting.rule, data.n_selected, int(np.count_nonzero(usable)))
         ranking = ranks(found.order, data.view.n_features)
         return {"scores_": scores, "ranking_": ranking, **self._found(found, setting, data, float(scores.max())), **results}
@@ -398,8 +422,8 @@ class GlobalRedundancySelector(Selector):
         best = leaders.first(1)
         setting, _ = self._setting(data, self._refinement_of_leaders(data.view, best))
         refinement_of = partial(self._refinement_of_leaders, data.view)
-        found = leaders.refined(data.n_selected, setting.rule, setting.power, refinement_of)
-        self._warn_about_gap(found.solution)
+        found = leaders.refined(data.n_selected, *setting, refinement_of)
+        warn_about_solution(found.solution, self.tol)
         warn_about_pool(found, setting.rule, data.n_selected, data.view.moments.n_varying)
         ranking = leaders.ranks(found)
         return {"scores_": leaders.scores, "ranking_": ranking, **self._found(found, setting, data, float(best.scores[0]))}
@@ -413,13 +437,18 @@ class GlobalRedundancySelector(Selector):
     def _found(found: Refined, setting: Setting, data: _Candidates, highest: float) -> dict[str, Any]:
         """The attributes that the solution makes."""
         solution = found.solution
-        return {
+        common = {
             "refined_scores_": found.weights,
             "support_features_": found.order[: data.n_selected],
             "candidates_": found.pool,
             "pool_sizes_": np.array(found.sizes),
             "n_weighted_": found.n_weighted,
             "power_": setting.power,
+        }
+        if isinstance(solution, ChosenSet):
+            own = {"redundancy_strength_": setting.strength, "objective_": solution.objective}
+            return common | own | {"n_iter_": solution.n_exchanges + 1}
+        return common | {
             "objective_": solution.objective / highest**setting.power,
             "duality_gap_": solution.gap,
             "n_iter_": solution.n_iter,
@@ -434,34 +463,16 @@ class GlobalRedundancySelector(Selector):
             attributes["support_features_"] = kept[np.argsort(attributes["ranking_"][kept])]
         return attributes
 
-    def _check_options(self) -> None:
-        """Refuse options that what they are for does not take."""
-        for name, chosen, known in (
-            ("score_parameters", self.score_func, {name: score.load for name, score in SCORES.items()}),
-            ("redundancy_parameters", self.redundancy, {name: partial(_itself, one) for name, one in _MEASURES.items()}),
-            ("method_parameters", self.method, {"alm": partial(_itself, solve_alm)}),
-        ):
-            given = getattr(self, name)
-            if not given:
-                continue
-            if not isinstance(chosen, str) or chosen not in known:
-                shown = repr(chosen) if isinstance(chosen, str) else "something of your own"
-                raise ValueError(f"{name} are for {', '.join(map(repr, known))}; {shown} takes none.")
-            check_options(name, given, known[chosen]())
-
     def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[Setting, dict[str, Any]]:
         """The pool and the power, as given or chosen by validation, and what validation has found."""
-        validated = _is(self.n_candidates, "cv"), _is(self.power, "cv")
-        factors = FACTORS if validated[0] else [AUTO_FACTOR]
-        pools = [
-            PoolRule(None if factor is None else factor * data.n_selected, grows=factor not in (1, None)) for factor in factors
-        ]
-        if not (validated[0] or _is(self.n_candidates, "auto")):
-            pools = [PoolRule(None if self.n_candidates is None else int(self.n_candidates))]
-        powers = POWERS if validated[1] else (float(self.power),)
         paired = refinement.most is not None and data.matrix is None
-        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired)
-        if not any(validated):
+        powers = POWERS if _is(self.power, "cv") else (float(self.power),)
+        strengths: Sequence[float | None] = (None,)
+        if self.solution == "set":
+            strengths = STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
+        pools = pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
+        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
+        if not any(self._validated):
             return settings[0], {}
         y, folds = self._labels_and_folds(data)
         models = [self.estimator] if self.estimator is not None else default_models(y, min(len(train) for train, _ in folds))
@@ -469,29 +480,31 @@ class GlobalRedundancySelector(Selector):
             data.view.source, y, folds, partial(self._refinement_of, data), settings, data.n_selected, models, self.scoring
         )
         best = best_setting(table)
-        most = int(np.count_nonzero(refinement.usable))
-        return settings[best], {
-            "cv_results_": {
-                "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),
-                "power": np.array([one.power for one in settings]),
-                "mean_test_score": table.mean(axis=1),
-                "std_test_score": table.std(axis=1),
-                **{f"split{number}_test_score": column for number, column in enumerate(table.T)},
-            },
-            "validation_score_": float(table[best].mean()),
-        }
+        results = results_of(settings, table, int(np.count_nonzero(refinement.usable)))
+        return settings[best], {"cv_results_": results, "validation_score_": float(table[best].mean())}
+
+    @property
+    def _validated(self) -> tuple[bool, bool, bool]:
+        """Whether the pool, the power and the strength of redundancy are chosen by validation."""
+        strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
+        return _is(self.n_candidates, "cv"), _is(self.power, "cv"), strength
 
     def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Any]]:
         """Labels as numbers (or the numbers to predict), and the folds."""
         if _is(self.redundancy, "precomputed"):
-            raise ValueError("n_candidates='cv' and power='cv' need samples, and redundancy='precomputed' has none.")
+            raise ValueError(f"{self._validated_words} needs samples, and redundancy='precomputed' has none.")
         y = data.y
         if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: n_candidates='cv' and power='cv' predict it.")
+            raise ValueError(f"requires y to be passed, but the target y is None: {self._validated_words} predicts it.")
         check_consistent_length(np.empty((data.view.n_samples, 0)), y)
         numeric = is_numeric(np.asarray(y))
         known = read_targets(np.asarray(y)) if numeric else class_codes(y, data.view.n_samples, "n_candidates='cv'")[1]
         return known, read_folds(self.cv, known, classifier=not numeric)
+
+    @property
+    def _validated_words(self) -> str:
+        names = ("n_candidates", "power", "redundancy_strength")
+        return next(f"{name}='cv'" for name, given in zip(names, self._validated, strict=True) if given)
 
     def _refinement_of(self, data: _Candidates, X: Any, y: np.ndarray) -> Refinement:
         """The scores of the training part of a fold, ready to be refined."""
@@ -516,6 +529,7 @@ class GlobalRedundancySelector(Selector):
             most = LARGEST_REPRESENTATION if _is(self.redundancy, "sparse_representation") else LARGEST_MATRIX
         return Refinement(
             scores=scores,
+            relevance=on_redundancy_scale(self.score_func, scores),
             order=order,
             usable=usable,
             redundancy=partial(self._redundancy, view, matrix),
@@ -555,7 +569,7 @@ class GlobalRedundancySelector(Selector):
         if _is(self.redundancy, "cosine2"):
             return SquaredCosine(near.view, near.places)
         if isinstance(self.redundancy, str):
-            measure, parameters = _MEASURES[self.redundancy], self.redundancy_parameters or {}
+            measure, parameters = MEASURES[self.redundancy], self.redundancy_parameters or {}
             return MatrixRedundancy(measure(near.view, near.places, **parameters))
         made = self.redundancy(near.view.columns(near.places))
         matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
@@ -564,19 +578,6 @@ class GlobalRedundancySelector(Selector):
             label = feature_label(view.feature_names, pool[alone[0]])
             raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
         return MatrixRedundancy(matrix)
-
-    def _warn_about_gap(self, solution: RefinedWeights) -> None:
-        if not solution.converged:
-            warnings.warn(
-                f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={self.tol}; "
-                "raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _is(value: Any, name: str) -> bool:

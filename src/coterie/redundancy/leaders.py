@@ -68,7 +68,12 @@ class Leaders:
         return Leading(features, scores[scores > 0.0])
 
     def refined(
-        self, n_selected: int, rule: PoolRule, power: float, refinement_of: Callable[[Leading], Refinement]
+        self,
+        n_selected: int,
+        rule: PoolRule,
+        power: float,
+        strength: float | None,
+        refinement_of: Callable[[Leading], Refinement],
     ) -> Refined:
         """Refined scores of a pool of leaders, whose numbers in the answer are those of all features."""
         n_features = self.view.n_features
@@ -76,7 +81,7 @@ class Leaders:
         while True:
             leading = self.first(min(count, n_features))
             n_scored = len(leading.scores)
-            found = refinement_of(leading).refine(n_selected, rule, power)
+            found = refinement_of(leading).refine(n_selected, rule, power, strength)
             exhausted = rule.grows and len(found.pool) == n_scored and found.n_weighted < n_selected
             if not exhausted or n_scored < count:
                 break

@@ -8,18 +8,22 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from coterie._numba import one_blas_thread
 from coterie.data.view import FeatureView
 from coterie.order import TIE, in_order
-from coterie.redundancy.measures import Redundancy
+from coterie.redundancy.measures import MatrixRedundancy, Redundancy
 from coterie.redundancy.objective import GroupPenalty, Objective
+from coterie.redundancy.sets import ChosenSet, choose_set
 from coterie.redundancy.solver import RefinedWeights
 
 # Weights closer than this part of the largest are tied, and those below it are none.
 _WEIGHT_TIE = 1e-9
 # Seed of the vector that breaks ties: another one than elsewhere, so that selections stay what they have been.
 TIE_SEED = 20150427
+# Candidates up to which the matrix of all pairs is computed once for all exchanges and settings (32 MB).
+_HELD = 2048
 # Growth of the pool beyond its first size that is worth a word.
 _FAR = 8
 
@@ -49,16 +53,16 @@ class Refined(NamedTuple):
     Attributes
     ----------
     order : ndarray of shape (n_features,)
-        All features: by weight, then by score, unusable ones last.
+        All features: by weight (members of a set first, in their order), then by score, unusable ones last.
     weights : ndarray of shape (n_features,)
-        The weights z.
+        The weights z, equal ones for the members of a set.
     pool : ndarray of shape (n_candidates,)
         The candidates, best score first.
     sizes : tuple of int
         Sizes of the pools that were tried, the last one that of ``pool``.
     n_weighted : int
         Features with a weight.
-    solution : RefinedWeights
+    solution : RefinedWeights or ChosenSet
         What the solver found.
     """
 
@@ -67,17 +71,19 @@ class Refined(NamedTuple):
     pool: np.ndarray
     sizes: tuple[int, ...]
     n_weighted: int
-    solution: RefinedWeights
+    solution: RefinedWeights | ChosenSet
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Scores of some samples, ready to be refined with any pool and power.
+    """Scores of some samples, ready to be refined with any pool and power, or chosen from as a set.
 
     Attributes
     ----------
     scores : ndarray of shape (n_features,)
         Scores, 0 for features that cannot be candidates, not all 0.
+    relevance : ndarray of shape (n_features,)
+        The scores on the scale of the redundancy, between 0 and 1: what a set is chosen by.
     order : ndarray of shape (n_features,)
         All features, best score first, unusable ones last.
     usable : ndarray of bool of shape (n_features,)
@@ -93,12 +99,13 @@ class Refinement:
     tol : float
         Relative gap at which a solution is good enough.
     max_iter : int
-        Most rounds of the solver.
+        Most rounds of the solver; exchanges for each member of a set.
     most : int or None
         Most candidates that the redundancy can be computed for.
     """
 
     scores: np.ndarray
+    relevance: np.ndarray
     order: np.ndarray
     usable: np.ndarray
     redundancy: Callable[[np.ndarray], Redundancy]
@@ -110,14 +117,36 @@ class Refinement:
     most: int | None
     _known: dict[bytes, Redundancy] = field(default_factory=dict)
 
-    def refine(self, n_selected: int, rule: PoolRule, power: float = 1.0) -> Refined:
-        """Solve the problem of a pool, of larger ones where the rule says so, and rank all features."""
-        # A power above 1 may leave nothing of a small score; its feature stays a candidate.
-        strength = (self.scores / self.scores.max()) ** power
+    def refine(self, n_selected: int, rule: PoolRule, power: float = 1.0, strength: float | None = None) -> Refined:
+        """Rank all features by the weights of the problem, or by the set where there is a ``strength`` of redundancy."""
         ranked = self.order[(self.usable if rule.size is None else self.scores > 0)[self.order]]
         size = len(ranked) if rule.size is None else min(rule.size, len(ranked))
         pool = self._with_members(ranked[:size])
         self._refuse_too_many(len(pool))
+        if strength is not None:
+            return self._set_of(pool, min(n_selected, len(pool)), self.relevance**power, strength)
+        # A power above 1 may leave nothing of a small score; its feature stays a candidate.
+        return self._weighted(n_selected, rule, pool, ranked, (self.scores / self.scores.max()) ** power)
+
+    def _set_of(self, pool: np.ndarray, n_wanted: int, relevance: np.ndarray, strength: float) -> Refined:
+        """The set of so many candidates that no exchange improves, ahead of all others."""
+        with one_blas_thread():
+            redundancy = self._redundancy_of(pool)
+            if len(pool) <= _HELD and not isinstance(redundancy, MatrixRedundancy):
+                redundancy = MatrixRedundancy(redundancy.within(np.arange(len(pool))))
+                self._known[pool.tobytes()] = redundancy
+            chosen = choose_set(relevance[pool], redundancy, n_wanted, strength, n_wanted * self.max_iter)
+        members = pool[chosen.members]
+        weights = np.zeros(len(self.order))
+        weights[members] = 1.0 / n_wanted
+        order = np.concatenate([members, self.order[weights[self.order] == 0.0]])
+        return Refined(order, weights, pool, (len(pool),), n_wanted, chosen)
+
+    def _weighted(
+        self, n_selected: int, rule: PoolRule, pool: np.ndarray, ranked: np.ndarray, strength: np.ndarray
+    ) -> Refined:
+        """Solve the problem of a pool, and of larger ones of the ``ranked`` where the rule says so."""
+        size = len(ranked) if rule.size is None else min(rule.size, len(ranked))
         sizes: list[int] = []
         while True:
             solution = self._solved(pool, strength)
@@ -186,6 +215,18 @@ def order_by_score(view: FeatureView, scores: np.ndarray, usable: np.ndarray, *,
         else:
             parts.append(features[in_order(view.source, features, own, tie=tie, seed=TIE_SEED, n_threads=view.n_threads)])
     return np.concatenate(parts)
+
+
+def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> None:
+    """Say where the solver ended before it was done."""
+    if solution.converged:
+        return
+    words = (
+        f"The set can be improved still after {solution.n_exchanges} exchanges; raise max_iter."
+        if isinstance(solution, ChosenSet)
+        else f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={tol}; raise max_iter or tol."
+    )
+    warnings.warn(words, ConvergenceWarning, stacklevel=5)
 
 
 def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:

@@ -49,6 +49,19 @@ def checked_scores(
     return scores
 
 
+def on_redundancy_scale(score_func: Any, scores: np.ndarray) -> np.ndarray:
+    """Relevances between 0 and 1, to be weighed against redundancies between 0 and 1.
+
+    Where the score is made of a squared correlation, that: of Fisher's score the share of the variance that lies between the
+    classes, of the absolute correlation its square. Others are divided by the largest.
+    """
+    if isinstance(score_func, str) and score_func == "fisher":
+        return np.asarray(scores / (1.0 + scores))
+    if isinstance(score_func, str) and score_func == "correlation":
+        return np.asarray(scores**2)
+    return np.asarray(scores / scores.max())
+
+
 def _refuse_bad_scores(scores: np.ndarray, names: Sequence[str] | None) -> None:
     """Raise unless all scores are finite, none is negative, and one is above 0."""
     for bad, what, remedy in (

@@ -1,9 +1,10 @@
-"""The size of the pool and the power of the scores, chosen by held-out accuracy."""
+"""The size of the pool, the power of the scores and the strength of redundancy, chosen by held-out accuracy."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,31 +28,53 @@ from coterie.redundancy.refinement import PoolRule, Refinement
 # what is taken without validation, and what wins where others are no better.
 FACTORS: tuple[int | None, ...] = (5, 3, 10, 20, None, 1)
 POWERS = (1.0, 2.0, 4.0)
-# Most candidates where a matrix of all their pairs is computed for each setting and fold.
-_MOST_PAIRED = 2000
+# Candidates for each member of a set, and strengths of the redundancy within it, in the same way.
+SET_FACTORS: tuple[int | None, ...] = (20, 5, 50, None, 1)
+STRENGTHS = (2.0, 1.0, 4.0, 0.5)
+# Most candidates where a matrix of all their pairs is computed for each setting and fold, and where none is: of 100,000
+# features, a single one of the settings with all of them took longer than all others together.
+MOST_PAIRED, MOST_VALIDATED = 2000, 50_000
 _NEIGHBOURS = 5
 # Standard errors by which a setting must be better than the first.
 _ERRORS = 2.0
 
 
 class Setting(NamedTuple):
-    """What the problem is built with."""
+    """What the problem is built with; without a strength of redundancy it is that of the weights, else that of a set."""
 
     rule: PoolRule
     power: float
+    strength: float | None = None
 
 
-def settings_of(pools: Sequence[PoolRule], powers: Iterable[float], n_scored: int, paired: bool) -> list[Setting]:
-    """All settings, those that amount to the same left out, and those that take too many pairs unless there is but one.
+def pool_rules(n_candidates: Any, n_selected: int, *, is_set: bool, paired: bool) -> list[PoolRule]:
+    """The numbers of candidates to try; where all their pairs are computed, the standard one of a set is not too large."""
+    if not isinstance(n_candidates, str):
+        return [PoolRule(None if n_candidates is None else int(n_candidates))]
+    factors = (SET_FACTORS if is_set else FACTORS)[: None if n_candidates == "cv" else 1]
+    sizes = [None if factor is None else factor * n_selected for factor in factors]
+    if is_set and paired and sizes[0] is not None:
+        sizes[0] = max(n_selected, min(sizes[0], MOST_PAIRED))
+    return [PoolRule(size, grows=factor not in (1, None) and not is_set) for size, factor in zip(sizes, factors, strict=True)]
+
+
+def settings_of(
+    pools: Sequence[PoolRule],
+    powers: Sequence[float],
+    n_scored: int,
+    paired: bool,
+    strengths: Sequence[float | None] = (None,),
+) -> list[Setting]:
+    """All settings, those that amount to the same left out, and those with too many candidates unless there is but one.
 
     ``n_scored`` is the number of features with a score above 0, ``paired`` whether a matrix of all pairs is computed.
     """
     distinct: dict[tuple[int, bool], PoolRule] = {}
     for rule in pools:
         size = n_scored if rule.size is None else min(rule.size, n_scored)
-        if len(pools) == 1 or size <= _MOST_PAIRED or not paired:
+        if len(pools) == 1 or size <= (MOST_PAIRED if paired else MOST_VALIDATED):
             distinct.setdefault((size, rule.size is None), rule)
-    return [Setting(rule, power) for rule in distinct.values() for power in powers]
+    return [Setting(*one) for one in product(distinct.values(), powers, strengths)]
 
 
 def default_models(y: np.ndarray, n_train: int) -> list[BaseEstimator]:
@@ -97,12 +120,24 @@ def validated_scores(
         for row, setting in enumerate(settings):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the last fit tells, of the setting that is used
-                found = refinement.refine(n_selected, setting.rule, setting.power)
+                found = refinement.refine(n_selected, *setting)
             features = np.sort(found.order[:n_selected])
             if features.tobytes() not in known:
                 known[features.tobytes()] = _mean_score(X, y, train, test, features, models, scorers)
             table[row, column] = known[features.tobytes()]
     return table
+
+
+def results_of(settings: Sequence[Setting], table: np.ndarray, most: int) -> dict[str, np.ndarray]:
+    """The table of all settings, as the user sees it; ``most`` is the number of features that can be candidates."""
+    results = {
+        "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),
+        "power": np.array([one.power for one in settings]),
+    }
+    if settings[0].strength is not None:
+        results["redundancy_strength"] = np.array([one.strength for one in settings])
+    results |= {"mean_test_score": table.mean(axis=1), "std_test_score": table.std(axis=1)}
+    return results | {f"split{number}_test_score": column for number, column in enumerate(table.T)}
 
 
 def best_setting(table: np.ndarray) -> int:
