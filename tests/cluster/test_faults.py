@@ -136,7 +136,15 @@ def sleeping(source, seconds):
     time.sleep(seconds)
 
 
-def test_ctrl_c_cancels_the_tasks(store, victims):
+@pytest.fixture
+def ctrl_c():
+    """SIGINT interrupts, also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_cancels_the_tasks(store, victims, ctrl_c):
     import _thread
 
     _, client = victims
