@@ -1,11 +1,18 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from threadpoolctl import threadpool_limits
 
+from coterie.data import as_source
 from coterie.kernels.neighbours import (
     count_right,
     count_right_again,
+    foresee,
     gather_factors,
     room_for,
     smallest,
@@ -13,6 +20,7 @@ from coterie.kernels.neighbours import (
     squared_norms,
     vote,
 )
+from coterie.probing import KNNCriterion
 
 ROWS = st.lists(st.integers(-5, 5), min_size=1, max_size=90)
 
@@ -47,6 +55,32 @@ def test_votes():
     assert vote(np.array([2, 3, 0]), codes, votes) == 1
     assert vote(np.array([0, 1]), codes, votes) == 0  # a tie: the first class
     assert vote(np.array([4, 0, 1, 2]), codes, votes) == 2
+
+
+@given(st.lists(st.integers(0, 2), max_size=3), st.lists(st.integers(0, 2), min_size=1, max_size=5), st.integers(0, 2))
+def test_a_vote_that_is_foreseen_is_the_vote_of_every_choice(sure, possible, own):
+    """Among all ways to fill up the first k with possible ones; an open verdict has both outcomes."""
+    for n_left in range(1, len(possible) + 1):
+        k, votes = len(sure) + n_left, np.empty(3, dtype=np.int64)
+        outcomes = {vote(np.arange(k), np.array([*sure, *some]), votes) == own for some in combinations(possible, n_left)}
+        counts = (np.bincount(np.array(codes, dtype=np.int64), minlength=3) for codes in (sure, possible))
+        verdict = foresee(*counts, k, own)
+        if verdict >= 0:
+            assert outcomes == {bool(verdict)}
+        elif own != 2 and 2 not in {*sure, *possible}:  # with two classes nothing is left open without need
+            assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_many_samples_at_the_same_distance(k, rng):
+    """Ties of hundreds, in double and in single precision, with one class and with several."""
+    X = np.round(rng.standard_normal((900, 2)), 0) / 3
+    X[:300] = X[0]
+    for codes in (rng.integers(0, 3, 900), np.repeat([0, 1, 2], 300)):
+        evaluate = KNNCriterion(k).bind(as_source(X), codes, 3)
+        with threadpool_limits(1):
+            expected = cross_val_score(KNeighborsClassifier(k, algorithm="brute"), X, codes, cv=3).mean()
+        assert evaluate(np.arange(2)) == expected
 
 
 @pytest.mark.parametrize("k", [1, 3, 5])

@@ -2,8 +2,9 @@
 
 The rank of a training sample j for a test sample i is that of ``|z_j|^2 - 2 z_i.z_j``, the squared distance less a constant of
 the row, so BLAS does nearly all the work. Single precision is enough to *find* the neighbours. Whether the k found are
-surely those of scikit-learn is decided by the gap behind the k-th one; rows without a sure gap (ties, mostly) are done again,
-with scikit-learn's own arithmetic and its own way to break ties.
+surely those of scikit-learn is decided by the gap behind the k-th one. Without a sure gap (ties, mostly), several sets of
+neighbours are possible; where they do not all vote alike, the row is done again, with scikit-learn's own arithmetic and its
+own way to break ties.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _GROUPS = 32
 _STRIDE = 128
 # Test samples whose products are held at a time: with a thousand training samples they stay in the second-level cache.
 _ROWS = 128
+# Samples at about the same distance from which on their distances are not found one by one.
+_MANY = 128
 # Samples whose features are gathered at a time.
 _GATHERED = 32
 # Samples on each side of a product in scikit-learn (its pairwise_dist_chunk_size): rounding depends on it.
@@ -153,21 +156,74 @@ def gather_factors(columns, centre, scale, norms, samples, queries, others):
 
 
 @kernel()
-def settle(row, limit, columns, sample, samples, values, places):
-    """Among the training samples whose value is at most ``limit``, the nearest by distances in double precision.
-
-    Fills ``values`` with the smallest squared distances, sorted. Only a few samples pass the limit.
-    """
-    values[:] = np.inf
-    for j in range(len(row)):
-        if row[j] > limit:
+def foresee(sure, possible, k, own):
+    """Whether the vote of k is for the class ``own``, whichever of the possible ones vote: 1 yes, 0 no, -1 it depends."""
+    n_left, n_possible = k - sure.sum(), possible.sum()
+    least = sure[own] + max(0, n_left - (n_possible - possible[own]))
+    most = sure[own] + min(n_left, possible[own])
+    verdict = 1
+    for other in range(len(sure)):
+        if other == own:
             continue
-        total = 0.0
+        first = other < own  # and so it wins when votes are equal
+        if sure[other] + max(0, n_left - (n_possible - possible[other])) >= most + (not first):
+            return 0
+        if sure[other] + min(n_left, possible[other]) >= least + (not first):
+            verdict = -1
+    return verdict
+
+
+@kernel()
+def count_sure(values, places, codes, slack, sure):
+    """Count the classes of those that are surely among the first k; ``values`` are the k + 1 smallest, sorted.
+
+    Two values that are at most ``slack`` apart may change places, so what is smaller than the last of them by more is in.
+    """
+    sure[:] = 0
+    for j in range(len(values) - 1):
+        if values[-1] - values[j] > slack:
+            sure[codes[places[j]]] += 1
+    return values[-1] - slack, values[-2] + slack
+
+
+@kernel()
+def weigh(row, minima, codes, bounds, k, own, sure, possible, places):
+    """Count the classes of values within the bounds, note their places, and foresee the vote.
+
+    Returns the verdict and the number of places. Stops where it is clear that the vote depends on which of many they are.
+    """
+    low, high = bounds
+    possible[:] = 0
+    n_found = 0
+    for group in range(len(minima)):
+        if minima[group] > high:
+            continue
+        for j in range(group, len(row), len(minima)):
+            if row[j] <= high:
+                places[n_found] = j
+                n_found += 1
+                possible[codes[j]] += row[j] >= low
+                if n_found % _MANY == 0 and foresee(sure, possible, k, own) < 0:
+                    return -1, n_found
+    return foresee(sure, possible, k, own), n_found
+
+
+@kernel()
+def weigh_again(columns, sample, samples, codes, slack, k, own, sure, possible, distances, smallest_few, places):
+    """The same for a few samples, by squared distances in double precision."""
+    smallest_few[:] = np.inf
+    for j in range(len(samples)):
+        distances[j] = 0.0
         for f in range(len(columns)):
             difference = columns[f, sample] - columns[f, samples[j]]
-            total += difference * difference
-        if total < values[-1]:
-            insert(values, places, total, j)
+            distances[j] += difference * difference
+        if distances[j] < smallest_few[-1]:
+            insert(smallest_few, places, distances[j], j)
+    low, high = count_sure(smallest_few, samples[places], codes, slack, sure)
+    possible[:] = 0
+    for j in range(len(samples)):
+        possible[codes[samples[j]]] += low <= distances[j] <= high
+    return foresee(sure, possible, k, own)
 
 
 @kernel()
@@ -175,20 +231,21 @@ def count_right(queries, others, slack, fine_slack, codes, test, train, turn, co
     """Number of test samples whose neighbours vote for their own class; marks those in ``unsure`` and leaves them out.
 
     ``queries @ others.T`` are the values to rank, ``slack`` the gap to the next sample that makes the first k sure. Where
-    products are free of rounding (``exact``), rows with ties are settled here, by the products themselves, with the
-    training samples in ``turn``. Elsewhere the few samples in question are compared in double precision, from the
-    ``columns`` themselves, for which ``fine_slack`` is enough. ``test`` and ``train`` tell the samples that the rows of the
-    factors stand for; ``room`` holds the products of 128 test samples.
+    there is no such gap, the vote may still be the same whichever of the samples in question belong to the first k. Where
+    it is not, and products are free of rounding (``exact``), it is settled by the products themselves, with the training
+    samples in ``turn``. Elsewhere the few samples in question are compared in double precision, from the ``columns``
+    themselves, for which ``fine_slack`` is enough. ``test`` and ``train`` tell the samples that the rows of the factors
+    stand for; ``room`` holds the products of 128 test samples.
     """
     other_codes = codes[train]
-    fine = np.empty(min(k + 1, len(others)))
     n_train = len(others)
     wide = min(k + 1, n_train)
     n_groups = min(n_train, max(_GROUPS, 2 * wide))
     stride = np.empty(max(_STRIDE // n_groups, 1) * n_groups, dtype=others.dtype)
     minima, groups = np.empty(n_groups, dtype=others.dtype), np.empty(wide, dtype=np.int64)
     values, places = np.empty(wide, dtype=others.dtype), np.empty(wide, dtype=np.int64)
-    votes = np.empty(n_classes, dtype=np.int64)
+    near, distances, fine = np.empty(n_train, dtype=np.int64), np.empty(_MANY), np.empty(wide)
+    votes, sure, possible = np.empty((3, n_classes), dtype=np.int64)
     n_right = 0
     for start in range(0, len(queries), _ROWS):
         products = product(queries[start : start + _ROWS], others, room)
@@ -196,15 +253,22 @@ def count_right(queries, others, slack, fine_slack, codes, test, train, turn, co
             row = products[i]
             smallest(row, stride, minima, groups, values, places)
             sample = test[start + i]
-            if wide > k and values[k] - values[k - 1] <= slack[sample]:
-                if exact:
-                    smallest_in_turn(row, turn, values[:k], places[:k])
-                else:
-                    settle(row, values[k - 1] + slack[sample], columns, sample, train, fine, places)
-                    if fine[k] - fine[k - 1] <= fine_slack[sample]:
-                        unsure[start + i] = True
-                        continue
-            n_right += vote(places[:k], other_codes, votes) == codes[sample]
+            own, gap = codes[sample], slack[sample]
+            if wide == k or values[k] - values[k - 1] > gap:
+                n_right += vote(places[:k], other_codes, votes) == own
+                continue
+            bounds = count_sure(values, places, other_codes, gap, sure)
+            verdict, n_near = weigh(row, minima, other_codes, bounds, k, own, sure, possible, near)
+            if verdict < 0 and exact:
+                smallest_in_turn(row, turn, values[:k], places[:k])
+                verdict = np.int64(vote(places[:k], other_codes, votes) == own)
+            elif verdict < 0 and n_near < _MANY:
+                some, gap = train[near[:n_near]], fine_slack[sample]
+                verdict = weigh_again(columns, sample, some, codes, gap, k, own, sure, possible, distances, fine, places)
+            if verdict < 0:
+                unsure[start + i] = True
+            else:
+                n_right += verdict
     return n_right
 
 
