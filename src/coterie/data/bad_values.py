@@ -47,6 +47,8 @@ class BadValues:
         ``finite`` says which features have only finite values, ``mean`` and ``norm`` are the means and centred norms.
         ``first_feature`` is what the first column is in the whole matrix.
         """
+        if finite.all() and max(norm.max(initial=0.0), mean.max(initial=0.0), -mean.min(initial=0.0)) <= LARGEST_NORM:
+            return cls()
         usable = (norm <= LARGEST_NORM) & (np.abs(mean) <= LARGEST_NORM)
         bad, huge = np.flatnonzero(~finite), np.flatnonzero(finite & ~usable)
         first = (_first_sample(source, bad[:1]), first_feature + int(bad[0])) if len(bad) else None

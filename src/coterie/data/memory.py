@@ -383,6 +383,8 @@ class SparseSource(OnePlace):
         exemplar = query.exemplar
         if exemplar is None:  # any scores do: the interval is open
             exemplar = Exemplar(moments.norm, 0.0, 1.0)
+        shares = np.empty(self.shape[0] if query.tail_bound else 0)
+        kernels.largest_shares(rows.indptr, rows.indices, rows.data, means, limits, shares)
         counts: list[int] = []
 
         def task(found: np.ndarray, start: int, stop: int) -> int:
@@ -390,7 +392,7 @@ class SparseSource(OnePlace):
                 self._indptr, self._indices, self._values, moments.mean, moments.norm, moments.total_weight,
                 exemplar.scores, exemplar.shift, exemplar.norm, float(query.lowest.min()), float(query.highest.max()),
                 rows.indptr, rows.indices, rows.data, query.fewest[order], means, limits,
-                float((np.abs(means) / limits).max()), found, start, stop,
+                float((np.abs(means) / limits).max()), shares, found, start, stop,
             )  # fmt: skip
             if count <= len(found):  # otherwise the chunk is done again
                 counts.append(evaluated)

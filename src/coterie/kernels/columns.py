@@ -23,6 +23,8 @@ TILE = 512
 STRIP = 2048
 # Stored entries from which on a sparse feature is compared with all support features at once.
 MANY = 48
+# Room for rounding in a bound that is nearly reached.
+_ROUNDED = 1.0 - 1e-9
 
 
 @kernel(reorder=True)
@@ -164,9 +166,22 @@ def csc_products(indptr, indices, values, vectors, totals, centre, features, eve
 
 
 @kernel()
+def largest_shares(row_start, row_support, row_value, support_mean, limits, shares):
+    """For each sample the largest ``((value - mean) / limit)^2`` of all supports, which are given by sample."""
+    elsewhere = 0.0
+    for k in range(len(limits)):
+        elsewhere = max(elsewhere, (support_mean[k] / limits[k]) ** 2)
+    for i in range(len(shares)):
+        shares[i] = elsewhere
+        for q in range(row_start[i], row_start[i + 1]):
+            k = row_support[q]
+            shares[i] = max(shares[i], ((row_value[q] - support_mean[k]) / limits[k]) ** 2)
+
+
+@kernel()
 def csc_strong_products(
     indptr, indices, values, means, norms, total_weight, scores, score_shift, exemplar_norm, lowest, highest,
-    row_start, row_support, row_value, fewest, support_mean, limits, widest, found, start, stop,
+    row_start, row_support, row_value, fewest, support_mean, limits, widest, shares, found, start, stop,
 ):  # fmt: skip
     """Rows (feature, k, product) of the products of centred columns with ``|product| >= norms[feature] * limits[k]``.
 
@@ -176,6 +191,11 @@ def csc_strong_products(
     both are nonzero, and a pair without any is never touched: its product is minus the product of
     the means, and only matters where ``|mean| / norm`` of both is large (``widest`` is the largest one of
     the supports over their limits). ``lowest`` and ``highest`` are the angle bound for all supports.
+
+    **The bound by shares.** A product is a sum over the samples of the feature of its value times the centred support, so
+    its square is at most the squared norm of the feature (not centred) times the sum of the squared centred support over
+    these samples. ``shares`` has the largest of these squares, over the squared limit, of each sample (or is empty). Most
+    rare features meet none of the samples that make up a support.
 
     The rows go into ``found``. Returns their number, which may be larger than the room there (then
     the call is to be repeated with more), and the number of pairs evaluated.
@@ -187,6 +207,7 @@ def csc_strong_products(
     count = 0
     n_evaluated = 0
     least = fewest[0]
+    bounded = len(shares) > 0
     for j in range(start, stop):
         n_stored = indptr[j + 1] - indptr[j]
         if n_stored < least or norms[j] == 0.0:
@@ -196,6 +217,12 @@ def csc_strong_products(
             continue
         shift = total_weight * means[j]
         limit = norms[j]
+        if bounded:
+            share = 0.0
+            for p in range(indptr[j], indptr[j + 1]):
+                share += shares[indices[p]]
+            if share * (limit * limit + shift * means[j]) < _ROUNDED * limit * limit:
+                continue
         if n_stored >= MANY:  # most supports are met: no bookkeeping
             sums[:] = 0.0
             for p in range(indptr[j], indptr[j + 1]):
