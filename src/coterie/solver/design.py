@@ -10,6 +10,7 @@ from scipy import sparse
 from coterie._numba import run_evenly
 from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
+from coterie.solver.products import KeptProducts
 from coterie.solver.rows import Rows
 
 
@@ -21,14 +22,16 @@ class DenseDesign:
 
     def __init__(self, view: FeatureView) -> None:
         self._view = view
-        self._array = np.empty((view.n_samples, 0), order="F")
+        self._array = np.empty((view.n_samples, 0))  # by samples: few of them are active
+        self._products: KeptProducts | None = None
         self.n_features = 0
 
     @classmethod
     def of_array(cls, array: np.ndarray) -> Self:
         """A design of given columns, to which nothing is appended."""
         design = cls.__new__(cls)
-        design._array = np.asfortranarray(array)
+        design._array = np.ascontiguousarray(array)
+        design._products = None
         design.n_features = array.shape[1]
         return design
 
@@ -39,7 +42,9 @@ class DenseDesign:
             parent = rows.refine(fresh)
             fresh = fresh if rows.is_all else fresh[rows.first]
             old = old[: len(fresh)] if not self.n_features else old if parent is None else old[parent]
-        self._array = np.asfortranarray(np.hstack([old, fresh]))
+            if parent is not None:
+                self._products = None
+        self._array = np.ascontiguousarray(np.hstack([old, fresh]))
         self.n_features += len(features)
 
     def output(self, coef: np.ndarray) -> np.ndarray:
@@ -66,16 +71,10 @@ class DenseDesign:
         ``curvature``, ``strata`` and ``signs`` of shape (n_samples, n_outputs) are those of a loss.
         """
         n_samples, n_outputs = curvature.shape
-        hessians = self.grams(curvature)
-        if not n_strata:
-            return hessians
-        offsets = np.zeros((n_samples, n_outputs * n_strata))
-        np.put_along_axis(offsets, strata + n_strata * np.arange(n_outputs), curvature * signs, axis=1)
-        total = np.abs(offsets).sum(axis=0)
-        total[total == 0.0] = 1.0
-        mixed = (self.scores(offsets) / np.sqrt(total)).T.reshape(n_outputs, n_strata, self.n_features)
-        hessians -= np.matmul(mixed.transpose(0, 2, 1), mixed)
-        return hessians
+        if self._products is None or not self._products.fit(n_outputs, n_samples, n_strata):
+            self._products = KeptProducts(n_outputs, n_samples, n_strata)
+        self._products.update(self._array, curvature.T, strata, signs)
+        return self._products.hessians(strata)
 
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """``X diag(weight) X'``."""
