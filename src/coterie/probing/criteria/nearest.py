@@ -21,6 +21,8 @@ _EXACT = 2.0**22
 _EXACT_DOUBLE = 2.0**51
 _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53
 _BLOCK = 1024
+# Values of a whole matrix up to which it is kept feature by feature (64 MB).
+_KEPT = 1 << 23
 
 
 class KNNCriterion(Criterion):
@@ -148,6 +150,7 @@ class NeighbourAccuracy:
         self.whole = _whole_numbers(source)
         # Distances do not depend on the centre; a whole one keeps whole numbers whole.
         self.centre = np.where(self.whole, np.rint(mean), mean)
+        self.by_feature = _by_feature(source)
         self._local = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -159,8 +162,7 @@ class NeighbourAccuracy:
 
     def __call__(self, features: np.ndarray) -> float:
         """Mean accuracy over the folds."""
-        columns = self.source.columns(features)
-        table = (columns if isinstance(columns, np.ndarray) else columns.toarray(order="F")).T.astype(np.float64, copy=False)
+        table = self._table(features)
         centre = self.centre[features]
         norms = np.empty(table.shape[1])
         squared_norms(table, centre, norms)
@@ -200,6 +202,18 @@ class NeighbourAccuracy:
             right += count_right_again(raw[test], raw[train], codes[test], codes[train], n_classes, k, unsure)
         return int(right)
 
+    def _table(self, features: np.ndarray) -> np.ndarray:
+        """Values of some features, one in each row."""
+        if self.by_feature is None:
+            columns = self.source.columns(features)
+            dense = columns if isinstance(columns, np.ndarray) else columns.toarray(order="F")
+            return dense.T.astype(np.float64, copy=False)
+        size = len(features) * len(self.codes)
+        if len(getattr(self._local, "table", ())) < size:
+            self._local.table = np.empty(size)
+        table = self._local.table[:size].reshape(len(features), len(self.codes))
+        return np.take(self.by_feature, features, axis=0, out=table, mode="clip")  # another mode would copy once more
+
     def _arrays(self, batch: _Batch, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Room for the two factors and for the kernel, kept from call to call: fresh memory is slow."""
         n_samples, n_rows = len(batch.samples), batch.n_rows
@@ -225,6 +239,14 @@ def _slack(norms: np.ndarray, offset: float, n_features: int, scale: float, exac
     largest = norms.max()
     fine = 4.0 * double * (norms + largest + 2 * offset) ** 2
     return 2.0 * single * scale**2 * (largest**2 + 2 * norms * largest) + fine * scale**2, fine
+
+
+def _by_feature(source: FeatureSource) -> np.ndarray | None:
+    """All values, one feature in each row, where they are dense and take little room: columns are then gathered fast."""
+    n_samples, n_features = source.shape
+    if source.is_sparse or n_samples * n_features > _KEPT:
+        return None
+    return read_only(np.ascontiguousarray(np.asarray(source.block(0, n_features)).T, dtype=np.float64))
 
 
 def _whole_numbers(source: FeatureSource) -> np.ndarray:
