@@ -180,9 +180,13 @@ def test_row_norms(rng):
 def test_products_of_sparse_columns(rng):
     X, Z = (sparse.csc_array(rng.standard_normal((40, k)) * (rng.random((40, k)) < 0.3)) for k in (6, 9))
     out = np.zeros((6, 9))
-    csc_cross(X.indptr, X.indices, X.data, Z.indptr, Z.indices, Z.data, np.zeros(41, dtype=np.int64), out)
+    csc_cross(X.indptr, X.indices, X.data, Z.indptr, Z.indices, Z.data, np.zeros(41, dtype=np.int64), False, out)
     np.testing.assert_allclose(out, (X.T @ Z).toarray(), atol=1e-14)
     one = np.zeros((1, 1))  # the bits of a pair do not depend on what else there is
     x, z = X[:, [4]], Z[:, [2]]
-    csc_cross(x.indptr, x.indices, x.data, z.indptr, z.indices, z.data, np.zeros(41, dtype=np.int64), one)
+    csc_cross(x.indptr, x.indices, x.data, z.indptr, z.indices, z.data, np.zeros(41, dtype=np.int64), False, one)
     assert one[0, 0] == out[4, 2]
+    both, half = np.zeros((9, 9)), np.zeros((9, 9))
+    csc_cross(Z.indptr, Z.indices, Z.data, Z.indptr, Z.indices, Z.data, np.zeros(41, dtype=np.int64), False, both)
+    csc_cross(Z.indptr, Z.indices, Z.data, Z.indptr, Z.indices, Z.data, np.zeros(41, dtype=np.int64), True, half)
+    np.testing.assert_array_equal(half, both)

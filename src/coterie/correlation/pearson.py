@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -147,12 +148,19 @@ class PearsonCorrelation:
         values = np.asarray(second.data, dtype=np.float64)
         if self.sample_weight is not None:
             values = values * self.sample_weight[second.indices]
+        symmetric = others is features and self._commutes
         result = np.zeros((len(features), len(others)))
         csc_cross(
             columns.indptr, columns.indices, np.asarray(columns.data, dtype=np.float64),
-            second.indptr, second.indices, values, np.zeros(self.source.shape[0] + 1, dtype=np.int64), result,
+            second.indptr, second.indices, values, np.zeros(self.source.shape[0] + 1, dtype=np.int64), symmetric, result,
         )  # fmt: skip
         return result
+
+    @cached_property
+    def _commutes(self) -> bool:
+        """Whether the product of two values and a weight is the same, to the bit, in any order."""
+        weight = self.sample_weight
+        return weight is None or bool(((weight == 0.0) | (weight == 1.0)).all())
 
     def _angle_intervals(self, supports: np.ndarray, threshold: float, exemplar: Exemplar) -> tuple[np.ndarray, np.ndarray]:
         """Correlations with the exemplar between which a feature must lie, for each support feature."""

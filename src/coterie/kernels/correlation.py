@@ -94,11 +94,12 @@ def fewest_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, n
 
 
 @kernel()
-def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values, begins, out):
+def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values, begins, symmetric, out):
     """Add the products of all columns of one sparse matrix with those of another to ``out``; ``begins`` are zeros.
 
     The other matrix is turned to rows first, so that only samples that both columns have cost anything. The sum of a pair
-    goes through the samples in the order of the first column, whatever else there is.
+    goes through the samples in the order of the first column, whatever else there is. Where both are the same columns
+    (``symmetric``), a pair is computed once: ``out`` begins as zeros, and the samples of all columns are in order.
     """
     n_samples = begins.shape[0] - 1
     n_others = other_indptr.shape[0] - 1
@@ -119,4 +120,10 @@ def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values
         for p in range(indptr[a], indptr[a + 1]):
             i = indices[p]
             for q in range(begins[i - 1] if i > 0 else 0, begins[i]):
+                if symmetric and owner[q] > a:
+                    break
                 out[a, owner[q]] += values[p] * share[q]
+    if symmetric:
+        for a in range(indptr.shape[0] - 1):
+            for b in range(a):
+                out[b, a] = out[a, b]
