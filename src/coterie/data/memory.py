@@ -27,6 +27,7 @@ from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
 from coterie.kernels.pairs import pair_products, standardise
+from coterie.kernels.transposition import csc_take
 
 # Strong products for which a chunk has room at first; with more it is done again.
 _ROOM = 1 << 16
@@ -417,11 +418,11 @@ class SparseSource(OnePlace):
 
     def columns(self, features: np.ndarray) -> Columns:
         chosen = np.asarray(features, dtype=np.int64)
-        starts, counts = self._indptr[chosen], self._indptr[chosen + 1] - self._indptr[chosen]
         indptr = np.zeros(len(chosen) + 1, dtype=self._indptr.dtype)
-        np.cumsum(counts, out=indptr[1:])
-        where = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
-        return sparse.csc_array((self._values[where], self._indices[where], indptr), shape=(self._n_samples, len(chosen)))
+        np.cumsum(self._indptr[chosen + 1] - self._indptr[chosen], out=indptr[1:])
+        indices, values = (np.empty(indptr[-1], dtype=array.dtype) for array in (self._indices, self._values))
+        csc_take(self._indptr, self._indices, self._values, chosen, indptr, indices, values)
+        return sparse.csc_array((values, indices, indptr), shape=(self._n_samples, len(chosen)))
 
     def block(self, start: int, stop: int) -> Columns:
         first, last = self._indptr[start], self._indptr[stop]

@@ -68,6 +68,13 @@ def csr_with_columns(
 def csr_output(indptr, indices, values, coef, out):
     """``out = X coef`` for a sparse design by rows."""
     n_outputs = coef.shape[1]
+    if n_outputs == 1:
+        for i in range(indptr.shape[0] - 1):
+            total = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                total += values[p] * coef[indices[p], 0]
+            out[i, 0] = total
+        return
     for i in range(indptr.shape[0] - 1):
         for c in range(n_outputs):
             out[i, c] = 0.0

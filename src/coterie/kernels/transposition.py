@@ -72,3 +72,12 @@ def first_bad_column(indptr, indices, n_rows, start, stop):
                 return j
             previous = row
     return -1
+
+
+@kernel()
+def csc_take(indptr, indices, values, features, ends, out_indices, out_values):
+    """Copy the entries of some columns of a sparse matrix, one column after the other; ``ends`` is where each begins."""
+    for k in range(len(features)):
+        first, last = indptr[features[k]], indptr[features[k] + 1]
+        out_indices[ends[k] : ends[k + 1]] = indices[first:last]
+        out_values[ends[k] : ends[k + 1]] = values[first:last]
