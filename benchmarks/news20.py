@@ -53,7 +53,9 @@ def contenders(data: Split, tuned: dict[str, dict[int, Any]], n_features: int, t
     ]
     return [
         *result,
-        Contender(f"ours, {ROUND_SIZES[0]} a round, 1 thread", partial(ours, n_jobs=1), data.X),
+        Contender(
+            f"ours, {ROUND_SIZES[0]} a round, 1 thread", partial(ours, n_features_per_round=ROUND_SIZES[0], n_jobs=1), data.X
+        ),
         Contender("L1-SVM", partial(fit_l1_svm, C=tuned["L1-SVM"][n_features].C), data.by_sample),
         Contender("celer L1 logistic", partial(fit_celer, C=tuned["celer L1 logistic"][n_features].C), data.X.astype(float)),
     ]

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
+from coterie.data import as_source
+from coterie.data.view import FeatureView
 from coterie.kernels import blocks as kernels
-from coterie.solver.design import DenseDesign
+from coterie.solver import design as design_module
+from coterie.solver.design import DenseDesign, design_of
 
 
 def test_csr_kernels(rng):
@@ -102,3 +105,20 @@ def test_rows_with_columns(rng):
     indices, data = kernels.csr_with_columns(*values)
     found = sparse.csr_array((data, indices, indptr), shape=(20, 7)).toarray()
     np.testing.assert_array_equal(found, np.hstack([X[parent], fresh.toarray()[samples]]))
+
+
+def test_dense_hessians_follow_changes_and_new_columns(rng, monkeypatch):
+    """With books about former Hessians, which few samples would do without."""
+    monkeypatch.setattr(design_module, "_FEW", 0)
+    X = rng.standard_normal((40, 6))
+    design = design_of(FeatureView.of(as_source(X), centred=True))
+    strata = rng.integers(0, 2, (40, 3)).astype(np.int8)
+    signs = np.where(strata == 1, -1.0, 1.0)
+    curvature = np.where(rng.random((40, 3)) < 0.7, 0.5, 0.0)
+    for features in ([0, 1], [2], [3, 4, 5]):
+        design.append(np.array(features))
+        for changed in (3, 0, 40):
+            curvature[rng.permutation(40)[:changed]] = np.where(rng.random((changed, 3)) < 0.7, 0.5, 0.0)
+            own = X[:, : design.n_features] - X[:, : design.n_features].mean(axis=0)
+            found = design.hessians(curvature, strata, signs, 2)
+            np.testing.assert_allclose(found, _hessians(own, curvature, strata, signs, 2), atol=1e-12)

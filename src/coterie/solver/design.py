@@ -13,6 +13,9 @@ from coterie.kernels import blocks as kernels
 from coterie.solver.products import KeptProducts
 from coterie.solver.rows import Rows
 
+# Curvatures (samples times outputs) up to which Hessians are made anew at every step.
+_FEW = 1 << 13
+
 
 class DenseDesign:
     """Selected columns of a view as a centred and scaled float64 array.
@@ -71,10 +74,26 @@ class DenseDesign:
         ``curvature``, ``strata`` and ``signs`` of shape (n_samples, n_outputs) are those of a loss.
         """
         n_samples, n_outputs = curvature.shape
+        if curvature.size < _FEW:
+            return self._hessians_anew(curvature, strata, signs, n_strata)
         if self._products is None or not self._products.fit(n_outputs, n_samples, n_strata):
             self._products = KeptProducts(n_outputs, n_samples, n_strata)
         self._products.update(self._array, curvature.T, strata, signs)
         return self._products.hessians(strata)
+
+    def _hessians_anew(self, curvature: np.ndarray, strata: np.ndarray, signs: np.ndarray, n_strata: int) -> np.ndarray:
+        """The same without books about former ones, which cost more than they save where samples are few."""
+        hessians = self.grams(curvature)
+        if not n_strata:
+            return hessians
+        n_samples, n_outputs = curvature.shape
+        offsets = np.zeros((n_samples, n_outputs * n_strata))
+        np.put_along_axis(offsets, strata + n_strata * np.arange(n_outputs), curvature * signs, axis=1)
+        total = np.abs(offsets).sum(axis=0)
+        total[total == 0.0] = 1.0
+        mixed = (self.scores(offsets) / np.sqrt(total)).T.reshape(n_outputs, n_strata, self.n_features)
+        hessians -= np.matmul(mixed.transpose(0, 2, 1), mixed)
+        return hessians
 
     def sample_products(self, weight: np.ndarray | None = None) -> np.ndarray:
         """``X diag(weight) X'``."""
