@@ -52,7 +52,17 @@ PAGES = {
     "examples": Page(
         tuple(f"../examples/{name}.py" for name in ("faces", "digits", "text", "snps", "single_cells")), by_hand=True
     ),
-    "family": Page(("uncertainty.py", "one_class.py", "reuse.py", "embedded_cv.py", "classes.py", "regression.py")),
+    "family": Page(
+        (
+            "uncertainty.py",
+            "one_class.py",
+            "one_class_rule.py",
+            "reuse.py",
+            "embedded_cv.py",
+            "classes.py",
+            "regression.py",
+        )
+    ),
     "growth": Page(("growth.py",)),
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py",)),
