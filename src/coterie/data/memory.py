@@ -384,7 +384,7 @@ class SparseSource(OnePlace):
         exemplar = query.exemplar
         if exemplar is None:  # any scores do: the interval is open
             exemplar = Exemplar(moments.norm, 0.0, 1.0)
-        shares = np.empty(self.shape[0] if query.tail_bound else 0)
+        shares = np.empty(self.shape[0] if query.tail_bound else 0, dtype=np.float32)  # samples may be millions
         kernels.largest_shares(rows.indptr, rows.indices, rows.data, means, limits, shares)
         counts: list[int] = []
 

@@ -123,7 +123,7 @@ class StrongQuery:
     lowest, highest : ndarray of shape (k,)
         \\|correlation\\| with the exemplar that a feature must have for a strong product.
     tail_bound : bool
-        Whether a feature may be given up early (only right for equal sample weights).
+        Whether a feature may be given up early, by a bound that is only right for equal sample weights.
     """
 
     columns: Columns

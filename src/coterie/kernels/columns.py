@@ -23,8 +23,8 @@ TILE = 512
 STRIP = 2048
 # Stored entries from which on a sparse feature is compared with all support features at once.
 MANY = 48
-# Room for rounding in a bound that is nearly reached.
-_ROUNDED = 1.0 - 1e-9
+# Room for rounding in a bound that is nearly reached; its terms are in single precision.
+_ROUNDED = 1.0 - 1e-6
 
 
 @kernel(reorder=True)
@@ -172,10 +172,11 @@ def largest_shares(row_start, row_support, row_value, support_mean, limits, shar
     for k in range(len(limits)):
         elsewhere = max(elsewhere, (support_mean[k] / limits[k]) ** 2)
     for i in range(len(shares)):
-        shares[i] = elsewhere
+        share = elsewhere
         for q in range(row_start[i], row_start[i + 1]):
             k = row_support[q]
-            shares[i] = max(shares[i], ((row_value[q] - support_mean[k]) / limits[k]) ** 2)
+            share = max(share, ((row_value[q] - support_mean[k]) / limits[k]) ** 2)
+        shares[i] = share
 
 
 @kernel()
