@@ -175,18 +175,24 @@ def row(name: str, how: str, X: Any, y: np.ndarray, label: Any, options: Any) ->
     return result | {"at least OCSVM": "yes" if best >= max(rival, check) else "no"}
 
 
+def all_tasks(options: Any) -> Iterator[tuple[str, str, Any, np.ndarray, Any]]:
+    """Data set, how it was prepared, rows, labels and the class to learn, for each of the eight tasks."""
+    for name in ("mnist_3v8", "20news_bigrams"):
+        for how, X, y in prepared(name, options.quick):
+            for label in np.unique(y):
+                yield name, how, X, y, label
+
+
 def main() -> None:
     options = read_arguments(__doc__)
     rows = []
     with warnings_counted(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in ("mnist_3v8", "20news_bigrams"):
-            for how, X, y in prepared(name, options.quick):
-                for label in np.unique(y):
-                    rows.append(row(name, how, X, y, label, options))
-                    print_table("One class: the newest row", rows[-1:])
-                    if not options.quick:  # the text takes long: what is done is kept
-                        write_docs(rows)
+        for task in all_tasks(options):
+            rows.append(row(*task, options))
+            print_table("One class: the newest row", rows[-1:])
+            if not options.quick:  # the text takes long: what is done is kept
+                write_docs(rows)
     print_table("One class", rows)
     write_results("one_class", options, rows=rows)
 

@@ -15,7 +15,7 @@ import numpy as np
 from _models import warnings_counted
 from _record import read_arguments, write_results
 from _tables import DOCS, markdown_table, print_table, replace_section
-from one_class import Task, make_task, prepared, typical_c
+from one_class import Task, all_tasks, make_task, typical_c
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
@@ -94,11 +94,9 @@ def main() -> None:
     rows = []
     with warnings_counted(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in ("mnist_3v8", "20news_bigrams"):
-            for how, X, y in prepared(name, options.quick):
-                for label in np.unique(y):
-                    rows += [row(name, how, X, y, label, share, options) for share in SHARES]
-                    print_table("One class by one rule: the newest rows", rows[-len(SHARES) :])
+        for task in all_tasks(options):
+            rows += [row(*task, share, options) for share in SHARES]
+            print_table("One class by one rule: the newest rows", rows[-len(SHARES) :])
     print_table("One class by one rule", rows)
     if not options.quick:
         replace_section(DOCS / "family.md", "one class, one rule", markdown_table(rows))
