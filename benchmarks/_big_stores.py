@@ -48,25 +48,39 @@ class Split(NamedTuple):
     groups: FeatureGroups
 
 
-def big_split(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Split:
-    """Made where they are not there yet. The samples are drawn independently, so the first ones are a random part."""
+class Whole(NamedTuple):
+    """A store of training and test samples together, how many of them are to learn from, and the planted groups."""
+
+    store: Any
+    n_train: int
+    groups: FeatureGroups
+
+
+def big_store(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Whole:
+    """Made where it is not there yet."""
     size = SHAPES[name].scaled(scale)
     n_train = min(size.n_train_icml, size.n_train) if icml else size.n_train
     n_all = n_train + size.n_test
-    stem = folder / f"{name}-{scale:g}-{seed}-{n_all}"
-    whole, truth = Path(f"{stem}.store"), Path(f"{stem}.groups.npz")
-    parts = {part: Path(f"{stem}-{part}.store") for part in ("train", "test")}
-    if not (whole.exists() and truth.exists()):
+    path = folder / f"{name}-{scale:g}-{seed}-{n_all}.store"
+    truth = path.with_suffix(".groups.npz")
+    if not (path.exists() and truth.exists()):
         n_values = int(size.n_values * n_all / size.n_train)
         shape = {"n_samples": n_all, "n_features": size.n_features, "n_values": n_values}
-        data = make_big_dimensional(name, path=whole, overwrite=True, random_state=seed, **shape)
+        data = make_big_dimensional(name, path=path, overwrite=True, random_state=seed, **shape)
         _save_groups(truth, data.groups)
-    store = open_store(whole)
-    for part, first, last in (("train", 0, n_train), ("test", n_train, n_all)):
+    return Whole(open_store(path), n_train, _load_groups(truth))
+
+
+def big_split(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Split:
+    """Made where they are not there yet. The samples are drawn independently, so the first ones are a random part."""
+    whole = big_store(folder, name, scale, icml, seed)
+    store, n_all = whole.store, len(whole.store.y)
+    parts = {part: Path(store.path).with_name(f"{Path(store.path).stem}-{part}.store") for part in ("train", "test")}
+    for part, first, last in (("train", 0, whole.n_train), ("test", whole.n_train, n_all)):
         if not parts[part].exists():
             write_store(parts[part], _rows(store.source, first, last), store.y[first:last], by="features")
     train, test = (open_store(path) for path in parts.values())
-    return Split(train.source, np.asarray(train.y), test.source, np.asarray(test.y), _load_groups(truth))
+    return Split(train.source, np.asarray(train.y), test.source, np.asarray(test.y), whole.groups)
 
 
 def _rows(source: Any, first: int, last: int) -> Iterator[sparse.csc_array]:

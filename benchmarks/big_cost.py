@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _big_stores import SHAPES, big_split, measured
+from _big_stores import SHAPES, big_store, measured
 from _record import RESULTS
 from _tables import DOCS, markdown_table, replace_section
 from _timing import measure_bare_pass
@@ -39,10 +39,10 @@ GROWTH_SCALES = {"news20": 1.0, "kdd2010": 0.02, "webspam": 0.02, "psoriasis": 0
 
 
 def full_store(folder: Path, name: str) -> tuple[Any, Any]:
-    """The store and the planted groups; that of ``big_shapes.py`` (training and test samples) where it is there."""
+    """The store and the planted groups; the same as those of ``big_shapes.py``: training and test samples."""
     if name in SHAPES:
-        data = big_split(folder, name, 1.0, False, SEED)
-        return open_store(folder / f"{name}-1-{SEED}.store"), data.groups
+        whole = big_store(folder, name, 1.0, False, SEED)
+        return whole.store, whole.groups
     path = folder / f"{name}-full.store"
     made = make_big_dimensional(name, path=path, overwrite=True, random_state=SEED)
     return open_store(path), made.groups

@@ -56,6 +56,7 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
             "nogil": True,
             "error_model": "numpy",
             "fastmath": _REORDER if reorder else False,
+            "no_cfunc_wrapper": True,  # kernels are called from Python and from each other, never as C functions
         }
         try:
             return numba.njit(cache=True, **options)(function)

@@ -13,7 +13,8 @@ def number_by_first(names, first):
 
     Their first places are written to ``first``, which has room for all names. Returns how many there are.
     """
-    number = np.full(first.shape[0], -1, np.int64)
+    number = np.empty(first.shape[0], np.int64)
+    number[:] = -1
     count = 0
     for i in range(names.shape[0]):
         name = names[i]
@@ -343,15 +344,18 @@ def block_newton(hessian, linear, blocks, coef):
                 trial[i] = weights[i] + step * direction[i]
                 trial_curved[i] = curved[i] + step * along[i]
             trial_value = _block_value(slope, trial, trial_curved, owner, trial_norms)
-            found = trial_value < value and trial_norms.min() > 0.0
+            found = trial_value < value
+            for t in range(n_blocks):
+                found = found and trial_norms[t] > 0.0
             step *= 0.5
         if not found:
             break
         improvement = value - trial_value
         value = trial_value
-        weights[:] = trial
-        curved[:] = trial_curved
-        norms[:] = trial_norms
+        # Names change places, because numba compiles a copy's check of shapes, with its message, for two seconds.
+        weights, trial = trial, weights
+        curved, trial_curved = trial_curved, curved
+        norms, trial_norms = trial_norms, norms
         if improvement <= 1e-15 * abs(value):
             break
     for i in range(n):
