@@ -12,7 +12,7 @@ ROOT = Path(coterie.__file__).parent
 LAYERS = [
     ["_figure", "markup"],
     ["_moved", "_numba", "_parameters", "bounds", "groups", "interruption", "methods", "terminal"],
-    ["files", "progress"],
+    ["_copies", "files", "progress"],
     ["persistence"],
     ["kernels"],
     ["data"],

@@ -19,9 +19,9 @@ import multiprocessing
 import os
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from numbers import Integral
 from typing import Any, TypeVar
@@ -99,6 +99,19 @@ def thread_count(n_jobs: int | None = None) -> int:
     return min([cpu_count(), *limits])
 
 
+_limit = [_MOST_THREADS]  # threads of this process at the moment
+
+
+@contextmanager
+def threads_limited(n_threads: int) -> Iterator[None]:
+    """Hold :func:`run_chunks` to so many threads for a while, for instance beside other processes."""
+    _limit.append(min(n_threads, _limit[-1]))
+    try:
+        yield
+    finally:
+        _limit.pop()
+
+
 _POOL = "coterie-pool"
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
@@ -118,6 +131,7 @@ def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | n
     A task that calls this function itself runs its own chunks one after the other: waiting for the pool that it is in would
     not end.
     """
+    n_threads = min(n_threads, _limit[-1])
     chunks = [(int(a), int(b)) for a, b in itertools.pairwise(boundaries) if b > a]
     if n_threads == 1 or len(chunks) < 2 or threading.current_thread().name.startswith(_POOL):
         for start, stop in chunks:

@@ -1,5 +1,6 @@
 """Paths in lockstep find what each of them finds alone."""
 
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from coterie.data.top import Free, TopQuery
 from coterie.discovery import lockstep
 from coterie.discovery.lockstep import Path, batches, run_together
 from coterie.discovery.scores import LazyScores, SharedPass
+from coterie.interruption import stopping_gracefully
 
 
 def make_data(kind, seed=0, n_samples=90, n_features=150):
@@ -106,6 +108,59 @@ def test_three_classes_and_threads():
             alone.run()
         np.testing.assert_array_equal(a.oracle.supports, alone.oracle.supports)
         np.testing.assert_array_equal(a.solution.coef, b.solution.coef)
+
+
+@pytest.mark.parametrize("kind", ["C", "sparse"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GroupDiscoveryClassifier(8),
+        GroupDiscoveryClassifier(6, correlation="su", threshold=0.3),
+        GroupDiscoveryRegressor(8, affiliates="ranked"),
+    ],
+    ids=repr,
+)
+def test_same_bits_from_threads_and_processes(estimator, kind, monkeypatch):
+    X, target = make_data(kind)
+    data = estimator._read(X, target if isinstance(estimator, GroupDiscoveryRegressor) else target > 0)
+    paths = [Path(estimator, data, weight, 8, True) for weight in halves(np.random.default_rng(0), len(target), 4)]
+
+    def found(n_threads, forks):
+        monkeypatch.setenv("COTERIE_FORK", forks)
+        loops = run_together(paths, n_threads=n_threads)[0]
+        groups = [loop.oracle.collect() for loop in loops]
+        met = [None if loop.met is None else loop.met.membership(loop) for loop in loops]
+        rounds = [vars(entry) for loop in loops for entry in loop.history]
+        residuals = [loop.solution.residual.tobytes() for loop in loops]
+        bits = [{name: np.asarray(value).tobytes() for name, value in entry.items()} for entry in rounds]
+        return (bits, residuals), groups, met
+
+    expected, groups, met = found(1, "1")
+    for n_threads, forks in ((2, "0"), (2, "1"), (3, "1")):
+        again, again_groups, again_met = found(n_threads, forks)
+        assert again == expected
+        for one, other in zip([*groups, *met], [*again_groups, *again_met], strict=True):
+            if one is not None:
+                np.testing.assert_array_equal(one.feature, other.feature)
+
+
+def test_signals_stop_all_processes():
+    """The paths of all processes end after the round in which a signal has come to the first."""
+    X, target = make_data("C")
+    estimator = GroupDiscoveryRegressor(40)
+    data = estimator._read(X, target)
+    paths = [Path(estimator, data, weight, 40) for weight in halves(np.random.default_rng(0), len(target), 4)]
+
+    def on_round(position, loop):
+        if position == 0 and len(loop.history) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return False
+
+    with stopping_gracefully(lambda _: None):
+        loops, _ = run_together(paths, n_threads=2, on_round=on_round)
+    assert all(loop.stopped for loop in loops)
+    assert [len(loop.history) for loop in loops[::4]] == [2, 2]  # in the process that the signal came to
+    assert all(len(loop.oracle.supports) for loop in loops)
 
 
 def test_same_result_for_any_order_of_columns():

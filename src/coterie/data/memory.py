@@ -38,6 +38,8 @@ _MASK_BITS = 16
 # Columns from which on BLAS is quicker, although it gives up on nothing early; features and values of its blocks; and samples
 # from which on single precision leaves too much to be checked.
 _MANY_COLUMNS, _BLOCK_FEATURES, _BLOCK_VALUES, _SINGLE_PRECISION = 128, 1024, 1 << 22, 100_000
+# Columns up to which they are gathered by sample one by one, and bytes of all that are kept.
+_FEW, _GATHERED_BYTES = 64, 1 << 25
 _NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
@@ -74,6 +76,7 @@ class DenseSource(OnePlace):
             raise ValueError(f"Values of type {array.dtype} cannot be used as they are; convert them to float32 or float64.")
         self._array = read_only(array)
         self._feature_major = abs(array.strides[0]) < abs(array.strides[1]) or array.flags.f_contiguous
+        self._gathered: dict[int, np.ndarray] = {}
         self.feature_names = feature_names
 
     @property
@@ -129,6 +132,9 @@ class DenseSource(OnePlace):
         out = np.empty((n_features, rows.shape[0])) if out is None else out
         if self._feature_major:
             matrix, task = self._array.T, kernels.feature_major_products
+        elif features is not None and 0 < n_features <= _FEW:  # the same sums, from columns that are at hand
+            matrix, task, everything = read_only(self._gather(features)), kernels.sample_major_products, True
+            middle = middle if centre is None else read_only(middle[features])
         else:
             matrix, task = self._array, kernels.sample_major_products
         run = self._each if everything else run_evenly
@@ -242,7 +248,24 @@ class DenseSource(OnePlace):
         return min(n_samples, int(np.ceil(share * n_samples)))
 
     def columns(self, features: np.ndarray) -> Columns:
-        return np.asfortranarray(self._array[:, features])
+        if self._feature_major or not 0 < len(features) <= _FEW:
+            return np.asfortranarray(self._array[:, features])
+        return np.asfortranarray(self._gather(features))
+
+    def _gather(self, features: np.ndarray) -> np.ndarray:
+        """Some columns of samples that lie one after the other, each in memory of its own the next time it is wanted.
+
+        Every value of such a column is in another place; and few columns are looked at again and again, round by round.
+        """
+        kept = self._gathered
+        missing = [feature for feature in features.tolist() if feature not in kept]
+        if missing:
+            if (len(kept) + len(missing)) * self.shape[0] * self._array.itemsize > _GATHERED_BYTES:
+                kept = self._gathered = {}
+                missing = features.tolist()
+            fresh = np.ascontiguousarray(self._array[:, missing].T)
+            kept.update(zip(missing, fresh, strict=True))
+        return np.stack([kept[feature] for feature in features.tolist()], axis=1)
 
     def block(self, start: int, stop: int) -> Columns:
         return np.asfortranarray(self._array[:, start:stop])

@@ -38,6 +38,8 @@ _MARGIN = 1e-11
 # Samples up to which single precision is worth its margin; norms of features between which it neither over- nor underflows.
 _MOST_IN_SINGLE = 1 << 13
 _SAFE_IN_SINGLE = 1e-12, 1e12
+# Values that are kept in single precision, at most: 256 MB.
+_MOST_ROUNDED = 1 << 26
 # Weights of samples that are no further apart than this.
 _ALIKE = 1e6
 # Features of a block that may be found at first, over all queries; if there are more, the block is looked at again.
@@ -61,6 +63,7 @@ class SharedTop:
         self.n_threads = n_threads
         self._known = _Known.of(list({id(view): view for view in views}.values()))
         self._single = self._is_safe_in_single(views)
+        self._rounded = self._in_single()
         self.n_multiplied = 0
 
     def _is_safe_in_single(self, views: Sequence[FeatureView]) -> bool:
@@ -78,6 +81,14 @@ class SharedTop:
                 return False
         return True
 
+    def _in_single(self) -> np.ndarray | None:
+        """The features as BLAS takes them, so that they are not converted anew in every round; None where they are many."""
+        array = getattr(self.source, "array", None)
+        if not self._single or array is None or array.size > _MOST_ROUNDED:
+            return None
+        with np.errstate(over="ignore"):
+            return np.asarray(array, dtype=np.float32)
+
     @classmethod
     def like(cls, other: SharedTop) -> Self:
         """Another one for the same views, which has not counted anything yet."""
@@ -94,7 +105,7 @@ class SharedTop:
         """The best features of each query, in one pass."""
         rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
         lists = [_Best(query, self._known, rounding) for query in queries]
-        crowd = _Crowd(lists, self._single)
+        crowd = _Crowd(lists, self._single, self._rounded)
         size = max(1, _BLOCK_PRODUCTS // crowd.n_outputs)
         if not self.source.is_sparse:
             size = min(size, max(1, _BLOCK_VALUES // self.source.shape[0]))
@@ -165,8 +176,9 @@ class _Known(NamedTuple):
 class _Crowd:
     """All queries of a pass."""
 
-    def __init__(self, lists: Sequence[_Best], single: bool) -> None:
+    def __init__(self, lists: Sequence[_Best], single: bool, rounded: np.ndarray | None = None) -> None:
         self._lists = lists
+        self._rounded = rounded
         residuals = np.ascontiguousarray(np.hstack([best.query.residual for best in lists]))
         self.n_outputs = residuals.shape[1]
         factors = np.ones(self.n_outputs)
@@ -213,9 +225,10 @@ class _Crowd:
         # A view of an array in memory: BLAS takes rows and columns as they lie.
         array = getattr(source, "array", None)
         block = source.block(start, stop) if array is None else array[:, start:stop]
-        for residuals in (self._residuals, self._residuals.astype(np.float64)):
+        first = block if self._rounded is None else self._rounded[:, start:stop]
+        for values, residuals in ((first, self._residuals), (block, self._residuals.astype(np.float64))):
             with np.errstate(over="ignore", invalid="ignore"):
-                products = np.asarray(np.asarray(block, dtype=residuals.dtype).T @ residuals)
+                products = np.asarray(np.asarray(values, dtype=residuals.dtype).T @ residuals)
             if np.isfinite(products).all():  # values of samples without weight can be of any size
                 break
         return products

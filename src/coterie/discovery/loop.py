@@ -15,6 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +25,9 @@ from coterie.discovery.oracle import Block, Oracle
 from coterie.discovery.scores import LazyScores
 from coterie.solver.block_problem import Solution, block_norms
 from coterie.solver.master import Master
+
+if TYPE_CHECKING:
+    from coterie.discovery.membership import MetOnTheWay
 
 # A round of the automatic schedule takes this part of the features found so far.
 _SHARE = 10
@@ -158,6 +162,8 @@ class CuttingPlane:
         Whether no candidate was left.
     stopped : bool
         Whether ``on_round`` ended the loop.
+    met : MetOnTheWay or None
+        Whom the search has met in which round, where somebody writes it down.
     """
 
     def __init__(
@@ -182,6 +188,7 @@ class CuttingPlane:
         self.settled = False
         self.exhausted = False
         self.stopped = False
+        self.met: MetOnTheWay | None = None
         self._reuse = oracle.reuse
         self._known: set[frozenset[int]] = set()
         self._owners = np.empty(0, dtype=np.int64)

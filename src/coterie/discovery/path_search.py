@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from coterie._copies import Beat
 from coterie._numba import one_blas_thread, run_chunks
 from coterie.data.imputation import ImputedSource
 from coterie.discovery.base import Samples
 from coterie.discovery.held_out import HeldOutScores
-from coterie.discovery.lockstep import Path, batches, run_together
+from coterie.discovery.lockstep import Path, among_processes, batches, run_together
 from coterie.discovery.loop import CuttingPlane
-from coterie.discovery.membership import Membership, MetOnTheWay, complete_memberships
+from coterie.discovery.membership import Membership, complete_memberships
 from coterie.discovery.prediction import LinearModel, covariate_coef, fit_members, unscaled
 from coterie.discovery.score_table import Candidate, ScoredPath
 from coterie.interruption import stop_requested
@@ -124,14 +125,15 @@ class PathSearch:
         parts = self._parts(jobs, n_columns, n_values)
         for number, part in enumerate(parts, start=1):
             data = self._data_of(part[0][0])
-            paths = [Path(estimators[setting], data, fold.weight, self.n_features) for fold, setting in part]
+            grouped = "groups" in self.predict_with
+            paths = [Path(estimators[setting], data, fold.weight, self.n_features, grouped) for fold, setting in part]
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
             with self.progress() as bar:
-                watch = _Watch(len(part), bar, note, groups="groups" in self.predict_with)
-                loops, _ = run_together(paths, n_threads=self.n_threads, on_round=watch)
+                loops, _ = run_together(paths, n_threads=self.n_threads, on_round=_Watch(bar, note))
             for model in self.predict_with:
-                members = watch.memberships(loops) if model == "groups" else None
-                outputs = self._outputs(loops, [np.concatenate(fold.parts) for fold, _ in part], members)
+                members = _memberships(loops) if model == "groups" else None
+                tested = [np.concatenate(fold.parts) for fold, _ in part]
+                outputs = self._outputs(loops, tested, members, paths[0].estimator)
                 for (fold, setting), path in zip(part, outputs, strict=True):
                     first = 0
                     for held_out in fold.parts:
@@ -161,25 +163,37 @@ class PathSearch:
         return replace(self.data, source=source.refilled(fold.weight > 0.0))
 
     def _outputs(
-        self, loops: Sequence[CuttingPlane], held_out: Sequence[np.ndarray], members: Sequence[Membership] | None
+        self,
+        loops: Sequence[CuttingPlane],
+        held_out: Sequence[np.ndarray],
+        members: Sequence[Membership] | None,
+        estimator: Any,
     ) -> list[list[tuple[int, np.ndarray, LinearModel]]]:
         """The sizes on each path, outputs of held-out samples and models, of the support features or of given members.
 
         Scores are left to the caller: functions of users' may not be made for several threads.
         """
-        results: list[list[tuple[int, np.ndarray, LinearModel]]] = [[] for _ in loops]
 
-        def task(start: int, stop: int) -> None:
-            for k in range(start, stop):
-                covariates = None if self.data.covariates is None else self.data.covariates[held_out[k]]
-                if members is None:
-                    results[k] = list(_support_outputs(loops[k], held_out[k], self._offset, covariates))
-                else:
-                    results[k] = list(_group_outputs(loops[k], held_out[k], members[k], self._offset, covariates))
+        def compute(share: Sequence[int], beat: Beat) -> list[list[tuple[int, np.ndarray, LinearModel]]]:
+            results: list[list[tuple[int, np.ndarray, LinearModel]]] = [[] for _ in share]
+
+            def task(start: int, stop: int) -> None:
+                for place in range(start, stop):
+                    k = share[place]
+                    covariates = None if self.data.covariates is None else self.data.covariates[held_out[k]]
+                    if members is None:
+                        found = _support_outputs(loops[k], held_out[k], self._offset, covariates)
+                    else:
+                        found = _group_outputs(loops[k], held_out[k], members[k], self._offset, covariates)
+                    for one in found:
+                        results[place].append(one)
+                        beat(False)
+
+            run_chunks(task, range(len(share) + 1), self.n_threads)
+            return results
 
         with one_blas_thread():
-            run_chunks(task, range(len(loops) + 1), self.n_threads)
-        return results
+            return among_processes(compute, loops, estimator, n_threads=self.n_threads)
 
     def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
         """What is added to the outputs of a model."""
@@ -187,36 +201,34 @@ class PathSearch:
 
 
 class _Watch:
-    """Looks on while paths advance: shows how far they are, and writes down what only a look on the way can tell."""
+    """Looks on while paths advance, and shows how far they are."""
 
-    def __init__(self, n_paths: int, bar: RoundProgress, note: str, *, groups: bool) -> None:
-        self._met = [MetOnTheWay() for _ in range(n_paths)] if groups else None
+    def __init__(self, bar: RoundProgress, note: str) -> None:
         self._bar = bar
         self._note = note
         self._furthest = 0
         self._lock = threading.Lock()
 
-    def __call__(self, position: int, loop: CuttingPlane) -> bool:
-        if self._met is not None and not loop.oracle.complete:
-            self._met[position].note(loop)
+    def __call__(self, _: int, loop: CuttingPlane) -> bool:
         with self._lock:
             if len(loop.oracle.supports) > self._furthest:
                 self._furthest = len(loop.oracle.supports)
                 self._bar.update(self._furthest, self._note)
         return stop_requested()
 
-    def memberships(self, loops: Sequence[CuttingPlane]) -> list[Membership]:
-        """The members of the groups along each path."""
-        assert self._met is not None
-        if not loops[0].oracle.complete:
-            return [met.membership(loop) for met, loop in zip(self._met, loops, strict=True)]
-        by_weight: dict[int, list[int]] = {}
-        for position, loop in enumerate(loops):
+
+def _memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
+    """The members of the groups along each path."""
+    by_weight: dict[int, list[int]] = {}
+    found: dict[int, Membership] = {}
+    for position, loop in enumerate(loops):
+        if loop.met is not None:
+            found[position] = loop.met.membership(loop)
+        else:
             by_weight.setdefault(id(loop.oracle.view.sample_weight), []).append(position)
-        found: dict[int, Membership] = {}
-        for positions in by_weight.values():
-            found |= dict(zip(positions, complete_memberships([loops[k] for k in positions]), strict=True))
-        return [found[position] for position in range(len(loops))]
+    for positions in by_weight.values():
+        found |= dict(zip(positions, complete_memberships([loops[k] for k in positions]), strict=True))
+    return [found[position] for position in range(len(loops))]
 
 
 def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset, covariates: np.ndarray | None) -> Any:

@@ -1,0 +1,162 @@
+"""Parts of some work in copies of this process: the same results, whatever becomes of the copies."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from coterie import _copies
+from coterie._copies import can_copy, in_copies
+from coterie._numba import run_chunks
+
+pytestmark = pytest.mark.skipif(not can_copy(), reason="forks are not safe on this system")
+
+
+def no_children():
+    """Whether no process of ours is left, running or dead."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def test_every_part_is_done_once_by_a_process_of_its_own():
+    results = in_copies([lambda beat, k=k: (k, os.getpid(), beat(False)) for k in range(4)])
+    assert [k for k, _, _ in results] == [0, 1, 2, 3]
+    processes = [pid for _, pid, _ in results]
+    assert processes[0] == os.getpid()
+    assert len(set(processes)) == 4
+    assert no_children()
+
+
+def test_what_everybody_has_is_not_sent():
+    data = np.zeros(10)
+    (first, second) = in_copies([lambda _: [data, "a"], lambda _: [data, "b"]], [data])
+    assert first[0] is data
+    assert second[0] is data
+    assert second[1] == "b"
+
+
+@pytest.mark.parametrize("end", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3), lambda: 1 / 0])
+def test_what_a_lost_copy_should_have_done_is_done_here(end):
+    here = os.getpid()
+
+    def part(_):
+        if os.getpid() != here:
+            end()
+        return "done"
+
+    assert in_copies([part, part]) == ["done", "done"]
+    assert no_children()
+
+
+def test_an_error_in_a_copy_is_raised_here():
+    def fails(_):
+        raise ValueError("one clear error")
+
+    with pytest.raises(ValueError, match="one clear error"):
+        in_copies([lambda _: 1, fails])
+    assert no_children()
+
+
+def test_a_copy_that_stands_still_is_given_up(monkeypatch):
+    monkeypatch.setattr(_copies, "_PATIENCE", 0.2)
+    monkeypatch.setattr(_copies, "_LOOK", 0.05)
+    here = os.getpid()
+
+    def part(_):
+        while os.getpid() != here:
+            time.sleep(0.01)
+        return "done"
+
+    assert in_copies([lambda _: "mine", part]) == ["mine", "done"]
+    assert no_children()
+
+
+def test_a_copy_that_gives_signs_of_life_is_waited_for(monkeypatch):
+    monkeypatch.setattr(_copies, "_PATIENCE", 0.3)
+    monkeypatch.setattr(_copies, "_LOOK", 0.05)
+
+    def slow(beat):
+        for _ in range(30):
+            time.sleep(0.03)
+            beat(False)
+        return os.getpid()
+
+    assert in_copies([lambda _: 0, slow])[1] != os.getpid()
+
+
+def test_whoever_wants_to_stop_stops_all():
+    def until_told(beat):
+        for k in range(10_000):
+            if beat(False):
+                return k
+            time.sleep(0.001)
+        return None
+
+    assert in_copies([lambda beat: beat(True), until_told])[1] is not None
+
+
+def test_no_copy_outlives_an_interruption():
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_copies([interrupted, lambda _: time.sleep(60)])
+    assert no_children()
+
+
+def test_no_copy_outlives_its_parent():
+    """A copy whose parent is gone ends by itself at its next sign of life."""
+    read, write = os.pipe()
+
+    def orphan(beat):
+        os.write(write, b"%d\n" % os.getpid())
+        while True:
+            beat(False)
+            time.sleep(0.01)
+
+    def dies(_):
+        os.read(read, 100)  # the copy has begun
+        os._exit(0)
+
+    parent = os.fork()
+    if not parent:
+        try:
+            in_copies([dies, orphan])
+        finally:
+            os._exit(1)
+    assert os.waitpid(parent, 0)[1] == 0
+    os.close(write)
+    assert os.read(read, 100) == b""  # the end of the file: nobody is left who could write
+    os.close(read)
+
+
+def test_a_large_answer_comes_whole():
+    large = in_copies([lambda _: None, lambda _: np.arange(3_000_000)])[1]
+    np.testing.assert_array_equal(large, np.arange(3_000_000))
+
+
+def test_no_room_for_a_process(monkeypatch):
+    def refuse():
+        raise BlockingIOError("too many")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    assert in_copies([lambda _: 1, lambda _: 2]) == [1, 2]
+
+
+def test_threads_are_shared_out():
+    """No process takes more threads than its share, however many a function asks for."""
+
+    def names(_):
+        import threading
+
+        found = set()
+        run_chunks(lambda a, b: (time.sleep(0.01), found.add(threading.current_thread().name)), range(9), 4)
+        return len(found)
+
+    assert in_copies([names, names], n_threads=1) == [1, 1]
+    assert names(None) > 1
