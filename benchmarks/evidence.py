@@ -86,6 +86,7 @@ PAGES = {
     "report-evidence": Page(("report_evidence.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
     "validated-evidence": Page(("validated.py", "one_class_validated.py")),
+    "versions": Page(("versions.py --before ../before/src",)),
 }
 
 

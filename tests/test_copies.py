@@ -5,6 +5,7 @@ import signal
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from coterie import _copies
@@ -14,13 +15,12 @@ from coterie._numba import run_chunks
 pytestmark = pytest.mark.skipif(not can_copy(), reason="forks are not safe on this system")
 
 
-def no_children():
-    """Whether no process of ours is left, running or dead."""
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return True
-    return False
+@pytest.fixture(autouse=True)
+def no_copy_is_left():
+    """No process is left behind, running or dead; other tests may have children of their own."""
+    before = {child.pid for child in psutil.Process().children()}
+    yield
+    assert {child.pid for child in psutil.Process().children()} <= before
 
 
 def test_every_part_is_done_once_by_a_process_of_its_own():
@@ -29,7 +29,6 @@ def test_every_part_is_done_once_by_a_process_of_its_own():
     processes = [pid for _, pid, _ in results]
     assert processes[0] == os.getpid()
     assert len(set(processes)) == 4
-    assert no_children()
 
 
 def test_what_everybody_has_is_not_sent():
@@ -50,7 +49,6 @@ def test_what_a_lost_copy_should_have_done_is_done_here(end):
         return "done"
 
     assert in_copies([part, part]) == ["done", "done"]
-    assert no_children()
 
 
 def test_an_error_in_a_copy_is_raised_here():
@@ -59,7 +57,6 @@ def test_an_error_in_a_copy_is_raised_here():
 
     with pytest.raises(ValueError, match="one clear error"):
         in_copies([lambda _: 1, fails])
-    assert no_children()
 
 
 def test_a_copy_that_stands_still_is_given_up(monkeypatch):
@@ -73,7 +70,6 @@ def test_a_copy_that_stands_still_is_given_up(monkeypatch):
         return "done"
 
     assert in_copies([lambda _: "mine", part]) == ["mine", "done"]
-    assert no_children()
 
 
 def test_a_copy_that_gives_signs_of_life_is_waited_for(monkeypatch):
@@ -106,7 +102,6 @@ def test_no_copy_outlives_an_interruption():
 
     with pytest.raises(KeyboardInterrupt):
         in_copies([interrupted, lambda _: time.sleep(60)])
-    assert no_children()
 
 
 def test_no_copy_outlives_its_parent():

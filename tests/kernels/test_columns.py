@@ -7,6 +7,7 @@ from scipy import sparse
 from coterie._numba import read_only
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import csc_cross
+from coterie.kernels.moments import csc_moments, feature_major_moments, sample_major_moments
 from tests import naive
 
 DTYPES = [np.float64, np.float32, np.int8, np.uint8, np.bool_]
@@ -75,12 +76,12 @@ def test_moments(rng, dtype, weighted):
     for run in ("feature", "sample", "csc"):
         mean, norm, finite = np.empty(23), np.empty(23), np.empty(23, dtype=bool)
         if run == "feature":
-            kernels.feature_major_moments(read_only(np.ascontiguousarray(X.T)), weight, first, mean, norm, finite, 0, 23)
+            feature_major_moments(read_only(np.ascontiguousarray(X.T)), weight, first, mean, norm, finite, 0, 23)
         elif run == "sample":
-            kernels.sample_major_moments(read_only(X), weight, first, mean, norm, finite, 0, 23)
+            sample_major_moments(read_only(X), weight, first, mean, norm, finite, 0, 23)
         else:
             arrays = [read_only(a) for a in (S.indptr, S.indices, S.data)]
-            kernels.csc_moments(*arrays, weight, mean, norm, finite, 0, 23)
+            csc_moments(*arrays, weight, mean, norm, finite, 0, 23)
         np.testing.assert_allclose(mean, expected_mean, atol=1e-12)
         np.testing.assert_allclose(norm, expected_norm, atol=1e-11)
         np.testing.assert_array_equal(norm == 0, expected_norm == 0)
@@ -93,7 +94,10 @@ def test_moments_see_bad_values_even_without_weight(rng, bad):
     X[4, 1] = bad
     weight = np.ones(9)
     weight[4] = 0.0
-    for matrix, task in ((np.ascontiguousarray(X.T), kernels.feature_major_moments), (X, kernels.sample_major_moments)):
+    for matrix, task in (
+        (np.ascontiguousarray(X.T), feature_major_moments),
+        (X, sample_major_moments),
+    ):
         mean, norm, finite = np.empty(3), np.empty(3), np.empty(3, dtype=bool)
         with np.errstate(invalid="ignore"):  # without the compiler NumPy would warn
             task(read_only(matrix), weight, 0, mean, norm, finite, 0, 3)
@@ -103,7 +107,10 @@ def test_moments_see_bad_values_even_without_weight(rng, bad):
 def test_large_mean_costs_no_digits(rng):
     X = rng.standard_normal((200, 4))
     shifted = X + 1e9
-    for matrix, task in ((shifted.T.copy(), kernels.feature_major_moments), (shifted, kernels.sample_major_moments)):
+    for matrix, task in (
+        (shifted.T.copy(), feature_major_moments),
+        (shifted, sample_major_moments),
+    ):
         mean, norm, finite = np.empty(4), np.empty(4), np.empty(4, dtype=bool)
         task(read_only(matrix), np.ones(200), 0, mean, norm, finite, 0, 4)
         np.testing.assert_allclose(norm, naive.norm(shifted - 1e9), rtol=1e-9)

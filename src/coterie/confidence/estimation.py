@@ -23,7 +23,7 @@ from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
 from coterie.cluster.placing import placed
 from coterie.confidence.halves import complementary, shuffled
-from coterie.confidence.result import GroupConfidence, group_share
+from coterie.confidence.result import Choices, GroupConfidence
 from coterie.data.dataset import Dataset
 from coterie.data.store import Store
 from coterie.discovery.base import GroupDiscovery, Samples
@@ -99,7 +99,9 @@ def group_confidence(
         Seed of the half-samples and permutations; that of ``resume`` where it is given.
 
     n_jobs : int, default=None
-        Number of threads. None: all cores, but one in a worker of a parallel job. The result does not depend on it.
+        Number of threads, or of processes that share the half-samples where they can be forked (Linux; the environment
+        variable ``COTERIE_FORK=0`` forbids it). None: all cores, but one in a worker of a parallel job. The result does not
+        depend on it.
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
@@ -303,7 +305,8 @@ class _Task:
         chosen = tuple(loop.oracle.supports for loop in loops[1:])
         found_anew = range(len(loops[0].fixed), len(oracle.supports))
         groups = [np.append(oracle.supports[k], books.feature[books.support == k]) for k in found_anew]
-        return np.array([group_share(members, chosen) for members in groups])
+        choices = Choices(chosen)
+        return np.array([choices.group_share(members) for members in groups])
 
     def _paths(self, data: Samples, permutation: int, pairs: range) -> list[Path]:
         """The searches on some pairs of half-samples."""

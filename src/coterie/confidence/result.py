@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -96,8 +97,9 @@ class GroupConfidence:
         digest: str = "",
     ) -> GroupConfidence:
         """From the support features of half-samples, and the confidences of groups that shuffled labels gave."""
-        shares = [member_shares(group.members, chosen) for group in groups]
-        confidence = np.array([group_share(group.members, chosen) for group in groups])
+        choices = Choices(chosen)
+        shares = [choices.member_shares(group.members) for group in groups]
+        confidence = np.array([choices.group_share(group.members) for group in groups])
         fixed = np.array([group.round == 0 for group in groups], dtype=bool)
         confidence[fixed] = np.nan
         expected = expected_false(confidence, permuted)
@@ -213,14 +215,43 @@ def _are_arrays(rows: Any, kinds: str) -> bool:
     return isinstance(rows, tuple) and all(is_vector)
 
 
-def group_share(members: np.ndarray, chosen: tuple[np.ndarray, ...]) -> float:
-    """Share of the half-samples in which any of some features was chosen."""
-    return float(np.mean([np.isin(features, members).any() for features in chosen]))
+class Choices:
+    """Which features were chosen in which half-samples.
 
+    Parameters
+    ----------
+    chosen : sequence of ndarray of int
+        The support features of each half-sample.
 
-def member_shares(members: np.ndarray, chosen: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Share of the half-samples in which each of some features was chosen."""
-    return np.mean([np.isin(members, features) for features in chosen], axis=0)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.confidence.result import Choices
+    >>> choices = Choices([np.array([3, 1]), np.array([1])])
+    >>> choices.member_shares(np.array([1, 2, 3])), choices.group_share(np.array([2, 3]))
+    (array([1. , 0. , 0.5]), 0.5)
+    """
+
+    def __init__(self, chosen: Sequence[np.ndarray]) -> None:
+        self._n = len(chosen)
+        features, halves = np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(own) for own in chosen])
+        order = np.argsort(features, kind="stable")
+        self._features, self._halves = features[order], halves[order]
+
+    def group_share(self, members: np.ndarray) -> float:
+        """Share of the half-samples in which any of some features was chosen."""
+        first, last = self._where(members)
+        met = [self._halves[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True) if a < b]
+        return len(np.unique(np.concatenate(met))) / self._n if met else 0.0
+
+    def member_shares(self, members: np.ndarray) -> np.ndarray:
+        """Share of the half-samples in which each of some features was chosen."""
+        first, last = self._where(members)
+        return (last - first) / self._n
+
+    def _where(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the choices of some features begin and end."""
+        return np.searchsorted(self._features, members), np.searchsorted(self._features, members, side="right")
 
 
 def expected_false(confidence: np.ndarray, permuted: tuple[np.ndarray, ...]) -> np.ndarray:

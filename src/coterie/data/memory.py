@@ -26,6 +26,7 @@ from coterie.data.source import (
 from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
+from coterie.kernels.moments import csc_many_moments, csc_moments, feature_major_moments, sample_major_moments
 from coterie.kernels.pairs import pair_products, standardise
 from coterie.kernels.transposition import csc_take
 
@@ -102,9 +103,9 @@ class DenseSource(OnePlace):
         first = int(np.argmax(weight > 0))
         mean, norm, finite = np.empty(n_features), np.empty(n_features), np.empty(n_features, dtype=np.bool_)
         if self._feature_major:
-            matrix, task = self._array.T, kernels.feature_major_moments
+            matrix, task = self._array.T, feature_major_moments
         else:
-            matrix, task = self._array, kernels.sample_major_moments
+            matrix, task = self._array, sample_major_moments
         with np.errstate(all="ignore"):
             self._each(
                 lambda start, stop: task(matrix, weight, first, mean, norm, finite, start, stop),
@@ -346,7 +347,7 @@ class SparseSource(OnePlace):
         finite = np.empty(self._n_features, dtype=np.bool_)
         with np.errstate(all="ignore"):
             self._each(
-                lambda start, stop: kernels.csc_moments(
+                lambda start, stop: csc_moments(
                     self._indptr, self._indices, self._values, weight, mean, norm, finite, start, stop
                 ),
                 self._indptr,
@@ -366,7 +367,7 @@ class SparseSource(OnePlace):
             matrix = read_only(np.column_stack([_weights(weight, self._n_samples) for weight in some]))
             mean, norm = (np.empty((len(some), self._n_features)) for _ in range(2))
             self._each(
-                partial(kernels.csc_many_moments, self._indptr, self._indices, self._values, matrix, mean, norm),
+                partial(csc_many_moments, self._indptr, self._indices, self._values, matrix, mean, norm),
                 self._indptr,
                 n_threads,
             )

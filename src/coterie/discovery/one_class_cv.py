@@ -137,7 +137,8 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
         Relative precision of the optimality gap.
 
     n_jobs : int, default=None
-        Number of threads. None: all cores, but one in a worker of a parallel job. The result does
+        Number of threads, or of processes that share the paths where they can be forked (Linux; the environment
+        variable ``COTERIE_FORK=0`` forbids it). None: all cores, but one in a worker of a parallel job. The result does
         not depend on it.
 
     random_state : int, RandomState instance or None, default=None

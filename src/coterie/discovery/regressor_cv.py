@@ -102,7 +102,8 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         Relative precision of the weights, given the blocks, and of the bounds for ``converged_at_``.
 
     n_jobs : int, default=None
-        Number of threads. None: all cores, but one in a worker of a parallel job. The result does
+        Number of threads, or of processes that share the paths where they can be forked (Linux; the environment
+        variable ``COTERIE_FORK=0`` forbids it). None: all cores, but one in a worker of a parallel job. The result does
         not depend on it.
 
     random_state : int, RandomState instance or None, default=None

@@ -6,6 +6,9 @@ import numpy as np
 
 from coterie._numba import kernel
 
+# Rows and columns of a matrix that are turned together.
+_SQUARE = 32
+
 
 @kernel()
 def number_by_first(names, first):
@@ -124,16 +127,26 @@ def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, fo
                 for p in range(indptr[i], indptr[i + 1]):
                     mixed[e, indices[p]] += signed * values[p]
         hessian = out[c]
-        for a in range(size):
-            hessian[a, a] = products[c, a, a]
-            for b in range(a):  # rows need not be sorted by column
-                hessian[a, b] = hessian[b, a] = products[c, a, b] + products[c, b, a]
+        _add_halves(products[c], hessian)
         for e in range(n_strata):
             if total[e] > 0.0:
                 for a in range(size):
                     share = mixed[e, a] / total[e]
                     for b in range(size):
                         hessian[a, b] -= share * mixed[e, b]
+
+
+@kernel()
+def _add_halves(products, out):
+    """``out`` is ``products`` plus its transpose, but for the diagonal; in squares that stay in the cache."""
+    size = out.shape[0]
+    for above in range(0, size, _SQUARE):
+        for left in range(0, above + 1, _SQUARE):
+            for a in range(above, min(above + _SQUARE, size)):
+                for b in range(left, min(left + _SQUARE, a)):
+                    out[a, b] = out[b, a] = products[a, b] + products[b, a]
+    for a in range(size):
+        out[a, a] = products[a, a]
 
 
 @kernel()

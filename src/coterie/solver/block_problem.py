@@ -233,11 +233,10 @@ def _newton_direction(
         spread[:, -1] = right[:, c]
         system = part.copy()
         system.ravel()[:: len(system) + 1] += curvature[owner]  # a view: the copy is contiguous
-        # LAPACK itself: SciPy's checks take longer than it does where there are few weights.
-        factor, failed = lapack.dpotrf(system, lower=0, clean=0, overwrite_a=1)
-        if failed:
+        factor = _factorised(system)
+        if factor is None:
             return None
-        solved[c], _ = lapack.dpotrs(factor, spread, lower=0)
+        solved[c], _ = lapack.dpotrs(factor, spread, lower=1)
         coupling += spread[:, :-1].T @ solved[c]
     middle = np.ones((n_blocks, n_blocks)) - np.diag(curvature)
     try:
@@ -251,14 +250,25 @@ def _one_output(
     hessian: np.ndarray, right: np.ndarray, curvature: np.ndarray, unit: np.ndarray, blocks: np.ndarray
 ) -> np.ndarray | None:
     """The same for one output. A block of one has no curvature of its own, so most blocks add nothing but the common rank."""
-    system = hessian + unit @ unit.T
+    system = unit * unit.T
+    system += hessian
     owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
     for rows in _wider_blocks(blocks):
         across, own = unit[rows, 0], curvature[owner[rows]]
         system[rows[:, :, None], rows[:, None, :]] -= (own * across)[:, :, None] * across[:, None, :]
         system[rows, rows] += own
-    factor, failed = lapack.dpotrf(system, lower=0, clean=0, overwrite_a=1)
-    if failed:
+    factor = _factorised(system)
+    if factor is None:
         return None
-    solved, _ = lapack.dpotrs(factor, right, lower=0)
+    solved, _ = lapack.dpotrs(factor, right, lower=1)
     return np.asarray(solved)
+
+
+def _factorised(system: np.ndarray) -> np.ndarray | None:
+    """The lower Cholesky factor of a symmetric matrix, which is overwritten; None where it is not positive definite.
+
+    LAPACK itself, because SciPy's checks take longer than it does where there are few weights; and the transposed matrix,
+    which is the same one by columns, as LAPACK wants it: it is neither copied nor turned.
+    """
+    factor, failed = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
+    return None if failed else np.asarray(factor)

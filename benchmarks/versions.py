@@ -1,0 +1,317 @@
+"""An earlier version next to this one: the same work in turn, each in a process of its own, best times and their ratio.
+
+    git worktree add /tmp/before REVISION
+    python benchmarks/versions.py --before /tmp/before/src
+
+Each version has a process that imports it, makes the data, does every work once (which compiles), then waits for its turns.
+Works are those of users, a few of each part of the package, and use public names that both versions have. Writes
+docs/evidence/versions.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+WORKS: dict[str, Callable[[int, Path], Callable[[], Any]]] = {}
+
+
+def work(name: str) -> Callable[[Any], Any]:
+    """Enter a function that makes the data and returns what is timed, given the number of threads and a folder."""
+
+    def enter(make: Any) -> Any:
+        WORKS[name] = make
+        return make
+
+    return enter
+
+
+def _fit(X: Any, y: Any, n_features: int, threads: int, **settings: Any) -> Callable[[], Any]:
+    from coterie import GroupDiscoveryClassifier
+
+    return lambda: GroupDiscoveryClassifier(n_features, n_jobs=threads, **settings).fit(X, y)
+
+
+def _shape(name: str, **options: Any) -> tuple[Any, Any]:
+    from coterie.datasets import make_big_dimensional
+
+    data = make_big_dimensional(name, random_state=0, **options)
+    return data.X, data.y
+
+
+def _planted(n_samples: int = 2048, n_features: int = 10_000) -> tuple[Any, Any]:
+    from coterie.datasets import make_support_affiliated
+
+    data = make_support_affiliated(n_samples, n_features, random_state=0)
+    return data.X, data.y
+
+
+def _real(name: str) -> tuple[Any, Any]:
+    from _real import load
+
+    return load(name)
+
+
+@work("fit: news20 shape, 100 features")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_shape("news20"), 100, threads, n_features_per_round=10, standardize=False)
+
+
+@work("fit: news20 shape, 500 features")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_shape("news20"), 500, threads, n_features_per_round=10, standardize=False)
+
+
+@work("fit: TPAMI data, 20 features")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_planted(), 20, threads)
+
+
+@work("fit: psoriasis shape x 0.3, 20 features")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_shape("psoriasis", scale=0.3), 20, threads, standardize=False)
+
+
+@work("fit: usps, ten classes, 50 features")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_real("usps"), 50, threads)
+
+
+@work("fit: mfeat, symmetrical uncertainty, 30 features")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_real("mfeat"), 30, threads, correlation="su", threshold=0.6)
+
+
+@work("fit: one class, TPAMI data, 20 features")
+def _(threads: int, _: Path) -> Any:
+    from coterie import GroupDiscoveryOneClass
+
+    X, _y = _planted()
+    return lambda: GroupDiscoveryOneClass(20, n_jobs=threads).fit(abs(X))
+
+
+@work("fit: regression, TPAMI data, 20 features")
+def _(threads: int, _: Path) -> Any:
+    from coterie import GroupDiscoveryRegressor
+
+    X, y = _planted()
+    return lambda: GroupDiscoveryRegressor(20, n_jobs=threads).fit(X, X[:, :30].sum(axis=1) + y)
+
+
+@work("cross-validation: shipp, defaults, 30 features")
+def _(threads: int, _: Path) -> Any:
+    from coterie import GroupDiscoveryClassifierCV
+
+    X, y = _real("shipp")
+    return lambda: GroupDiscoveryClassifierCV(30, random_state=0, n_jobs=threads).fit(X, y)
+
+
+@work("cross-validation: news20 shape x 0.3, 5 folds x 10 C, 50 features")
+def _(threads: int, _: Path) -> Any:
+    from coterie import GroupDiscoveryClassifierCV
+
+    X, y = _shape("news20", scale=0.3)
+    same = {"n_features_per_round": 10, "standardize": False, "random_state": 0, "n_jobs": threads}
+    return lambda: GroupDiscoveryClassifierCV(50, Cs=10, cv=5, **same).fit(X, y)
+
+
+@work("confidence: TPAMI data, 10 pairs, 1 permutation")
+def _(threads: int, _: Path) -> Any:
+    from coterie import group_confidence
+
+    X, y = _planted()
+    model = _fit(X, y, 20, threads)()
+    return lambda: group_confidence(model, X, y, n_pairs=10, n_permutations=1, random_state=0, n_jobs=threads)
+
+
+@work("embedded cross-validation: TPAMI data, 5 folds")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_planted(), 20, threads, cv=5, random_state=0)
+
+
+@work("GRM: Fisher's score, 2,000 of 7,129 genes")
+def _(_: int, __: Path) -> Any:
+    from coterie import GlobalRedundancySelector
+
+    X, y = _real("shipp")
+    return lambda: GlobalRedundancySelector("fisher", n_features_to_select=50, n_candidates=2000).fit(X, y)
+
+
+@work("DAF: 3-NN, 300 probes, madelon")
+def _(threads: int, _: Path) -> Any:
+    from coterie import DependencyAwareSelector
+
+    X, y = _real("madelon")
+    settings = {"n_probes": 300, "min_coverage": None, "random_state": 0, "n_jobs": threads}
+    return lambda: DependencyAwareSelector("knn", **settings).fit(X, y)
+
+
+@work("filters: variance, Fisher, LGD, information gain, ReliefF, Laplacian, mfeat")
+def _(_: int, __: Path) -> Any:
+    from coterie import filters
+
+    X, y = _real("mfeat")
+    names = ("variance_score", "fisher_score", "lgd_score", "information_gain_score", "relieff_score", "laplacian_score")
+    return lambda: [getattr(filters, name)(X, y) for name in names]
+
+
+@work("mRMR: 30 of 649 features, mfeat")
+def _(_: int, __: Path) -> Any:
+    from coterie.baselines import MRMRSelector
+
+    X, y = _real("mfeat")
+    return lambda: MRMRSelector(30).fit(X, y)
+
+
+@work("groups without labels: TPAMI data")
+def _(threads: int, _: Path) -> Any:
+    from coterie import CorrelationGroups
+
+    X, _y = _planted()
+    return lambda: CorrelationGroups(n_jobs=threads).fit(X)
+
+
+@work("profile: 4,000 features")
+def _(threads: int, _: Path) -> Any:
+    from coterie import correlation_profile
+
+    X, _y = _planted(1000, 4000)
+    return lambda: correlation_profile(X, n_jobs=threads)
+
+
+@work("files: LIBSVM text of 30 MB to a store, opened and fitted")
+def _(threads: int, folder: Path) -> Any:
+    from sklearn.datasets import dump_svmlight_file
+
+    from coterie.data import convert, open_store
+
+    X, y = _shape("news20", scale=0.6)
+    text, store = folder / "x.svm", folder / f"{os.getpid()}.store"
+    dump_svmlight_file(X.tocsr(), y, str(text))
+
+    def job() -> Any:
+        convert(text, store, overwrite=True)
+        data = open_store(store)
+        return _fit(data.source, data.y, 20, threads, standardize=False)()
+
+    return job
+
+
+@work("files: CSV of 4,000 x 500 read")
+def _(_: int, folder: Path) -> Any:
+    import numpy as np
+
+    from coterie.data import open_features
+
+    X, y = _planted(4000, 500)
+    names = ",".join(["y", *(f"f{j}" for j in range(X.shape[1]))])
+    np.savetxt(folder / "x.csv", np.column_stack([y, X]), delimiter=",", header=names, comments="", fmt="%.6g")
+    return lambda: open_features(folder / "x.csv", label="y")
+
+
+@work("saved model: written and read, 300 groups")
+def _(threads: int, folder: Path) -> Any:
+    from coterie import load, save
+
+    model = _fit(*_shape("news20", scale=0.3), 300, threads, n_features_per_round=30, standardize=False)()
+
+    def job() -> Any:
+        save(model, folder / f"{os.getpid()}.coterie")
+        return load(folder / f"{os.getpid()}.coterie")
+
+    return job
+
+
+def serve() -> None:
+    """The process of a version: a line with a number of a work in, a line with its seconds out."""
+    threads = int(sys.argv[2])
+    ready: dict[str, Callable[[], Any]] = {}
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what works print is not an answer
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        for line in sys.stdin:
+            name = line.rstrip("\n")
+            try:
+                if name not in ready:
+                    ready.clear()  # the data of one work at a time
+                    ready[name] = WORKS[name](threads, Path(folder))
+                    ready[name]()
+                    answer = "ready"
+                else:
+                    began = time.perf_counter()
+                    ready[name]()
+                    answer = repr(time.perf_counter() - began)
+            except Exception as error:  # a name that the earlier version did not have
+                answer = f"failed: {type(error).__name__}: {error}".replace("\n", " ")
+            out.write(answer + "\n")
+            out.flush()
+
+
+def ask(process: Any, name: str) -> str:
+    process.stdin.write(name + "\n")
+    process.stdin.flush()
+    return str(process.stdout.readline().rstrip("\n"))
+
+
+def main() -> None:
+    from _record import source_digest, write_results
+    from _tables import DOCS, markdown_table, print_table, replace_section
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--before", type=Path, required=True, help="folder `src` of the earlier version")
+    parser.add_argument("--name", default="", help="what the earlier version is called in the table")
+    parser.add_argument("--only", default="", help="works whose names have this in them")
+    parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of Coterie (default: all cores)")
+    options = parser.parse_args()
+    options.source, options.quick = source_digest(), False
+    sources = {"before": options.before, "now": Path(__file__).resolve().parents[1] / "src"}
+    processes = {
+        version: subprocess.Popen(
+            [sys.executable, __file__, "--serve", str(options.threads)],
+            env=os.environ | {"PYTHONPATH": str(source.resolve())},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for version, source in sources.items()
+    }
+    rows: list[dict[str, Any]] = []
+    for name in WORKS:
+        if options.only not in name:
+            continue
+        first = {version: ask(process, name) for version, process in processes.items()}
+        failed = [f"{version}: {answer}" for version, answer in first.items() if answer != "ready"]
+        if failed:
+            rows.append({"work": name, "before, s": None, "now, s": None, "now / before": "; ".join(failed)})
+            continue
+        took: dict[str, list[float]] = {version: [] for version in processes}
+        for _ in range(options.repeats):
+            for version, process in processes.items():
+                took[version].append(float(ask(process, name)))
+        before, now = (min(took[version]) for version in ("before", "now"))
+        rows.append({"work": name, "before, s": before, "now, s": now, "now / before": f"{now / before:.2f}"})
+        print(rows[-1], flush=True)
+    for process in processes.values():
+        process.stdin.close()
+        process.wait()
+    print_table(f"This version next to {options.name or options.before}", rows)
+    write_results("versions", options, rows=rows)
+    if not options.only:
+        replace_section(DOCS / "versions.md", "versions", markdown_table(rows))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--serve"]:
+        serve()
+    else:
+        main()

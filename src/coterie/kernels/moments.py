@@ -1,0 +1,189 @@
+"""Means and norms of columns, in the three layouts of :mod:`coterie.kernels.columns`, and for many weights of the samples."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coterie._numba import kernel
+from coterie.kernels.columns import TILE
+
+# Sparse features whose moments for many weights are kept until they are written.
+_FEATURES_AT_ONCE = 64
+
+
+@kernel(reorder=True)
+def feature_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
+    """Mean, centred norm and finiteness of each feature.
+
+    Two passes over a column while it is in the cache, on values shifted by the column's first one:
+    a constant column gets a norm of exactly zero, and a large mean costs no digits.
+    """
+    n_samples = weight.shape[0]
+    total_weight = 0.0
+    for i in range(n_samples):
+        total_weight += weight[i]
+    for j in range(start, stop):
+        shift = np.float64(matrix[j, first_sample])
+        total = 0.0
+        poison = 0.0
+        for i in range(n_samples):
+            value = matrix[j, i] - shift
+            total += weight[i] * value
+            poison += value * 0.0
+        offset = total / total_weight
+        squares = 0.0
+        for i in range(n_samples):
+            value = (matrix[j, i] - shift) - offset
+            squares += weight[i] * value * value
+        mean = shift + offset
+        if squares < np.inf and squares <= total_weight * (1e-15 * mean) ** 2:
+            squares = 0.0
+        means[j] = mean
+        norms[j] = np.sqrt(squares)
+        finite[j] = poison == 0.0
+
+
+@kernel()
+def sample_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
+    """Like :func:`feature_major_moments`, in one pass over the rows of each tile of columns."""
+    n_samples = weight.shape[0]
+    total_weight = 0.0
+    for i in range(n_samples):
+        total_weight += weight[i]
+    shift = np.empty(TILE)
+    total = np.empty(TILE)
+    squares = np.empty(TILE)
+    poison = np.empty(TILE)
+    for first in range(start, stop, TILE):
+        width = min(TILE, stop - first)
+        for f in range(width):
+            shift[f] = matrix[first_sample, first + f]
+        total[:] = 0.0
+        squares[:] = 0.0
+        poison[:] = 0.0
+        for i in range(n_samples):
+            w = weight[i]
+            values = matrix[i, first : first + width]
+            for f in range(width):
+                value = values[f] - shift[f]
+                total[f] += w * value
+                squares[f] += w * value * value
+                poison[f] += value * 0.0
+        for f in range(width):
+            offset = total[f] / total_weight
+            mean = shift[f] + offset
+            rest = squares[f] - total[f] * offset
+            if rest < np.inf and (rest <= total_weight * (1e-15 * mean) ** 2 or rest <= 1e-15 * squares[f]):
+                rest = 0.0
+            means[first + f] = mean
+            norms[first + f] = np.sqrt(rest)
+            finite[first + f] = poison[f] == 0.0
+
+
+@kernel()
+def csc_moments(indptr, indices, values, weight, means, norms, finite, start, stop):
+    """Mean, centred norm and finiteness of each feature; samples of weight zero count for finiteness only.
+
+    The centred norm is ``sum over stored (x - mean)^2 + mean^2 * (weight of the implicit zeros)``:
+    a sum of non-negative terms, so nothing cancels.
+    """
+    n_samples = weight.shape[0]
+    total_weight = 0.0
+    n_weighted = 0
+    for i in range(n_samples):
+        total_weight += weight[i]
+        if weight[i] > 0.0:
+            n_weighted += 1
+    for j in range(start, stop):
+        total = 0.0
+        stored_weight = 0.0
+        poison = 0.0
+        n_nonzero = 0
+        reference = 0.0
+        differs = False
+        for p in range(indptr[j], indptr[j + 1]):
+            value = np.float64(values[p])
+            poison += value * 0.0
+            w = weight[indices[p]]
+            if w > 0.0 and value != 0.0:
+                total += w * value
+                stored_weight += w
+                if n_nonzero == 0:
+                    reference = value
+                elif value != reference:
+                    differs = True
+                n_nonzero += 1
+        mean = total / total_weight
+        squares = 0.0
+        if differs or 0 < n_nonzero < n_weighted:
+            for p in range(indptr[j], indptr[j + 1]):
+                value = np.float64(values[p])
+                if value != 0.0:
+                    squares += weight[indices[p]] * (value - mean) ** 2
+            squares += mean * mean * max(total_weight - stored_weight, 0.0)
+        means[j] = mean
+        norms[j] = np.sqrt(squares)
+        finite[j] = poison == 0.0
+
+
+@kernel()
+def csc_many_moments(indptr, indices, values, weights, means, norms, start, stop):
+    """The means and centred norms of :func:`csc_moments` for many weights at once, with the same bits; all values are finite.
+
+    ``weights`` has a row for each sample, ``means`` and ``norms`` one for each weight.
+    """
+    n_samples, n_weights = weights.shape
+    totals = np.zeros(n_weights)
+    n_weighted = np.zeros(n_weights, np.int64)
+    for i in range(n_samples):
+        for k in range(n_weights):
+            totals[k] += weights[i, k]
+            n_weighted[k] += weights[i, k] > 0.0
+    total = np.empty(n_weights)
+    stored = np.empty(n_weights)
+    lowest = np.empty(n_weights)
+    highest = np.empty(n_weights)
+    n_nonzero = np.empty(n_weights, np.int64)
+    squares = np.empty(n_weights)
+    # Some features at a time: rows of ``means`` are as long as there are features, so that each value has a page of its own.
+    own_means = np.empty((_FEATURES_AT_ONCE, n_weights))
+    own_norms = np.empty((_FEATURES_AT_ONCE, n_weights))
+    for first in range(start, stop, _FEATURES_AT_ONCE):
+        last = min(first + _FEATURES_AT_ONCE, stop)
+        for j in range(first, last):
+            total[:] = 0.0
+            stored[:] = 0.0
+            n_nonzero[:] = 0
+            lowest[:] = np.inf
+            highest[:] = -np.inf
+            for p in range(indptr[j], indptr[j + 1]):
+                value = np.float64(values[p])
+                if value == 0.0:
+                    continue
+                row = weights[indices[p]]
+                for k in range(n_weights):
+                    total[k] += row[k] * value
+                    stored[k] += row[k]
+                    n_nonzero[k] += row[k] > 0.0
+                    lowest[k] = value if row[k] > 0.0 and value < lowest[k] else lowest[k]
+                    highest[k] = value if row[k] > 0.0 and value > highest[k] else highest[k]
+            mean = own_means[j - first]
+            norm = own_norms[j - first]
+            for k in range(n_weights):
+                mean[k] = total[k] / totals[k]
+            squares[:] = 0.0
+            for p in range(indptr[j], indptr[j + 1]):
+                value = np.float64(values[p])
+                if value == 0.0:
+                    continue
+                row = weights[indices[p]]
+                for k in range(n_weights):
+                    squares[k] += row[k] * (value - mean[k]) ** 2
+            for k in range(n_weights):
+                varies = (lowest[k] < highest[k]) | ((0 < n_nonzero[k]) & (n_nonzero[k] < n_weighted[k]))
+                square = squares[k] + mean[k] * mean[k] * max(totals[k] - stored[k], 0.0)
+                norm[k] = np.sqrt(square if varies else 0.0)
+        for k in range(n_weights):
+            for j in range(first, last):
+                means[k, j] = own_means[j - first, k]
+                norms[k, j] = own_norms[j - first, k]
