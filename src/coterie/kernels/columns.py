@@ -17,8 +17,10 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# Columns of a sample-major matrix that are worked on together: 4 KiB of float64 a row.
-TILE = 512
+# Columns of a sample-major matrix that are worked on together: 16 KiB of float64 a row.
+TILE = 2048
+# The same where they are compared with up to sixteen vectors, whose sums stay in the cache as well.
+_STRONG_TILE = 512
 # Samples of a feature-major matrix that stay in the first-level cache between vectors.
 STRIP = 2048
 # Stored entries from which on a sparse feature is compared with all support features at once.
@@ -84,6 +86,43 @@ def _add_scaled(sums, row, weight, width):
 
 
 @kernel()
+def _add_four(sums, rows, weights, middle):
+    """``sums += weights[0] * (rows[0] - middle)``, then those of three more rows: the same sums as one by one, read once."""
+    row0, row1, row2, row3 = rows
+    weight0, weight1, weight2, weight3 = weights
+    for f in range(row0.shape[0]):
+        total = sums[f]
+        total += (row0[f] - middle[f]) * weight0
+        total += (row1[f] - middle[f]) * weight1
+        total += (row2[f] - middle[f]) * weight2
+        total += (row3[f] - middle[f]) * weight3
+        sums[f] = total
+
+
+@kernel()
+def _add_samples(matrix, vector, middle, sums, first, last):
+    """Add the products of neighbouring columns, less their middles, with one vector; samples of weight zero are not read."""
+    n_samples = vector.shape[0]
+    used = np.empty(n_samples, np.int64)
+    n_used = 0
+    for i in range(n_samples):
+        used[n_used] = i
+        n_used += vector[i] != 0.0
+    p = 0
+    while p + 4 <= n_used:
+        i, j, k, m = used[p], used[p + 1], used[p + 2], used[p + 3]
+        rows = (matrix[i, first:last], matrix[j, first:last], matrix[k, first:last], matrix[m, first:last])
+        _add_four(sums, rows, (vector[i], vector[j], vector[k], vector[m]), middle)
+        p += 4
+    while p < n_used:
+        row = matrix[used[p], first:last]
+        weight = vector[used[p]]
+        for f in range(last - first):
+            sums[f] += (row[f] - middle[f]) * weight
+        p += 1
+
+
+@kernel()
 def record_pair(found, count, feature, position, product):
     """Write a row if there is room; returns the new number of rows."""
     if count < found.shape[0]:
@@ -121,6 +160,11 @@ def sample_major_products(matrix, vectors, centre, features, everything, out, st
             for f in range(width):
                 middle[f] = centre[first + f] if everything else centre[features[first + f]]
         sums[:, :] = 0.0
+        if everything and n_vectors == 1:
+            _add_samples(matrix, vectors[0], middle, sums[0], first, first + width)
+            for f in range(width):
+                out[first + f, 0] = sums[0, f]
+            continue
         for i in range(n_samples):
             if everything:
                 values = matrix[i, first : first + width]
@@ -312,12 +356,12 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
 def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, threshold, wanted, found, start, stop):
     """Like :func:`feature_major_strong_products`; the head is read for a tile of features at a time."""
     n_vectors, n_samples = vectors.shape
-    sums = np.empty((n_vectors, TILE))
-    squares = np.empty(TILE)
-    row = np.empty(TILE)
+    sums = np.empty((n_vectors, _STRONG_TILE))
+    squares = np.empty(_STRONG_TILE)
+    row = np.empty(_STRONG_TILE)
     count = 0
-    for first in range(start, stop, TILE):
-        width = min(TILE, stop - first)
+    for first in range(start, stop, _STRONG_TILE):
+        width = min(_STRONG_TILE, stop - first)
         anything = False
         for f in range(width):
             anything |= wanted[first + f] != 0

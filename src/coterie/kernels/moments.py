@@ -44,6 +44,27 @@ def feature_major_moments(matrix, weight, first_sample, means, norms, finite, st
 
 
 @kernel()
+def _add_four_moments(rows, weight, shift, total, squares, poison):
+    """Add four rows to the sums of weighted values, of their squares, and of zeros for finite values; as if one by one."""
+    row0, row1, row2, row3 = rows
+    weight0, weight1, weight2, weight3 = weight[0], weight[1], weight[2], weight[3]
+    for f in range(row0.shape[0]):
+        value0 = row0[f] - shift[f]
+        value1 = row1[f] - shift[f]
+        value2 = row2[f] - shift[f]
+        value3 = row3[f] - shift[f]
+        total[f] = total[f] + weight0 * value0 + weight1 * value1 + weight2 * value2 + weight3 * value3
+        squares[f] = (
+            squares[f]
+            + weight0 * value0 * value0
+            + weight1 * value1 * value1
+            + weight2 * value2 * value2
+            + weight3 * value3 * value3
+        )
+        poison[f] = poison[f] + value0 * 0.0 + value1 * 0.0 + value2 * 0.0 + value3 * 0.0
+
+
+@kernel()
 def sample_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
     """Like :func:`feature_major_moments`, in one pass over the rows of each tile of columns."""
     n_samples = weight.shape[0]
@@ -61,14 +82,20 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
         total[:] = 0.0
         squares[:] = 0.0
         poison[:] = 0.0
-        for i in range(n_samples):
-            w = weight[i]
-            values = matrix[i, first : first + width]
+        last = first + width
+        i = 0
+        while i + 4 <= n_samples:
+            rows = matrix[i, first:last], matrix[i + 1, first:last], matrix[i + 2, first:last], matrix[i + 3, first:last]
+            _add_four_moments(rows, weight[i : i + 4], shift, total, squares, poison)
+            i += 4
+        while i < n_samples:
+            values = matrix[i, first:last]
             for f in range(width):
                 value = values[f] - shift[f]
-                total[f] += w * value
-                squares[f] += w * value * value
+                total[f] += weight[i] * value
+                squares[f] += weight[i] * value * value
                 poison[f] += value * 0.0
+            i += 1
         for f in range(width):
             offset = total[f] / total_weight
             mean = shift[f] + offset
