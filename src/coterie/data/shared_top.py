@@ -42,6 +42,8 @@ _SAFE_IN_SINGLE = 1e-12, 1e12
 _MOST_ROUNDED = 1 << 26
 # Weights of samples that are no further apart than this.
 _ALIKE = 1e6
+# Features of the first block, which all are among the best so far.
+_FIRST_FEATURES = 512
 # Features of a block that may be found at first, over all queries; if there are more, the block is looked at again.
 _FIRST_ROOM = 1 << 14
 
@@ -109,7 +111,9 @@ class SharedTop:
         size = max(1, _BLOCK_PRODUCTS // crowd.n_outputs)
         if not self.source.is_sparse:
             size = min(size, max(1, _BLOCK_VALUES // self.source.shape[0]))
-        bounds = np.append(np.arange(0, self.n_features, size), self.n_features)
+        # A few features first: what the best of them have spares most of the others a second look.
+        few = min(size, _FIRST_FEATURES, self.n_features)
+        bounds = np.concatenate([[0], np.arange(few, self.n_features, size), [self.n_features]])
         lock = threading.Lock()
 
         def task(start: int, stop: int) -> None:
