@@ -19,8 +19,8 @@ from coterie._numba import kernel
 
 # Columns of a sample-major matrix that are worked on together: 16 KiB of float64 a row.
 TILE = 2048
-# The same where they are compared with up to sixteen vectors, whose sums stay in the cache as well.
-_STRONG_TILE = 512
+# The same where they are compared with up to sixteen vectors, whose sums have to stay in the first-level cache as well.
+_STRONG_TILE = 256
 # Samples of a feature-major matrix that stay in the first-level cache between vectors.
 STRIP = 2048
 # Stored entries from which on a sparse feature is compared with all support features at once.
@@ -83,6 +83,19 @@ def _add_scaled(sums, row, weight, width):
     """``sums += weight * row`` for the first ``width`` entries."""
     for f in range(width):
         sums[f] += row[f] * weight
+
+
+@kernel()
+def _add_four_scaled(sums, row0, row1, row2, row3, weights, width):
+    """``sums += weights[0] * row0``, then those of three more rows: the same sums as one by one, read once."""
+    weight0, weight1, weight2, weight3 = weights[0], weights[1], weights[2], weights[3]
+    for f in range(width):
+        total = sums[f]
+        total += row0[f] * weight0
+        total += row1[f] * weight1
+        total += row2[f] * weight2
+        total += row3[f] * weight3
+        sums[f] = total
 
 
 @kernel()
@@ -358,7 +371,7 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
     n_vectors, n_samples = vectors.shape
     sums = np.empty((n_vectors, _STRONG_TILE))
     squares = np.empty(_STRONG_TILE)
-    row = np.empty(_STRONG_TILE)
+    rows = np.empty((4, _STRONG_TILE))
     count = 0
     for first in range(start, stop, _STRONG_TILE):
         width = min(_STRONG_TILE, stop - first)
@@ -370,8 +383,18 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
         sums[:, :] = 0.0
         squares[:] = 0.0
         middle = centre[first : first + width]
-        for i in range(head):
+        for i in range(0, head - 3, 4):
+            for r in range(4):
+                values = matrix[i + r, first : first + width]
+                row = rows[r]
+                for f in range(width):
+                    row[f] = values[f] - middle[f]
+                    squares[f] += row[f] * row[f]
+            for k in range(n_vectors):
+                _add_four_scaled(sums[k], rows[0], rows[1], rows[2], rows[3], vectors[k, i : i + 4], width)
+        for i in range(head - head % 4, head):
             values = matrix[i, first : first + width]
+            row = rows[0]
             for f in range(width):
                 row[f] = values[f] - middle[f]
                 squares[f] += row[f] * row[f]
