@@ -217,6 +217,24 @@ def _(_: int, folder: Path) -> Any:
     return lambda: open_features(folder / "x.csv", label="y")
 
 
+@work("cluster: a store of the news20 shape x 0.3 on two workers, 20 features")
+def _(_: int, folder: Path) -> Any:
+    from dask.distributed import Client, LocalCluster
+
+    from coterie.datasets import make_big_dimensional
+
+    store = folder / f"{os.getpid()}-cluster.store"
+    y = make_big_dimensional("news20", scale=0.3, random_state=0, path=store).y
+    client = Client(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None))
+
+    def job() -> Any:
+        from coterie import GroupDiscoveryClassifier
+
+        return GroupDiscoveryClassifier(20, n_features_per_round=5, standardize=False).fit(str(store), y, client=client)
+
+    return job
+
+
 @work("saved model: written and read, 300 groups")
 def _(threads: int, folder: Path) -> Any:
     from coterie import load, save

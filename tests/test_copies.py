@@ -1,7 +1,9 @@
 """Parts of some work in copies of this process: the same results, whatever becomes of the copies."""
 
 import os
+import resource
 import signal
+import threading
 import time
 
 import numpy as np
@@ -135,6 +137,36 @@ def test_a_large_answer_comes_whole():
     np.testing.assert_array_equal(large, np.arange(3_000_000))
 
 
+def test_from_a_thread_beside_others():
+    """Whoever forks is alone in the copy; what others hold at that moment is not needed."""
+    stop = threading.Event()
+    busy = [threading.Thread(target=lambda: [np.ones(1000).sum() for _ in iter(stop.is_set, True)]) for _ in range(2)]
+    results = []
+    caller = threading.Thread(target=lambda: results.extend(in_copies([lambda _, k=k: k for k in range(3)])))
+    for thread in [*busy, caller]:
+        thread.start()
+    caller.join(30)
+    stop.set()
+    for thread in busy:
+        thread.join()
+    assert results == [0, 1, 2]
+
+
+def test_descriptors_beyond_a_thousand():
+    """More open files than ``select`` can tell apart."""
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < 1200:
+        pytest.skip("this system does not allow so many open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, 1200), most))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1050)]
+    try:
+        assert in_copies([lambda _: 1, lambda _: 2]) == [1, 2]
+    finally:
+        for number in files:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+
+
 def test_no_room_for_a_process(monkeypatch):
     def refuse():
         raise BlockingIOError("too many")
@@ -147,8 +179,6 @@ def test_threads_are_shared_out():
     """No process takes more threads than its share, however many a function asks for."""
 
     def names(_):
-        import threading
-
         found = set()
         run_chunks(lambda a, b: (time.sleep(0.01), found.add(threading.current_thread().name)), range(9), 4)
         return len(found)

@@ -11,6 +11,8 @@ for its memory), fails, or stands still for long is given up, and its part is do
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import mmap
 import os
 import pickle
@@ -31,6 +33,7 @@ Part = Callable[[Beat], Any]
 # Seconds without a sign of life after which a copy is given up, or how many times the longest pause that was seen here.
 _PATIENCE, _LONGER = 60.0, 20.0
 _LOOK = 0.5  # seconds between two looks at it
+_LENGTH = 8  # bytes before an answer that say how long it is: who else has the pipe open does not matter
 
 
 def can_copy() -> bool:
@@ -107,13 +110,9 @@ class _Copy:
         self._number, self._signs, self._known = number, signs, known
         self._pid = 0
         self._read, write = os.pipe()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads: see above
-                self._pid = os.fork()
-        except OSError:  # no room for another process
-            pass
-        else:
+        with contextlib.suppress(OSError), warnings.catch_warnings():  # no room for another process: its part is done here
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads: see above
+            self._pid = os.fork()
             if not self._pid:
                 self._work(part, write)
         os.close(write)
@@ -125,6 +124,7 @@ class _Copy:
             # Ctrl-C of a terminal comes to all; what it means is decided by the parent.
             for name in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(name, signal.SIG_IGN)
+            gc.freeze()  # what the parent has thrown away is the parent's to finish
             os.close(self._read)
             parent, signs = os.getppid(), self._signs
             signs.number = self._number
@@ -136,6 +136,7 @@ class _Copy:
 
             answer = _written(part(beat), self._known)
             with os.fdopen(write, "wb") as pipe:
+                pipe.write(len(answer).to_bytes(_LENGTH, "little"))
                 pipe.write(answer)
             failed = 0
         finally:
@@ -143,31 +144,30 @@ class _Copy:
 
     def answer(self) -> Any:
         """What the copy has found; None where it is lost."""
-        chunks: list[bytes] = []
+        received, expected = bytearray(), _LENGTH
         seen, since = self._signs.count(self._number), time.monotonic()
-        while self._pid:
-            if select.select([self._read], [], [], _LOOK)[0]:
-                chunk = os.read(self._read, 1 << 20)
-                if not chunk:
-                    return _read(b"".join(chunks), self._known) if self._has_ended_well() else None
-                chunks.append(chunk)
+        ready = select.poll()
+        ready.register(self._read, select.POLLIN)
+        while self._pid and len(received) < expected:
+            if ready.poll(1000 * _LOOK):
+                if not (chunk := os.read(self._read, 1 << 20)):
+                    return None
+                received += chunk
                 since = time.monotonic()
+                if len(received) >= _LENGTH:
+                    expected = _LENGTH + int.from_bytes(received[:_LENGTH], "little")
             elif self._signs.count(self._number) != seen:
                 seen, since = self._signs.count(self._number), time.monotonic()
             elif time.monotonic() - since > max(_PATIENCE, _LONGER * self._signs.longest):
                 return None
-        return None
-
-    def _has_ended_well(self) -> bool:
-        pid, self._pid = self._pid, 0
-        return os.waitpid(pid, 0)[1] == 0
+        return _read(received[_LENGTH:], self._known) if self._pid else None
 
     def end(self) -> None:
         """End the copy, if it has not ended."""
         os.close(self._read)
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
-            self._has_ended_well()
+            os.waitpid(self._pid, 0)
 
 
 def _written(result: Any, known: Sequence[Any]) -> bytes:
@@ -180,7 +180,7 @@ def _written(result: Any, known: Sequence[Any]) -> bytes:
     return file.getvalue()
 
 
-def _read(data: bytes, known: Sequence[Any]) -> Any:
+def _read(data: bytes | bytearray, known: Sequence[Any]) -> Any:
     """What :func:`_written` has written, by a process that is this one but for its part."""
     unpickler = pickle.Unpickler(BytesIO(data))
     unpickler.persistent_load = lambda place: known[place]  # type: ignore[method-assign]

@@ -78,6 +78,8 @@ def first_bad_column(indptr, indices, n_rows, start, stop):
 def csc_take(indptr, indices, values, features, ends, out_indices, out_values):
     """Copy the entries of some columns of a sparse matrix, one column after the other; ``ends`` is where each begins."""
     for k in range(len(features)):
-        first, last = indptr[features[k]], indptr[features[k] + 1]
-        out_indices[ends[k] : ends[k + 1]] = indices[first:last]
-        out_values[ends[k] : ends[k + 1]] = values[first:last]
+        first = indptr[features[k]]
+        begin = ends[k]
+        for p in range(indptr[features[k] + 1] - first):  # by hand: numba compiles a copy's check of shapes for two seconds
+            out_indices[begin + p] = indices[first + p]
+            out_values[begin + p] = values[first + p]

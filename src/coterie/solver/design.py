@@ -105,7 +105,8 @@ class SparseDesign:
 
     def __init__(self, view: FeatureView) -> None:
         self._view = view
-        self._rows = sparse.csr_array((view.n_samples, 0), dtype=np.float64)
+        nothing, indptr = np.empty(0, dtype=np.int64), np.zeros(view.n_samples + 1, dtype=np.int64)
+        self._rows = sparse.csr_array((np.empty(0), nothing, indptr), shape=(view.n_samples, 0))
         self._former: tuple[np.ndarray, np.ndarray] | None = None  # curvature and products of the last Hessians
         self.n_features = 0
 
