@@ -90,6 +90,19 @@ def _(threads: int, _: Path) -> Any:
     return _fit(*_real("mfeat"), 30, threads, correlation="su", threshold=0.6)
 
 
+@work("fit: coil20, twenty classes, symmetrical uncertainty, 50 features")
+def _(threads: int, _: Path) -> Any:
+    return _fit(*_real("coil20"), 50, threads, correlation="su", threshold=0.6)
+
+
+@work("fit: wide-dense, 20 features, ten a round")
+def _(threads: int, _: Path) -> Any:
+    from wide_dense import make_blocks
+
+    data = make_blocks(2000, 1000, 20, 0.9, 1.0, 0)
+    return _fit(data.X, data.y, 20, threads, n_features_per_round=10, standardize=False)  # feature by feature
+
+
 @work("fit: one class, TPAMI data, 20 features")
 def _(threads: int, _: Path) -> Any:
     from coterie import GroupDiscoveryOneClass

@@ -76,7 +76,7 @@ def test_truncated_h5ad(tmp_path, adata):
         open_features(tmp_path / "x.h5ad")
 
 
-@settings(max_examples=40)  # each one is a process of its own
+@settings(max_examples=20)  # each one is a process of its own
 @given(place=st.integers(0, 10**6), byte=st.integers(0, 255))
 def test_a_damaged_h5ad_gives_data_or_an_error(tmp_path_factory, place, byte):
     path = tmp_path_factory.getbasetemp() / "damaged.h5ad"

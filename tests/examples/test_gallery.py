@@ -36,9 +36,8 @@ def test_every_example_is_tested():
     assert scripts == {*SAYS, "_gallery", "spectral_embedded_clustering"}
 
 
-@pytest.mark.parametrize(
-    "name", ["digits", *(pytest.param(name, marks=pytest.mark.slow) for name in SAYS if name != "digits")]
-)
+@pytest.mark.slow  # one of them runs with every test, without the data
+@pytest.mark.parametrize("name", SAYS)
 def test_example(name, real_data, tmp_path):
     done = run(EXAMPLES / f"{name}.py", tmp_path, data=real_data)
     assert done.returncode == 0, done.stderr
