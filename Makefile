@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 NAME ?= all
-# Tests run on all cores; each worker keeps to one thread.
+# Tests run on all cores; each worker keeps to one thread and one process, unless a test says how many it wants.
 WORKERS ?= auto
+ALONE := COTERIE_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: help venv demo test test-slow test-browser lint format bench report-js docs evidence wrap clean
 
@@ -48,7 +49,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser"
+	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
