@@ -14,9 +14,9 @@ from tests.examples.conftest import EXAMPLES
 SAYS = {
     "digits": r"mnist_3v8, 3 or 8: right on 9\d\.\d\d%",
     "faces": r"100 groups +7\d\d +6\d",
-    "single_cells": r"CD79A ~ MS4A1",
+    "single_cells": r"CD79A \(marks CD19\+ B\) ~ MS4A1",
     "snps": r"19 +28797962 +rs5028988",
-    "text": r"cramer ~ clayton",
+    "text": r"cramer \(marks 18\) ~ clayton",
 }
 
 
