@@ -172,16 +172,29 @@ class _Copy:
 
 def _written(result: Any, known: Sequence[Any]) -> bytes:
     """A result as bytes, with places in ``known`` for the objects that are there."""
-    places = {id(one): place for place, one in enumerate(known)}
     file = BytesIO()
-    pickler = pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL)
-    pickler.persistent_id = lambda one: places.get(id(one))  # type: ignore[method-assign]
-    pickler.dump(result)
+    _Writer(file, known).dump(result)
     return file.getvalue()
 
 
 def _read(data: bytes | bytearray, known: Sequence[Any]) -> Any:
     """What :func:`_written` has written, by a process that is this one but for its part."""
-    unpickler = pickle.Unpickler(BytesIO(data))
-    unpickler.persistent_load = lambda place: known[place]  # type: ignore[method-assign]
-    return unpickler.load()
+    return _Reader(BytesIO(data), known).load()
+
+
+class _Writer(pickle.Pickler):
+    def __init__(self, file: BytesIO, known: Sequence[Any]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._places = {id(one): place for place, one in enumerate(known)}
+
+    def persistent_id(self, one: Any) -> int | None:
+        return self._places.get(id(one))
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file: BytesIO, known: Sequence[Any]) -> None:
+        super().__init__(file)
+        self._known = known
+
+    def persistent_load(self, place: int) -> Any:
+        return self._known[place]
