@@ -14,7 +14,9 @@ import dataclasses
 import hashlib
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -314,6 +316,71 @@ def _() -> Any:
         ],
         "data": [data.X, data.y, icml.X, icml.y, gauss.X, gauss.y, list(data.groups)],
     }
+
+
+@case("validated estimators, nested scores, models on groups, covariates")
+def _() -> Any:
+    X, y = classes(n=120, m=150)
+    S, z = words(n=150, m=400, k=3)
+    G, t = genotypes(n=120, m=400)
+    covariates = np.random.default_rng(8).standard_normal((120, 2))
+    both = {"predict_with": ["support", "groups"], "nested": True, "random_state": 0, "Cs": 3}
+    labels = np.where(np.arange(150) % 5 == 0, -1, 1)
+    return [
+        coterie.GroupDiscoveryClassifierCV(8, rule="one_se", **both).fit(X, y),
+        coterie.GroupDiscoveryClassifierCV(6, **both).fit(S, z),
+        coterie.GroupDiscoveryClassifierCV(6, scoring="roc_auc", **both).fit(X, y, covariates=covariates),
+        coterie.GroupDiscoveryClassifierCV(6, **both).fit(X, y).predict_proba(X),
+        coterie.GroupDiscoveryRegressorCV(8, cv=4, **both).fit(G, t, covariates=covariates),
+        coterie.GroupDiscoveryRegressorCV(8, affiliates="ranked", embedded_cv=3, **both).fit(G, t),
+        coterie.GroupDiscoveryOneClassCV(10, nested=True, random_state=0).fit(S, labels),
+        GDR(5).fit(G, t, covariates=covariates),
+        GDC(5).fit(X, y, covariates=covariates).predict(X, covariates),
+    ]
+
+
+@case("confidence of groups")
+def _() -> Any:
+    X, y = classes(n=120, m=150)
+    G, t = genotypes(n=120, m=400)
+    S, z = words(n=150, m=400, k=3)
+    options: dict[str, Any] = {"n_pairs": 6, "n_permutations": 2, "random_state": 0}
+    found = []
+    for model, A, b in (
+        (GDC(6), X, y),
+        (GDC(6, affiliates="ranked"), S, z),
+        (GDR(6, cv=3, random_state=0), G, t),
+        (coterie.GroupDiscoveryRegressorCV(6, Cs=3, random_state=0), G, t),
+        (GDO(6), S, None),
+    ):
+        result = coterie.group_confidence(model.fit(A, b), A, b, **options)
+        found.append([result.confidence, result.expected_false, result.false_share, list(result.chosen)])
+    return found
+
+
+@case("the command: discover, groups.csv and result.json")
+def _() -> Any:
+    import pandas as pd
+
+    found = []
+    for task, arguments in {
+        "classification": [],
+        "regression": ["--n-features-to-select", "4"],
+        "fast": ["--fast"],
+    }.items():
+        X, y = classes(n=100, m=40)
+        frame = pd.DataFrame(X.round(6), columns=[f"gene{j}" for j in range(40)])
+        frame["outcome"] = (X[:, 3] + y).round(6) if task == "regression" else np.where(y, "ill", "well")
+        with tempfile.TemporaryDirectory() as folder:
+            frame.to_csv(f"{folder}/data.csv", index=False)
+            words_ = ["discover", f"{folder}/data.csv", "--label", "outcome", "-o", f"{folder}/out", "--quiet"]
+            subprocess.run([sys.executable, "-m", "coterie", *words_, "--n-pairs", "5", *arguments], check=True)
+            result = json.loads(Path(folder, "out", "result.json").read_text())
+            kept = ("task", "target", "judgement", "held_out", "validation", "estimator", "groups", "warnings", "rounds")
+            found.append([Path(folder, "out", "groups.csv").read_text(), {name: result[name] for name in kept}])
+            confidence = result["confidence"] or {}
+            found.append({name: confidence.get(name) for name in ("confidence", "expected_false", "false_share")})
+    return found
 
 
 @case("results: JSON, rows, names")
