@@ -11,7 +11,7 @@ ROOT = Path(coterie.__file__).parent
 # From the bottom to the top: a module imports only from its own package and from layers before it. A package is one layer.
 LAYERS = [
     ["_figure", "markup"],
-    ["_moved", "_numba", "_parameters", "bounds", "groups", "interruption", "methods", "terminal"],
+    ["_numba", "_parameters", "bounds", "groups", "interruption", "methods", "terminal"],
     ["_copies", "files", "progress"],
     ["persistence"],
     ["kernels"],
@@ -24,10 +24,12 @@ LAYERS = [
     ["correlation"],
     ["filters"],
     ["solver"],
-    ["discovery"],
+    ["search"],
+    ["validation"],
+    ["estimators"],
     ["confidence", "probing"],
     ["baselines"],
-    ["ranking", "redundancy"],
+    ["redundancy"],
     ["datasets", "marginal", "metrics"],
     ["plots", "report"],
     ["comparison"],

@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from coterie import _moved
-
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
@@ -24,12 +22,12 @@ _HOMES = {
     "FeatureGroups": "coterie.groups",
     "GlobalRedundancySelector": "coterie.redundancy.estimator",
     "GroupConfidence": "coterie.confidence.result",
-    "GroupDiscoveryClassifier": "coterie.discovery.classifier",
-    "GroupDiscoveryClassifierCV": "coterie.discovery.classifier_cv",
-    "GroupDiscoveryOneClass": "coterie.discovery.one_class",
-    "GroupDiscoveryOneClassCV": "coterie.discovery.one_class_cv",
-    "GroupDiscoveryRegressor": "coterie.discovery.regressor",
-    "GroupDiscoveryRegressorCV": "coterie.discovery.regressor_cv",
+    "GroupDiscoveryClassifier": "coterie.estimators.classifier",
+    "GroupDiscoveryClassifierCV": "coterie.estimators.classifier_cv",
+    "GroupDiscoveryOneClass": "coterie.estimators.one_class",
+    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class_cv",
+    "GroupDiscoveryRegressor": "coterie.estimators.regressor",
+    "GroupDiscoveryRegressorCV": "coterie.estimators.regressor_cv",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
@@ -44,8 +42,7 @@ _HOMES = {
     "name_features": "coterie.naming",
     "save": "coterie.persistence.model",
 }
-_MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "ranking", "report")
-_moved.install()
+_MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
 
 __all__ = [
     "Association",
@@ -86,13 +83,12 @@ __all__ = [
     "name_features",
     "plots",
     "probing",
-    "ranking",
     "report",
     "save",
 ]
 
 if TYPE_CHECKING:
-    from coterie import baselines, correlation, data, datasets, filters, metrics, plots, probing, ranking, report
+    from coterie import baselines, correlation, data, datasets, filters, metrics, plots, probing, report
     from coterie.comparison.result import Comparison
     from coterie.comparison.run import compare
     from coterie.confidence.estimation import group_confidence
@@ -101,12 +97,12 @@ if TYPE_CHECKING:
     from coterie.correlation.profile.count import correlation_profile
     from coterie.correlation.profile.result import CorrelationProfile
     from coterie.data.memory import as_source
-    from coterie.discovery.classifier import GroupDiscoveryClassifier
-    from coterie.discovery.classifier_cv import GroupDiscoveryClassifierCV
-    from coterie.discovery.one_class import GroupDiscoveryOneClass
-    from coterie.discovery.one_class_cv import GroupDiscoveryOneClassCV
-    from coterie.discovery.regressor import GroupDiscoveryRegressor
-    from coterie.discovery.regressor_cv import GroupDiscoveryRegressorCV
+    from coterie.estimators.classifier import GroupDiscoveryClassifier
+    from coterie.estimators.classifier_cv import GroupDiscoveryClassifierCV
+    from coterie.estimators.one_class import GroupDiscoveryOneClass
+    from coterie.estimators.one_class_cv import GroupDiscoveryOneClassCV
+    from coterie.estimators.regressor import GroupDiscoveryRegressor
+    from coterie.estimators.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.imputation import imputed
     from coterie.marginal import Association, association

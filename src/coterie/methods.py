@@ -84,14 +84,14 @@ def _selector(
 
 # Group discovery by task, with a given number of features and C, and with those found by cross-validation.
 DISCOVERY = {
-    "classification": "coterie.discovery.classifier:GroupDiscoveryClassifier",
-    "regression": "coterie.discovery.regressor:GroupDiscoveryRegressor",
-    "one-class": "coterie.discovery.one_class:GroupDiscoveryOneClass",
+    "classification": "coterie.estimators.classifier:GroupDiscoveryClassifier",
+    "regression": "coterie.estimators.regressor:GroupDiscoveryRegressor",
+    "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClass",
 }
 DISCOVERY_CV = {
-    "classification": "coterie.discovery.classifier_cv:GroupDiscoveryClassifierCV",
-    "regression": "coterie.discovery.regressor_cv:GroupDiscoveryRegressorCV",
-    "one-class": "coterie.discovery.one_class_cv:GroupDiscoveryOneClassCV",
+    "classification": "coterie.estimators.classifier_cv:GroupDiscoveryClassifierCV",
+    "regression": "coterie.estimators.regressor_cv:GroupDiscoveryRegressorCV",
+    "one-class": "coterie.estimators.one_class_cv:GroupDiscoveryOneClassCV",
 }
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")
 _WALK: dict[str, Mapping[str, Any]] = {

@@ -9,7 +9,7 @@ from scipy import sparse
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data import Exemplar, FeatureView, as_source
 from coterie.data.top import Free
-from coterie.discovery.scores import LazyScores
+from coterie.search.scores import LazyScores
 
 
 def strongest_on(samples, z, weight):

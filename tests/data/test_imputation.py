@@ -14,7 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, imputed
 from coterie.data import DenseSource, ImputedSource
-from coterie.discovery.path_search import PathSearch
+from coterie.validation.path_search import PathSearch
 
 STRATEGIES = ["median", "mean", "most_frequent"]
 

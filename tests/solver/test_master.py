@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie.data import FeatureView, as_source
-from coterie.discovery import master as master_module
+from coterie.solver import master as master_module
 from coterie.solver.block_problem import block_norms, minimise_block_model
 from coterie.solver.design import DenseDesign, SparseDesign, design_of
 from coterie.solver.interior_point import interior_point

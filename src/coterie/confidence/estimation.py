@@ -3,7 +3,7 @@ r"""The confidence of groups: complementary half-samples (Shah and Samworth 2013
 Correlated features take each other's place from sample to sample; their group does not. So a group counts as found again when
 *any* of its members is chosen. Features of a large spread are chosen more often by chance than others, so what a
 confidence is worth is told by the whole procedure repeated with shuffled labels. All half-samples are paths in lockstep
-(:mod:`coterie.discovery.lockstep`).
+(:mod:`coterie.search.lockstep`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from coterie.confidence.halves import complementary, shuffled
 from coterie.confidence.result import Choices, GroupConfidence
 from coterie.data.dataset import Dataset
 from coterie.data.store import Store
-from coterie.discovery.base import GroupDiscovery, Samples
-from coterie.discovery.lockstep import Path, batches, run_together
-from coterie.discovery.loop import CuttingPlane
+from coterie.estimators.base import GroupDiscovery
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
+from coterie.search.lockstep import Path, batches, run_together
+from coterie.search.loop import CuttingPlane
+from coterie.search.samples import Samples
 
 # Pairs of half-samples that are done together at first, and how long a batch may take later on: what Ctrl-C costs at most.
 _FIRST_PAIRS = 5

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coterie.discovery.base import Samples
+from coterie.search.samples import Samples
 
 
 def shuffled(data: Samples, seed: int, permutation: int) -> Samples:

@@ -29,12 +29,12 @@ class Home(NamedTuple):
 
 _HOMES: dict[str, Home] = {
     # Estimators
-    "GroupDiscoveryClassifier": Home("coterie.discovery.classifier"),
-    "GroupDiscoveryClassifierCV": Home("coterie.discovery.classifier_cv"),
-    "GroupDiscoveryOneClass": Home("coterie.discovery.one_class"),
-    "GroupDiscoveryOneClassCV": Home("coterie.discovery.one_class_cv"),
-    "GroupDiscoveryRegressor": Home("coterie.discovery.regressor"),
-    "GroupDiscoveryRegressorCV": Home("coterie.discovery.regressor_cv"),
+    "GroupDiscoveryClassifier": Home("coterie.estimators.classifier"),
+    "GroupDiscoveryClassifierCV": Home("coterie.estimators.classifier_cv"),
+    "GroupDiscoveryOneClass": Home("coterie.estimators.one_class"),
+    "GroupDiscoveryOneClassCV": Home("coterie.estimators.one_class_cv"),
+    "GroupDiscoveryRegressor": Home("coterie.estimators.regressor"),
+    "GroupDiscoveryRegressorCV": Home("coterie.estimators.regressor_cv"),
     "CorrelationGroups": Home("coterie.correlation.groups"),
     "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
     "DependencyAwareSelector": Home("coterie.probing.estimator", "coterie.ranking.estimator"),
@@ -76,7 +76,7 @@ _HOMES: dict[str, Home] = {
     "ProbeSize": Home("coterie.probing.scores"),
     "ProbeSums": Home("coterie.probing.probes"),
     "Purity": Home("coterie.groups"),
-    "Round": Home("coterie.discovery.loop"),
+    "Round": Home("coterie.search.loop"),
     # Functions that a parameter can hold
     "correlation_score": Home("coterie.filters.correlation"),
     "fisher_score": Home("coterie.filters.fisher"),

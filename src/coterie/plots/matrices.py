@@ -11,9 +11,9 @@ from coterie._inputs import opened, source_of
 from coterie._parameters import Whole, check
 from coterie.data import as_source
 from coterie.data.view import FeatureView
-from coterie.discovery.prediction import group_effects
 from coterie.plots.canvas import axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
+from coterie.search.prediction import group_effects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

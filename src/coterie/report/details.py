@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from coterie._numba import one_blas_thread
 from coterie.data import as_source
 from coterie.data.view import FeatureView
-from coterie.discovery.base import GroupDiscovery, Samples
-from coterie.discovery.prediction import classes_of, group_effects
+from coterie.estimators.base import GroupDiscovery
+from coterie.search.prediction import classes_of, group_effects
+from coterie.search.samples import Samples
 
 # Members of a group in its heat map, and features in all of them; groups whose values are kept, and samples of each.
 _HEAT_MEMBERS = 24

@@ -1,0 +1,263 @@
+"""What the cross-validated estimators share: candidates, folds, the search, the choice, and the last fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier, is_outlier_detector
+
+from coterie._inputs import read_folds
+from coterie._numba import thread_count
+from coterie._parameters import (
+    LARGEST_FACTOR,
+    PENALTY,
+    SMALLEST_FACTOR,
+    Anything,
+    Flag,
+    Number,
+    OneOf,
+    Rule,
+    Several,
+    Whole,
+)
+from coterie.data.source import Moments
+from coterie.data.sums import Total, exact_sum, totals
+from coterie.data.view import FeatureView
+from coterie.estimators.base import GroupDiscovery
+from coterie.progress import RoundProgress
+from coterie.search.prediction import LinearModel
+from coterie.search.samples import Samples
+from coterie.validation.held_out import HeldOutScores
+from coterie.validation.nested import constant_scores, nested_scores, pairs_of
+from coterie.validation.path_search import Fold, PathSearch, Setting
+from coterie.validation.score_table import Candidate, choose, score_table
+
+# Values of C that a number of them stands for, over the reciprocal of a typical variance.
+_LOWEST_C, _HIGHEST_C = 1e-4, 10.0
+_MODEL = OneOf("support", "groups")
+
+
+class ValidatedDiscovery(GroupDiscovery):
+    """Base class: chooses C, threshold, scale, model and size on held-out samples, then fits the plain estimator to all."""
+
+    C_: float
+    threshold_: float
+    standardize_: bool
+    predict_with_: str
+    n_features_: int
+    _plain: ClassVar[type[GroupDiscovery]]
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "max_features_to_select": Whole(1),
+        "min_features_to_select": Whole(1),
+        "Cs": Whole(1, 1000) | Several(PENALTY),
+        "thresholds": Several(Number(at_most=1)) | OneOf(None),
+        "standardize": Flag() | OneOf("auto") | Several(Flag()),
+        "predict_with": _MODEL | Several(_MODEL),
+        "scoring": Anything(),
+        "rule": OneOf("best", "one_se"),
+        "nested": Flag(),
+        "embedded_cv": Anything(),
+    }
+
+    def _compute(self, data: Samples) -> dict[str, Any]:
+        score = self._held_out_scores(data)
+        folds = self._folds(data)
+        n_threads = thread_count(self.n_jobs)
+        moments = data.source.moments(data.weight, n_threads=n_threads)
+        moments.require_variation()
+        most = min(int(self.max_features_to_select), data.source.shape[1])
+        search = PathSearch(
+            make=lambda setting: self._plain_estimator(*setting, "support"),
+            data=data,
+            n_features=most,
+            predict_with=_several(self.predict_with),
+            score=score,
+            n_threads=n_threads,
+            progress=lambda: RoundProgress(most, int(self.verbose), f"{type(self).__name__}, validation"),
+            from_margin=is_outlier_detector(self),
+            keep_models=is_classifier(self),
+        )
+        settings = self._settings(data, moments)
+        paths, largest, models = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
+        outer = {candidate: own[: len(folds)] for candidate, own in paths.items()}
+        results = score_table(outer, largest)
+        fewest = min(int(self.min_features_to_select), most)
+        row = choose(results, self.rule, fewest)
+        chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
+        size = int(results["n_features"][row])
+        nested = {}
+        if self.nested:
+            pairs = {candidate: own[len(folds) :] for candidate, own in paths.items()}
+            scores = nested_scores(outer, pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
+            alone = self._plain_estimator(*chosen)
+            constant = constant_scores(score, data, folds, lambda weight: alone._adjusted_loss(data, weight))
+            nested = {"nested_scores_": scores, "constant_scores_": constant}
+        return self._plain_estimator(*chosen)._discover(
+            data,
+            size,
+            owner=self,
+            moments=moments,
+            **{f"{name}_": value for name, value in chosen._asdict().items()},
+            n_features_=size,
+            best_score_=float(results["mean_test_score"][row]),
+            cv_results_=results,
+            **nested,
+            **self._calibration(data, folds, [_at_size(own, size) for own in models[chosen]]),
+        )
+
+    def _calibration(self, data: Samples, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
+        """What the held-out outputs of the chosen models tell of probabilities: nothing, without classes."""
+        return {}
+
+    def _held_out_scores(self, data: Samples) -> HeldOutScores:
+        """The score that decides."""
+        return HeldOutScores(self.scoring, data)
+
+    def _procedure(self) -> GroupDiscovery:
+        """The plain estimator with what was chosen: the search of the last fit."""
+        chosen = self._plain_estimator(self.C_, self.threshold_, self.standardize_, self.predict_with_)
+        return chosen.set_params(n_features_to_select=self.n_features_)
+
+    def _plain_estimator(self, C: float, threshold: float, standardize: bool, predict_with: str) -> GroupDiscovery:
+        """The estimator of one candidate."""
+        names = self._plain._get_param_names()
+        own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        chosen = {"C": C, "threshold": threshold, "standardize": standardize, "predict_with": predict_with}
+        return self._plain(**{**own, **chosen, "cv": self.embedded_cv})
+
+    def _settings(self, data: Samples, moments: Moments) -> list[Setting]:
+        """All that paths are searched with."""
+        thresholds = [float(self.threshold)] if self.thresholds is None else [float(value) for value in self.thresholds]
+        if self.correlation is None:
+            thresholds = thresholds[:1]  # which nobody looks at
+        view = partial(FeatureView.of, data.source, data.weight, centred=self._centred, moments=moments)
+        return [
+            Setting(C, threshold, standardize)
+            for standardize in self._scales(data)
+            for threshold in dict.fromkeys(thresholds)
+            for C in self._penalties(view(standardize=standardize))
+        ]
+
+    @property
+    def _centred(self) -> bool:
+        """Whether the loss looks at features about their means."""
+        return bool(self.fit_intercept)
+
+    @property
+    def _stratified(self) -> bool:
+        """Whether a number of folds means stratified ones."""
+        return is_classifier(self)
+
+    def _penalties(self, view: FeatureView) -> list[float]:
+        """The values of C for features of this scale."""
+        return penalties(self.Cs, view)
+
+    def _scales(self, data: Samples) -> list[bool]:
+        """Whether to standardise, or both to choose from."""
+        if isinstance(self.standardize, str):
+            return [False, True] if data.mostly_zero else [True]
+        return list(dict.fromkeys(bool(value) for value in _several(self.standardize)))
+
+    def _folds(self, data: Samples) -> list[Fold]:
+        """The folds with their weights; each has something to learn from and something to judge by."""
+        learnt, judged = (np.ones(len(data.y)) if w is None else w for w in (data.weight, data.score_weight))
+        folds = []
+        parts = read_folds(self.cv, data.y, classifier=self._stratified, shuffle=True, random_state=self.random_state)
+        for number, (train, held_out) in enumerate(parts, start=1):
+            weight = np.zeros(len(data.y))
+            weight[train] = learnt[train]
+            for name, mass in (("training", weight.sum()), ("held-out", judged[held_out].sum())):
+                if mass == 0.0:
+                    raise ValueError(f"The {name} samples of fold {number} of cv all have weight 0; choose other folds.")
+            self._check_fold(data, weight, f"Fold {number}")
+            folds.append(Fold(weight, (np.asarray(held_out),)))
+        if self.nested:
+            self._check_pairs(data, folds)
+        return folds
+
+    def _check_pairs(self, data: Samples, folds: list[Fold]) -> None:
+        """Refuse folds of which two leave nothing to learn from or to judge by."""
+        for pair in pairs_of(folds):
+            if len(folds) < 3 or pair.weight.sum() == 0.0 or not all(len(part) for part in pair.parts):
+                raise ValueError(
+                    "nested=True needs three folds or more, of which each holds out samples that no other does; choose other "
+                    "folds (cv)."
+                )
+            self._check_fold(data, pair.weight, "A pair of folds")
+
+    def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:
+        """Refuse a fold from which nothing can be learnt."""
+
+    @staticmethod
+    def _from_older_parameters(
+        parameters: dict[str, Any], attributes: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters and attributes of a file from the time when C was given, not chosen: it was the only candidate."""
+        if "C" not in parameters or "Cs" in parameters:
+            return parameters, attributes
+        chosen = {name: parameters[name] for name in Candidate._fields}
+        parameters = {name: value for name, value in parameters.items() if name != "C"}
+        parameters["Cs"] = [chosen["C"]]
+        if "cv_results_" in attributes:
+            results = attributes["cv_results_"]
+            columns = {name: np.full(len(results["n_features"]), value) for name, value in chosen.items()}
+            attributes = {
+                **attributes,
+                **{f"{name}_": value for name, value in chosen.items()},
+                "cv_results_": {**columns, **results},
+            }
+        return parameters, attributes
+
+
+def _at_size(models: Mapping[int, LinearModel], size: int) -> LinearModel:
+    """The largest model of a path that has at most so many support features."""
+    return models[max((own for own in models if own <= size), default=min(models))]
+
+
+def validated_rules(plain: type[GroupDiscovery]) -> dict[str, Rule]:
+    """What the parameters may be: the plain estimator's but for those that validation chooses, and the others."""
+    kept = {name: rule for name, rule in plain._allowed.items() if name not in ("n_features_to_select", "C")}
+    return {**kept, **ValidatedDiscovery._allowed}
+
+
+def _several(value: Any) -> list[Any]:
+    """The values to choose from, where there may be one or a list."""
+    single = isinstance(value, (str, bool, np.bool_, Integral))
+    return [value] if single else list(dict.fromkeys(value))
+
+
+def penalties(Cs: Any, view: FeatureView) -> list[float]:
+    """The values of C, rising: those given, or so many over the orders of magnitude that can matter.
+
+    What C does depends on C times the variance of the features. So a number of them means values from 1e-4 to 10, in
+    equal ratios, over a typical variance: the mean over the features, each of which counts by its variance, since those
+    that vary most are the first to be selected. It is 1 for standardised features.
+    """
+    return grid(Cs, _LOWEST_C, _HIGHEST_C, lambda: _typical_variance(view))
+
+
+def grid(Cs: Any, lowest: float, highest: float, unit: Callable[[], float]) -> list[float]:
+    """The values of C, rising: those given, or so many from the lowest to the highest, in equal ratios, over the unit."""
+    if not isinstance(Cs, Integral):
+        return sorted({float(value) for value in Cs})
+    values = np.geomspace(lowest, highest, int(Cs)) / unit()
+    return [float(value) for value in np.unique(np.clip(values, SMALLEST_FACTOR, LARGEST_FACTOR))]
+
+
+def _typical_variance(view: FeatureView) -> float:
+    """A mean of the features' variances as the view has them (about zero where it is not centred)."""
+    if view.centred and view.scale is not None:
+        return 1.0  # and nothing that rounding adds
+    highest = view.highest_reach
+    squares, total = totals(view.map_blocks(_shares, highest))
+    return squares / total * highest**2 / view.moments.total_weight
+
+
+def _shares(view: FeatureView, highest: float) -> list[Total]:
+    """Sums over the features of a block: of their squared shares of the highest variance, and of the shares."""
+    share = (view.reach.values / highest) ** 2  # squares of squares of large features would overflow
+    return [exact_sum(share * share), exact_sum(share)]

@@ -1,0 +1,86 @@
+"""Who is a member of the groups at every size of a path, from one look at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.correlation.protocol import Pairs
+from coterie.search.loop import CuttingPlane
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Features that are members of a path's groups, and from how many support features on.
+
+    Attributes
+    ----------
+    feature : ndarray of int
+        Members with all support features, in order.
+    since : ndarray of int
+        The number of support features with which each one came in.
+    """
+
+    feature: np.ndarray
+    since: np.ndarray
+
+    def at(self, n_support: int) -> np.ndarray:
+        """Members of the groups of the first support features: what a search for so many would have found."""
+        return self.feature[self.since <= n_support]
+
+    @classmethod
+    def of(cls, feature: np.ndarray, since: np.ndarray) -> Membership:
+        """From a list in which a feature may come several times; the earliest counts."""
+        order = np.lexsort((since, feature))
+        members, first = np.unique(feature[order], return_index=True)
+        return cls(members, since[order][first])
+
+
+class MetOnTheWay:
+    """Affiliated features as a search meets them, which is all there is to know of groups of the ``"ranked"`` kind."""
+
+    def __init__(self) -> None:
+        self._known = np.empty(0, dtype=np.int64)
+        self._features: list[np.ndarray] = []
+        self._since: list[np.ndarray] = []
+
+    def note(self, loop: CuttingPlane) -> None:
+        """Write down whom the last round has met."""
+        fresh = np.setdiff1d(loop.oracle.affiliations.feature, self._known)
+        self._known = np.union1d(self._known, fresh)
+        self._features.append(fresh)
+        self._since.append(np.full(len(fresh), len(loop.oracle.supports)))
+
+    def membership(self, loop: CuttingPlane) -> Membership:
+        """All of them, and the support features."""
+        supports = loop.oracle.supports
+        return Membership.of(
+            np.concatenate([supports, *self._features]), np.concatenate([np.arange(1, len(supports) + 1), *self._since])
+        )
+
+
+def complete_memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
+    """Members of ``"complete"`` groups along some paths, which have the same sample weights.
+
+    Paths that differ in C share most of their support features, so those of all paths with one threshold are looked up in
+    one pass. Correlations do not depend on the scale, so it does not matter whose view is asked.
+    """
+    pairs: dict[float, tuple[np.ndarray, Pairs]] = {}
+    for threshold in {loop.oracle.threshold for loop in loops}:
+        oracles = [loop.oracle for loop in loops if loop.oracle.threshold == threshold]
+        supports = np.unique(np.concatenate([oracle.supports for oracle in oracles]))
+        pairs[threshold] = supports, oracles[0].correlation.strong(supports, threshold)
+    return [_members(loop.oracle.supports, *pairs[loop.oracle.threshold]) for loop in loops]
+
+
+def _members(supports: np.ndarray, known: np.ndarray, pairs: Pairs) -> Membership:
+    """The members around some of the known support features."""
+    since = np.full(len(known), np.iinfo(np.int64).max)
+    since[np.searchsorted(known, supports)] = np.arange(1, len(supports) + 1)
+    own = since[pairs.position] <= len(supports)
+    return Membership.of(
+        np.concatenate([supports, pairs.feature[own]]),
+        np.concatenate([np.arange(1, len(supports) + 1), since[pairs.position[own]]]),
+    )

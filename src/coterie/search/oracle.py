@@ -1,0 +1,458 @@
+r"""The oracle: the most violated block, found by correlation redundancy matching (CRM).
+
+With the current dual variables, walk the features by :math:`|s_j| = |f_j'\tilde\alpha|` downwards. A
+feature that is correlated with a support feature joins its group; any other is a new support
+feature (TPAMI Algorithm 2). The groups are the features met on the walk in ``"ranked"`` mode (the
+paper's); in ``"complete"`` mode (ours) one last pass over all features collects every member. The
+support features are the same in both, and so is the rule that a member belongs to the closest one: a
+feature that was met early moves to a later support feature that is closer.
+
+With ``reuse`` (ICML Algorithm 2) each round's walk starts afresh: a block may have features of earlier blocks, and its
+features must be uncorrelated with each other, not with those of other blocks. Only then can every admissible set that the
+optimum over all of them needs become a block. The walk is greedy, so :meth:`Oracle.highest` bounds what it may have missed
+and :meth:`Oracle.search` looks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie.correlation.protocol import ROUNDING, Correlation
+from coterie.data.source import Exemplar
+from coterie.data.top import NOBODY, Free, TopQuery
+from coterie.data.view import FeatureView
+from coterie.search.admissible import AdmissibleSets
+from coterie.search.scores import LazyScores
+
+# Features whose correlations are held as a matrix at once.
+_MOST_AT_ONCE = 2048
+# How many first chunks of a walk somebody who scores for many is asked for.
+_ROOM = 4
+
+
+def first_chunk(n_new: int) -> int:
+    """Candidates that a walk looks at first."""
+    return min(2 * n_new + 8, _MOST_AT_ONCE)
+
+
+class CandidateGroup(NamedTuple):
+    """What a ``representative`` callable sees: a would-be group, its strongest feature first.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_members,)
+        Indices of the members.
+    names : list of str or None
+        Their names, if the data have names.
+    scores : ndarray of shape (n_members,)
+        Their scores :math:`|s_j|`.
+    correlation : ndarray of shape (n_members,)
+        Their correlation with the first one.
+    """
+
+    features: np.ndarray
+    names: list[str] | None
+    scores: np.ndarray
+    correlation: np.ndarray
+
+
+Representative = str | Callable[[CandidateGroup], int]
+
+
+@dataclass(frozen=True)
+class Affiliations:
+    """Features met, each with the closest support feature that it was compared with, by feature.
+
+    Attributes
+    ----------
+    feature : ndarray of int
+        Features, rising.
+    support : ndarray of int
+        Position of the closest support feature; -1 where none has reached the threshold.
+    correlation : ndarray
+        Their correlation; 0 where there is none.
+    compared : ndarray of int
+        The number of support features, from the first, that the feature was compared with.
+    """
+
+    feature: np.ndarray
+    support: np.ndarray
+    correlation: np.ndarray
+    compared: np.ndarray
+
+    @classmethod
+    def empty(cls) -> Affiliations:
+        """No features."""
+        return cls.unknown(np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def unknown(cls, features: np.ndarray) -> Affiliations:
+        """Features that no support feature was compared with."""
+        size = len(features)
+        return cls(features, np.full(size, -1, dtype=np.int64), np.zeros(size), np.zeros(size, dtype=np.int64))
+
+    def where(self, keep: np.ndarray) -> Affiliations:
+        """The rows of a mask or index."""
+        return Affiliations(self.feature[keep], self.support[keep], self.correlation[keep], self.compared[keep])
+
+    def merged(self, other: Affiliations) -> Affiliations:
+        """Each feature with the support feature of largest \\|correlation\\|; ties to the earlier one."""
+        both = Affiliations(
+            np.concatenate([self.feature, other.feature]),
+            np.concatenate([self.support, other.support]),
+            np.concatenate([self.correlation, other.correlation]),
+            np.concatenate([self.compared, other.compared]),
+        )
+        if not len(both.feature):
+            return both
+        order = np.lexsort((both.support, both.feature))
+        feature, size = both.feature[order], np.abs(both.correlation[order])
+        starts = np.flatnonzero(np.append(True, feature[1:] != feature[:-1]))
+        largest = np.repeat(np.maximum.reduceat(size, starts), np.diff(np.append(starts, len(order))))
+        eligible = np.flatnonzero(size >= largest - ROUNDING)
+        first = np.unique(feature[eligible], return_index=True)[1]
+        return both.where(order[eligible[first]])
+
+
+@dataclass(frozen=True)
+class Block:
+    """Features with their scores, strongest first (all new unless they may be reused), and those met on the walk to them."""
+
+    features: np.ndarray
+    scores: np.ndarray
+    met: tuple[Affiliations, ...] = ()
+
+
+class Oracle:
+    """Finds block after block and keeps the groups.
+
+    Parameters
+    ----------
+    correlation : Correlation
+        Correlations of the features of a view, which the scores are taken from, too.
+    threshold : float
+        \\|correlation\\| from which on two features belong together; infinite to lift the constraint.
+    affiliates : {"complete", "ranked"}
+        Which affiliated features to collect.
+    representative : {"score", "medoid"} or callable
+        Which member stands for a group.
+    reuse : bool, default=False
+        Whether blocks may share features.
+    """
+
+    def __init__(
+        self,
+        correlation: Correlation,
+        *,
+        threshold: float,
+        affiliates: str = "complete",
+        representative: Representative = "score",
+        reuse: bool = False,
+    ) -> None:
+        self.correlation = correlation
+        self.view = correlation.view
+        self.threshold = threshold
+        self.constrained = bool(np.isfinite(threshold))
+        self.complete = affiliates == "complete" and self.constrained
+        self.representative = representative
+        self.reuse = reuse
+        self.supports = np.empty(0, dtype=np.int64)
+        self._met = Affiliations.empty()
+        self._exemplar: Exemplar | None = None
+        self._scores: LazyScores | None = None
+        self._n_scored = 0
+        self._first_floor = np.inf
+        self._hint = NOBODY
+        self.sets = AdmissibleSets(correlation, threshold)
+        self._free = Free(self.view.moments)
+
+    @property
+    def _open(self) -> Free:
+        """Which features a walk may choose."""
+        return self.sets.varying if self.reuse else self._free
+
+    @property
+    def _rivals(self) -> np.ndarray:
+        """The support features that a new one must not be correlated with, beside those of its round."""
+        return self.supports[:0] if self.reuse else self.supports
+
+    def let_reuse(self, reuse: bool) -> None:
+        """Say whether the next blocks may have features of earlier ones."""
+        self.reuse = reuse
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether blocks are meant to be the most violated sets: not where others stand for features, or folds vote."""
+        return self.representative == "score"
+
+    @property
+    def views(self) -> list[FeatureView]:
+        """The views that :meth:`queries` asks about."""
+        return [self.view]
+
+    @property
+    def affiliations(self) -> Affiliations:
+        """The features met that have a group; which one is the closest, :meth:`collect` finds out."""
+        return self._met.where(self._met.support >= 0)
+
+    @property
+    def n_evaluated(self) -> int:
+        """Correlations computed so far."""
+        return self.correlation.n_evaluated
+
+    @property
+    def n_passes(self) -> float:
+        """Features read so far, over the number of features."""
+        n_scored = self._n_scored + (self._scores.n_scored if self._scores is not None else 0)
+        return (n_scored + self.correlation.n_features_read) / self.view.n_features
+
+    def fixed_block(self, features: np.ndarray) -> Block:
+        """A block of given features, whatever their scores and correlations."""
+        return Block(np.asarray(features, dtype=np.int64), np.full(len(features), np.nan))
+
+    def queries(self, residual: np.ndarray, n_new: int) -> list[TopQuery]:
+        """What :meth:`find_block` wants to know: the best features for a residual."""
+        return [self.query(residual, n_new)]
+
+    def query(self, residual: np.ndarray, n_new: int) -> TopQuery:
+        """The best free features of this oracle's view."""
+        return TopQuery(self.view, residual, self._open, _ROOM * first_chunk(n_new), self._hint)
+
+    def find_block(self, residual: np.ndarray, n_new: int, scores: Sequence[LazyScores] | None = None) -> Block:
+        """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs).
+
+        ``scores`` are the answers to :meth:`queries`, if they are known already.
+        """
+        return self._find_block(self._score(residual, *(scores or ())), n_new)
+
+    def _find_block(self, scores: LazyScores, n_new: int) -> Block:
+        block = self.choose(scores, n_new)
+        # The next round's walk will need scores down to a similar norm.
+        self._first_floor = 0.7 * scores.needed
+        return block
+
+    def choose(self, scores: LazyScores, n_new: int) -> Block:
+        """The next block by some scores."""
+        if scores.hint is not None:
+            self._hint = scores.hint
+        return self._walk(scores, n_new) if self.constrained else self._top(scores, n_new)
+
+    def adopt(self, block: Block) -> None:
+        """Enter a block's support features, and the features met on the way to them, in the books."""
+        self.supports = np.concatenate([self.supports, self.new_of(block)])
+        for found in block.met:
+            self._met = self._met.merged(found)
+        self._met = self._met.where(~np.isin(self._met.feature, self.supports))
+        self.bar(self.supports)
+        self.bar(self.affiliations.feature)
+
+    def bar(self, features: np.ndarray) -> None:
+        """Some features are no candidates any more."""
+        self._free.bar(features)
+
+    def new_of(self, block: Block) -> np.ndarray:
+        """The features of a block that are not support features yet."""
+        return block.features[~np.isin(block.features, self.supports)]
+
+    def trimmed(self, block: Block, n_new: int) -> Block:
+        """A block without the last of its new features, so that at most so many are left."""
+        surplus = self.new_of(block)[n_new:]
+        if not len(surplus):
+            return block
+        keep = ~np.isin(block.features, surplus)
+        last = len(self.supports) + n_new
+        return Block(block.features[keep], block.scores[keep], tuple(met.where(met.support < last) for met in block.met))
+
+    def highest(self, residual: np.ndarray, size: int) -> float:
+        """What no admissible set of so many features, used before or not, has more of: the sum of their squared scores."""
+        known = self._scores if self._scores is not None and self._scores.residual is residual else None
+        return self.sets.highest(self._score(residual) if known is None else known, self._open, size)
+
+    def search(self, residual: np.ndarray, size: int, floor: float) -> tuple[Block, float]:
+        """The admissible set of so many features with the largest sum of squared scores, and a bound on these sums.
+
+        The set is empty if none was found whose sum is over ``floor``.
+        """
+        features, scores, bound = self.sets.search(self._score(residual), size, floor)
+        return Block(features, scores), bound
+
+    def final_scores(self, residual: np.ndarray) -> np.ndarray:
+        """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
+        self._score(residual).count(self.view.n_features)
+        scores, products = self.view.map_features(_all_scores, residual)
+        self._exemplar = self._make_exemplar(products, residual[:, :1])
+        return scores
+
+    def collect(self) -> Affiliations:
+        """The affiliated features of all groups: all there are in complete mode, else those met."""
+        if not self.complete:
+            self._compare(self._met.support >= 0)
+            return self.affiliations
+        pairs = self.correlation.strong(self.supports, self.threshold, self._exemplar)
+        found = Affiliations(*pairs, np.full(len(pairs.feature), len(self.supports)))
+        return Affiliations.empty().merged(found.where(~np.isin(pairs.feature, self.supports)))
+
+    def _compare(self, which: np.ndarray) -> None:
+        """Compare some features of the books (a mask) with the support features that have come since; each pair once."""
+        if not self.constrained:
+            return
+        known, which = self._met, which & (self._met.compared < len(self.supports))
+        support, correlation, compared = known.support.copy(), known.correlation.copy(), known.compared.copy()
+        for n_compared in np.unique(known.compared[which]).tolist():
+            rows = np.flatnonzero(which & (known.compared == n_compared))
+            for first in range(0, len(rows), _MOST_AT_ONCE):
+                own = rows[first : first + _MOST_AT_ONCE]
+                best = _Matches(len(own), self.threshold)
+                best.value, best.support = correlation[own], support[own]
+                self._match(best, known.feature[own], self.supports[n_compared:], range(n_compared, len(self.supports)))
+                correlation[own], support[own], compared[own] = best.value, best.support, len(self.supports)
+        self._met = Affiliations(known.feature, support, correlation, compared)
+
+    def _make_exemplar(self, products: np.ndarray, residual: np.ndarray) -> Exemplar:
+        """The dual variables as a vector in the space of the weighted features, centred."""
+        total = float(residual.sum())
+        squares = self.view.norm_of(residual) ** 2
+        norm = np.sqrt(max(squares - total**2 / self.view.moments.total_weight, 0.0))
+        return Exemplar(products, 0.0 if self.view.centred else total, float(norm))
+
+    def _score(self, residual: np.ndarray, known: LazyScores | None = None) -> LazyScores:
+        """Scores for these dual variables."""
+        if self._scores is not None:
+            self._n_scored += self._scores.n_scored
+        self._scores = LazyScores(self.view, residual, first_floor=self._first_floor) if known is None else known
+        return self._scores
+
+    def _top(self, scores: LazyScores, n_new: int) -> Block:
+        """The best free features, whatever their correlations."""
+        chunks = [(np.empty(0, dtype=np.int64), np.empty(0))]
+        for chunk in scores.descend(self._open, n_new):
+            chunks.append(chunk)
+            if sum(len(features) for features, _ in chunks) >= n_new:
+                break
+        features, values = (np.concatenate([chunk[i] for chunk in chunks])[:n_new] for i in range(2))
+        return Block(features, values)
+
+    def _walk(self, scores: LazyScores, n_new: int) -> Block:
+        """New support features in order, their scores, and the affiliated features met before the last one."""
+        chosen: list[int] = []
+        values: list[float] = []
+        met: list[Affiliations] = []
+        old, places = self._rivals, list(range(len(self._rivals)))
+        for chunk, chunk_scores in scores.descend(self._open, first_chunk(n_new)):
+            best = _Matches(len(chunk), self.threshold)
+            self._match(best, chunk, np.array([*old, *chosen], dtype=np.int64), places)
+            unmatched = np.flatnonzero(~best.matched)
+            # Features that have a group already may be closer to a new one; of all features, the end of the search sees to it.
+            if self.complete:
+                rows, matrix = unmatched, self.correlation.within(chunk[unmatched])
+            else:
+                rows, matrix = np.arange(len(chunk)), self.correlation.between(chunk, chunk[unmatched])
+            last = len(chunk)
+            for column, position in enumerate(unmatched.tolist()):
+                if best.matched[position]:
+                    continue
+                feature = self._represent(int(chunk[position]), scores, chosen)
+                places.append(self._place(feature, chosen))
+                chosen.append(feature)
+                if feature == chunk[position]:
+                    values.append(float(chunk_scores[position]))
+                    correlation = matrix[:, column]
+                else:
+                    values.append(float(scores.of(np.array([feature]))[0]))
+                    correlation = self.correlation.between(chunk[rows], np.array([feature]))[:, 0]
+                best.update(rows, correlation, places[-1])
+                if len(chosen) == n_new:
+                    last = position + 1
+                    break
+            # With reuse the walk has not seen the earlier support features: the end of the search begins with the first.
+            met.append(best.affiliations(chunk, last, 0 if self.reuse else len(places)))
+            if len(chosen) == n_new:
+                break
+        return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(met))
+
+    def _place(self, feature: int, chosen: list[int]) -> int:
+        """The position that a feature has among the support features, or will have with those chosen before it."""
+        if not self.reuse:
+            return len(self.supports) + len(chosen)
+        old = np.flatnonzero(self.supports == feature)
+        return int(old[0]) if len(old) else len(self.supports) + len(np.setdiff1d(chosen, self.supports))
+
+    def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray, places: Sequence[int]) -> None:
+        """Enter the correlations of a chunk with known support features, in their order, which have these positions."""
+        for first in range(0, len(known), _MOST_AT_ONCE):
+            matrix = self.correlation.between(chunk, known[first : first + _MOST_AT_ONCE])
+            for support in np.flatnonzero(best.reaches(matrix).any(axis=0)).tolist():
+                best.update(np.arange(len(chunk)), matrix[:, support], places[first + support])
+
+    def _represent(self, feature: int, scores: LazyScores, chosen: list[int]) -> int:
+        """The member that stands for the group of a feature; never one that another group claims."""
+        if self.representative == "score":
+            return feature
+        members, _, value = self.correlation.strong(np.array([feature]), self.threshold)
+        allowed = self._open[members] & (members != feature)
+        members, value = members[allowed], value[allowed]
+        others = np.array([*self._rivals, *chosen], dtype=np.int64)
+        if len(others) and len(members):
+            claimed = np.abs(self.correlation.between(members, others)) >= self.threshold - ROUNDING
+            members, value = members[~claimed.any(axis=1)], value[~claimed.any(axis=1)]
+        if not len(members):
+            return feature
+        members, value = np.append(feature, members), np.append(1.0, value)
+        if self.representative == "medoid":
+            return self._medoid(members, scores)
+        assert callable(self.representative)
+        names = self.view.feature_names
+        labels = None if names is None else [str(names[j]) for j in members]
+        group = CandidateGroup(members, labels, scores.of(members), value)
+        answer = self.representative(group)
+        if not isinstance(answer, Integral) or answer not in members:
+            raise ValueError(f"representative returned {answer}, which is not one of group.features {members.tolist()}.")
+        return int(answer)
+
+    def _medoid(self, members: np.ndarray, scores: LazyScores) -> int:
+        """The member with the largest mean \\|correlation\\| to the others; of equal ones (as in any pair) the best score."""
+        total = np.abs(self.correlation.between(members, members)).sum(axis=1)
+        best = members[total >= total.max() - ROUNDING * len(members)]
+        return int(best[0] if len(best) == 1 else scores.in_order(best, scores.of(best))[0][0])
+
+
+def _all_scores(view: FeatureView, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of all features of a view, 0 for constant ones, and their products with the first residual."""
+    products = view.products(residual)
+    # The angle bound wants the products themselves, but centred ones only up to their signs.
+    same = view.centred and view.scale is None and products.shape[1] == 1
+    exemplar = products[:, 0] if same else products[:, 0].copy()
+    scores = view.scores_of(products)
+    scores[view.moments.norm == 0.0] = 0.0
+    return scores, exemplar
+
+
+class _Matches:
+    """The best support feature so far for each feature of a chunk."""
+
+    def __init__(self, size: int, threshold: float) -> None:
+        self.limit = threshold - ROUNDING
+        self.value = np.zeros(size)
+        self.support = np.full(size, -1, dtype=np.int64)
+
+    @property
+    def matched(self) -> np.ndarray:
+        return self.support >= 0
+
+    def reaches(self, value: np.ndarray) -> np.ndarray:
+        return np.abs(value) >= self.limit
+
+    def update(self, where: np.ndarray, value: np.ndarray, support: int) -> None:
+        better = self.reaches(value) & (np.abs(value) > np.abs(self.value[where]) + ROUNDING)
+        self.value[where[better]] = value[better]
+        self.support[where[better]] = support
+
+    def affiliations(self, chunk: np.ndarray, last: int, n_compared: int) -> Affiliations:
+        """The matched ones among the first ``last`` features, all of which were compared with so many support features."""
+        where = np.flatnonzero(self.matched[:last])
+        return Affiliations(chunk[where], self.support[where], self.value[where], np.full(len(where), n_compared))

@@ -1,0 +1,1 @@
+"""Validation: folds, held-out scores, the choice of settings, nested scores, calibration."""

@@ -1,0 +1,272 @@
+"""Paths in lockstep find what each of them finds alone."""
+
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
+from coterie._numba import one_blas_thread
+from coterie.data import as_source
+from coterie.data.many_moments import many_moments
+from coterie.data.shared_top import SharedTop
+from coterie.data.top import Free, TopQuery
+from coterie.interruption import stopping_gracefully
+from coterie.search import lockstep
+from coterie.search.lockstep import Path, batches, run_together
+from coterie.search.scores import LazyScores, SharedPass
+
+
+def make_data(kind, seed=0, n_samples=90, n_features=150):
+    """Correlated features of unequal scale, and a target that a few of them predict."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features))
+    X[:, 100:] = X[:, :50] + 0.6 * X[:, 100:]
+    target = X[:, :6] @ [3, -2, 2, 1.5, -1, 1] + rng.standard_normal(n_samples)
+    X *= rng.uniform(0.5, 3.0, n_features)
+    if kind == "sparse":
+        X = sparse.csc_array(np.where(np.abs(X) > np.quantile(np.abs(X), 0.8), X, 0.0))
+    elif kind == "int8":
+        X = np.clip(np.round(5 * X), -127, 127).astype(np.int8)
+    elif kind == "F":
+        X = np.asfortranarray(X + 100.0)
+    elif kind == "float32":
+        X = X.astype(np.float32)
+    return X, target
+
+
+def halves(rng, n_samples, n_pairs=3):
+    for _ in range(n_pairs):
+        order = rng.permutation(n_samples)
+        for half in (order[: n_samples // 2], order[n_samples // 2 :]):
+            weight = np.zeros(n_samples)
+            weight[half] = 1.0
+            yield weight
+
+
+ESTIMATORS = [
+    GroupDiscoveryClassifier(13, threshold=0.6),
+    GroupDiscoveryClassifier(9, n_features_per_round=4, standardize=True, class_weight="balanced"),
+    GroupDiscoveryClassifier(8, fit_intercept=False, correlation=None),
+    GroupDiscoveryClassifier(6, correlation="su", threshold=0.3),
+    GroupDiscoveryClassifier(7, fixed_features=[3, 120], representative="medoid"),
+    GroupDiscoveryClassifier("auto", C=0.1),
+    GroupDiscoveryClassifier(7, cv=3, random_state=0),
+    GroupDiscoveryRegressor(13),
+    GroupDiscoveryRegressor(8, standardize=True, affiliates="ranked"),
+    GroupDiscoveryOneClass(8, n_features_per_round=2),
+    GroupDiscoveryClassifier("auto", n_features_per_round=3, reuse_features=True, affiliates="ranked", max_rounds=5),
+    GroupDiscoveryClassifier(6, n_features_per_round=3, reuse_features=True, cv=2, random_state=0),
+]
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "float32", "int8", "sparse"])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_equal_to_single_paths(estimator, kind):
+    X, target = make_data(kind)
+    y = target if isinstance(estimator, GroupDiscoveryRegressor) else (target > 0).astype(int)
+    rng = np.random.default_rng(1)
+    if isinstance(estimator, GroupDiscoveryOneClass):
+        data = estimator._read(X, None)
+        samples = [data]
+    else:
+        data = estimator._read(X, y)
+        samples = [data, replace(data, targets=rng.permutation(data.targets))]
+    own = estimator._n_features_wanted(X.shape[1])
+    paths = [
+        Path(clone(estimator).set_params(C=C), data, weight, own)
+        for data in samples
+        for weight in [None, *halves(rng, X.shape[0], 1)]
+        for C in (0.01, 0.3)
+    ]
+    together, passes = run_together(paths, n_threads=2)
+    assert passes > 0
+    for path, loop in zip(paths, together, strict=True):
+        alone = path.estimator._loop(path.data, path.weight, path.n_features)
+        with one_blas_thread():
+            alone.run()
+        np.testing.assert_array_equal(loop.oracle.supports, alone.oracle.supports)
+        np.testing.assert_allclose(loop.solution.coef, alone.solution.coef, rtol=1e-8, atol=1e-10)
+        assert loop.solution.objective == pytest.approx(alone.solution.objective, rel=1e-9)
+        if path.n_features is None or path.estimator.reuse_features:  # else nobody looks at the bounds
+            assert loop.converged_at == alone.converged_at
+        assert loop.exhausted == alone.exhausted
+
+
+def test_three_classes_and_threads():
+    X, target = make_data("C")
+    estimator = GroupDiscoveryClassifier(10)
+    data = estimator._read(X, np.digitize(target, [-1.5, 1.5]))
+    paths = [Path(estimator, data, weight, 10) for weight in halves(np.random.default_rng(0), len(target))]
+    one, two = (run_together(paths, n_threads=n)[0] for n in (1, 2))
+    for path, a, b in zip(paths, one, two, strict=True):
+        alone = estimator._loop(data, path.weight, 10)
+        with one_blas_thread():
+            alone.run()
+        np.testing.assert_array_equal(a.oracle.supports, alone.oracle.supports)
+        np.testing.assert_array_equal(a.solution.coef, b.solution.coef)
+
+
+@pytest.mark.parametrize("kind", ["C", "sparse"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GroupDiscoveryClassifier(8),
+        GroupDiscoveryClassifier(6, correlation="su", threshold=0.3),
+        GroupDiscoveryRegressor(8, affiliates="ranked"),
+    ],
+    ids=repr,
+)
+def test_same_bits_from_threads_and_processes(estimator, kind, monkeypatch):
+    X, target = make_data(kind)
+    data = estimator._read(X, target if isinstance(estimator, GroupDiscoveryRegressor) else target > 0)
+    paths = [Path(estimator, data, weight, 8, True) for weight in halves(np.random.default_rng(0), len(target), 4)]
+
+    def found(n_threads, forks):
+        monkeypatch.setenv("COTERIE_FORK", forks)
+        loops = run_together(paths, n_threads=n_threads)[0]
+        groups = [loop.oracle.collect() for loop in loops]
+        met = [None if loop.met is None else loop.met.membership(loop) for loop in loops]
+        rounds = [vars(entry) for loop in loops for entry in loop.history]
+        residuals = [loop.solution.residual.tobytes() for loop in loops]
+        bits = [{name: np.asarray(value).tobytes() for name, value in entry.items()} for entry in rounds]
+        return (bits, residuals), groups, met
+
+    expected, groups, met = found(1, "1")
+    for n_threads, forks in ((2, "0"), (2, "1"), (3, "1")):
+        again, again_groups, again_met = found(n_threads, forks)
+        assert again == expected
+        for one, other in zip([*groups, *met], [*again_groups, *again_met], strict=True):
+            if one is not None:
+                np.testing.assert_array_equal(one.feature, other.feature)
+
+
+def test_signals_stop_all_processes():
+    """The paths of all processes end after the round in which a signal has come to the first."""
+    X, target = make_data("C")
+    estimator = GroupDiscoveryRegressor(40)
+    data = estimator._read(X, target)
+    paths = [Path(estimator, data, weight, 40) for weight in halves(np.random.default_rng(0), len(target), 4)]
+
+    def on_round(position, loop):
+        if position == 0 and len(loop.history) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return False
+
+    with stopping_gracefully(lambda _: None):
+        loops, _ = run_together(paths, n_threads=2, on_round=on_round)
+    assert all(loop.stopped for loop in loops)
+    assert [len(loop.history) for loop in loops[::4]] == [2, 2]  # in the process that the signal came to
+    assert all(len(loop.oracle.supports) for loop in loops)
+
+
+def test_same_result_for_any_order_of_columns():
+    X, target = make_data("C")
+    order = np.random.default_rng(3).permutation(X.shape[1])
+    weights = list(halves(np.random.default_rng(0), len(target)))
+    chosen = []
+    for columns in (np.arange(X.shape[1]), order):
+        estimator = GroupDiscoveryRegressor(9)
+        data = estimator._read(np.ascontiguousarray(X[:, columns]), target)
+        loops, _ = run_together([Path(estimator, data, weight, 9) for weight in weights], n_threads=1)
+        chosen.append([columns[loop.oracle.supports] for loop in loops])
+    np.testing.assert_array_equal(*chosen)
+
+
+def test_a_path_can_be_ended():
+    X, target = make_data("C")
+    estimator = GroupDiscoveryRegressor(9)
+    data = estimator._read(X, target)
+    paths = [Path(estimator, data, None, 9)] * 2
+    loops, _ = run_together(paths, n_threads=1, on_round=lambda position, loop: position == 1 and len(loop.history) == 3)
+    assert [len(loop.oracle.supports) for loop in loops] == [9, 3]
+    assert [loop.stopped for loop in loops] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["C", "sparse"])
+def test_few_are_asked_for(kind):
+    """Whoever asks for too few gets the rest by a pass of its own."""
+    X, target = make_data(kind)
+    estimator = GroupDiscoveryClassifier(9)
+    view = estimator._loop(estimator._read(X, target > 0), None, 9).oracle.view
+    residual = np.random.default_rng(0).standard_normal((len(target), 1))
+    residual -= residual.mean()
+    free = Free.where(view.moments, np.random.default_rng(1).random(view.n_features) < 0.7)
+    expected = list(LazyScores(view, residual).descend(free, 10))
+    for size in (1, 5, 10, 400):
+        for hint in (np.empty(0, dtype=np.int64), np.arange(100)):
+            (top,) = SharedPass([view]).best([TopQuery(view, residual, free, size, hint)])
+            assert free[top.hint].all()
+            for given, wanted in zip(top.descend(free, 10), expected, strict=True):
+                np.testing.assert_array_equal(given[0], wanted[0])
+                np.testing.assert_array_equal(given[1], wanted[1])
+
+
+@pytest.mark.parametrize("case", ["scales", "ties", "huge without weight", "tiny"])
+def test_single_precision_leaves_no_trace(case, rng):
+    """Products in single precision choose who is looked at; nobody is missed, however scales and ties are."""
+    X = rng.standard_normal((80, 300)) + 100.0 * rng.random(300)
+    X *= 10.0 ** rng.uniform(-4, 4, 300) if case == "scales" else 1e-25 if case == "tiny" else 1.0
+    if case == "ties":
+        X[:, 150:] = X[:, :150] * (1.0 + 1e-9 * rng.standard_normal(150))
+    weight = np.where(np.arange(80) < 70, 1.0, 0.0)
+    if case == "huge without weight":
+        X[75] = 1e300
+    estimator = GroupDiscoveryClassifier(9, standardize=case != "scales")
+    view = estimator._loop(estimator._read(X, np.arange(80) % 2), weight, 9).oracle.view
+    residual = rng.standard_normal((80, 1)) * weight[:, None]
+    free = Free(view.moments)
+    expected = list(LazyScores(view, residual).descend(free, 10))
+    assert SharedTop([view])._single == (case != "tiny")
+    (top,) = SharedPass([view]).best([TopQuery(view, residual, free, 40)])
+    for given, wanted in zip(top.descend(free, 10), expected, strict=True):
+        np.testing.assert_array_equal(given[0], wanted[0])
+        np.testing.assert_array_equal(given[1], wanted[1])
+
+
+def test_small_features_of_a_long_tail_are_not_multiplied():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((200, 5000), density=0.05, rng=rng, format="csc")
+    X = X.multiply(1.0 / (1 + np.arange(5000))).tocsc()
+    estimator = GroupDiscoveryRegressor(20)
+    data = estimator._read(X, X[:, :10].sum(axis=1))
+    _, passes = run_together([Path(estimator, data, weight, 20) for weight in halves(rng, 200)], n_threads=1)
+    assert passes < 0.5 * 19  # of as many rounds
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "int8", "float32", "sparse"])
+def test_moments(kind):
+    X, _ = make_data(kind)
+    X = X.tolil() if kind == "sparse" else X
+    X[:45, 7] = 3  # constant in a half
+    X[:, 9] = 2
+    source = as_source(X)
+    rng = np.random.default_rng(0)
+    half = np.repeat([1.0, 0.0], 45)
+    weights = [half, 1.0 - half, rng.random(90), *halves(rng, 90)]
+    for weight, moments in zip(weights, many_moments(source, weights, n_threads=2), strict=True):
+        alone = source.moments(weight)
+        np.testing.assert_allclose(moments.mean, alone.mean, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(moments.norm, alone.norm, rtol=1e-11)
+        np.testing.assert_array_equal(moments.norm == 0.0, alone.norm == 0.0)
+        assert moments.total_weight == pytest.approx(alone.total_weight, rel=1e-14)
+        if kind == "sparse":
+            np.testing.assert_array_equal([moments.mean, moments.norm], [alone.mean, alone.norm])
+
+
+def test_moments_of_features_far_from_zero():
+    rng = np.random.default_rng(0)
+    X = 1e9 + rng.standard_normal((60, 40))
+    X[:30, 3] += 1e6
+    weights = [*halves(rng, 60), np.repeat([1.0, 0.0], 30)]
+    for weight, moments in zip(weights, many_moments(as_source(X), weights), strict=True):
+        np.testing.assert_allclose(moments.norm, as_source(X).moments(weight).norm, rtol=1e-8)
+
+
+def test_batches_fit_into_memory(monkeypatch):
+    monkeypatch.setattr(lockstep, "_MOST_BYTES", 24 * 100 * 4)
+    assert [len(part) for part in batches(list(range(10)), 100)] == [4, 4, 2]
+    assert [len(part) for part in batches(list(range(2)), 10**9)] == [1, 1]

@@ -1,0 +1,232 @@
+"""Ranking, walk and groups against brute force; pruned against unpruned."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from coterie.correlation.pearson import PearsonCorrelation
+from coterie.data import FeatureView, as_source
+from coterie.data.top import Free
+from coterie.order import by_content
+from coterie.search import oracle as oracle_module
+from coterie.search.oracle import Affiliations, Oracle
+from coterie.search.scores import LazyScores
+from tests import naive
+from tests.conftest import grouped_matrix, sparse_counts
+
+
+def make_oracle(X, *, threshold=0.7, weight=None, prune=True, n_threads=1, centred=True, standardize=False, **options):
+    view = FeatureView.of(as_source(X), weight, standardize=standardize, centred=centred, n_threads=n_threads)
+    return Oracle(PearsonCorrelation(view, prune=prune), threshold=threshold, **options)
+
+
+def residual_for(y, rng):
+    alpha = rng.random(len(y))
+    alpha[y > 0] *= 0.5 / alpha[y > 0].sum()
+    alpha[y < 0] *= 0.5 / alpha[y < 0].sum()
+    return (alpha * y)[:, None]
+
+
+def as_dict(supports, affiliations):
+    return {int(z): set(affiliations.feature[affiliations.support == k].tolist()) for k, z in enumerate(supports)}
+
+
+@st.composite
+def matrices(draw):
+    """Dense or sparse data with correlated, constant and negated columns, perhaps with weights."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    kind = draw(st.sampled_from(["dense", "counts", "signed"]))
+    if kind == "dense":
+        X, y = grouped_matrix(rng, n_samples=draw(st.integers(8, 40)), n_features=draw(st.integers(3, 30)))
+    else:
+        X, y = sparse_counts(rng, n_samples=draw(st.integers(10, 60)), n_features=draw(st.integers(31, 60)))
+        if kind == "signed":
+            X = X * rng.choice([-1.0, 1.0], X.shape)
+    X[:, rng.integers(X.shape[1])] = rng.integers(0, 2)
+    j, k = rng.integers(X.shape[1], size=2)
+    X[:, j] = draw(st.sampled_from([1.0, -1.0, 3.0])) * X[:, k] + draw(st.sampled_from([0.0, 1.0]))
+    weight = rng.integers(0, 3, len(X)).astype(float) + 0.5 if draw(st.booleans()) else None
+    threshold = draw(st.sampled_from([0.3, 0.5, 0.7, 0.9, 1.0]))
+    return X, y, weight, threshold, rng
+
+
+@settings(max_examples=60)
+@given(data=matrices(), is_sparse=st.booleans(), n_new=st.integers(1, 6), centred=st.booleans())
+def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centred):
+    X, y, weight, threshold, rng = data
+    C = naive.correlation(X, weight)
+    matrix = sparse.csc_array(X) if is_sparse else X
+    complete = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred)
+    unpruned = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, prune=False)
+    ranked = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, affiliates="ranked")
+    supports, met = [], set()
+    for _ in range(3):
+        residual = residual_for(y, rng)
+        scores = (X - naive.mean(X, weight)).T @ residual[:, 0] if centred else X.T @ residual[:, 0]
+        new, fresh = naive.walk(scores, C, supports, n_new, threshold)
+        # Ties (in copies, say) are broken by content here and by position there: compare without them.
+        pool = [j for j in np.argsort(-np.abs(scores)) if C[j, j] > 0]
+        values = np.abs(scores[pool])
+        if len(values) > 1 and np.abs(np.diff(values)).min() < 1e-9 * values.max():
+            return
+        for oracle in (complete, unpruned, ranked):
+            block = oracle.find_block(residual, n_new)
+            assert block.features.tolist() == new
+            np.testing.assert_allclose(block.scores, np.abs(scores[new]), atol=1e-12)
+            oracle.adopt(block)
+        supports += new
+        met |= fresh
+        if not new:
+            break
+    if not supports:
+        return
+    expected = naive.complete_groups(X, supports, threshold, weight)
+    for oracle in (complete, unpruned):
+        assert as_dict(supports, oracle.collect()) == expected
+    assert complete.n_evaluated <= unpruned.n_evaluated
+    found = ranked.collect()
+    assert as_dict(supports, found) == naive.ranked_groups(X, supports, met, threshold, weight)
+    np.testing.assert_allclose(found.correlation, C[found.feature, np.array(supports)[found.support]], atol=1e-9)
+    n_evaluated = ranked.n_evaluated
+    np.testing.assert_array_equal(ranked.collect().support, found.support)
+    assert ranked.n_evaluated == n_evaluated  # no pair is looked at twice
+
+
+@settings(max_examples=40)
+@given(data=matrices(), is_sparse=st.booleans(), seed=st.integers(0, 1000))
+def test_strong_pairs_are_all_pairs_over_the_threshold(data, is_sparse, seed):
+    X, y, weight, threshold, rng = data
+    C = naive.correlation(X, weight)
+    varying = np.flatnonzero(np.diag(C) > 0)
+    supports = np.random.default_rng(seed).permutation(varying)[:20]
+    oracle = make_oracle(sparse.csc_array(X) if is_sparse else X, weight=weight, n_threads=2)
+    residual = residual_for(y, rng)
+    oracle.final_scores(residual)
+    near = [abs(abs(C[j, z]) - threshold) < 1e-8 for j in varying for z in supports]
+    pairs = {
+        (int(j), int(k))
+        for j in varying
+        for k, z in enumerate(supports)
+        if abs(C[j, z]) >= threshold - (1e-8 if any(near) else 0)
+    }
+    for exemplar in (None, oracle._exemplar):
+        feature, position, value = oracle.correlation.strong(supports, threshold, exemplar)
+        found = set(zip(feature.tolist(), position.tolist(), strict=True))
+        assert found <= pairs if any(near) else found == pairs
+        np.testing.assert_allclose(value, C[feature, supports[position]], atol=1e-9)
+
+
+def test_nested_binary_columns_reach_the_size_bound():
+    """n = 100, counts 20 in 40: the correlation equals the bound, so a threshold there must keep the pair."""
+    X = np.zeros((100, 3))
+    X[:20, 0], X[:40, 1], X[50:55, 2] = 1, 1, 1
+    bound = np.sqrt(20 * 60 / (40 * 80))
+    assert naive.correlation(X)[0, 1] == pytest.approx(bound)
+    oracle = make_oracle(sparse.csc_array(X))
+    for threshold, expected in ((bound, [0, 1]), (bound + 1e-6, [1])):
+        feature, _, _ = oracle.correlation.strong(np.array([1]), threshold)
+        assert feature.tolist() == expected
+
+
+def test_disjoint_columns_can_be_affiliated():
+    """An indicator and its complement share no sample, and have correlation -1."""
+    half = np.arange(40) % 2 == 0
+    X = sparse.csc_array(np.c_[half, ~half, np.arange(40) < 3].astype(float))
+    feature, _, value = make_oracle(X).correlation.strong(np.array([0]), 0.7)
+    assert feature.tolist() == [0, 1]
+    assert value[1] == pytest.approx(-1.0)
+
+
+def test_pruning_spares_work(rng):
+    X, y = sparse_counts(rng, n_samples=200, n_features=2000, density=0.02)
+    results = []
+    for prune in (True, False):
+        oracle = make_oracle(sparse.csc_array(X), prune=prune)
+        oracle.adopt(oracle.find_block(residual_for(y, np.random.default_rng(0)), 10))
+        before = oracle.n_evaluated
+        oracle.collect()
+        results.append(oracle.n_evaluated - before)
+    assert results[0] < results[1] < 10 * 2000 / 2  # pairs without a common sample are never met
+
+
+def test_layers_spare_scores(rng):
+    """Rare features cannot have large scores, so they are not looked at."""
+    X = sparse.random_array((500, 3000), density=0.002, rng=rng, format="csc")
+    X.data[:] = 1.0
+    common = sparse.csc_array((rng.random((500, 20)) < 0.5).astype(float))
+    view = FeatureView.of(as_source(sparse.hstack([X, common], format="csc")))
+    y = np.where(common.toarray()[:, 0] > 0, 1.0, -1.0)
+    scores = LazyScores(view, residual_for(y, rng))
+    features, values = next(scores.descend(Free(view.moments), 1))
+    assert features[0] == 3000
+    assert scores.n_scored < 100
+    assert values[0] == pytest.approx(scores.of(np.array([3000]))[0])
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("centred", [False, True])
+def test_descent_is_the_sorted_order(rng, centred, standardize):
+    X, y = sparse_counts(rng)
+    X = X * 10.0 ** rng.integers(-3, 3, X.shape[1])
+    view = FeatureView.of(as_source(sparse.csc_array(X)), standardize=standardize, centred=centred)
+    moments = view.moments
+    residual = residual_for(y, rng)
+    free = rng.random(X.shape[1]) < 0.9
+    free &= moments.norm > 0
+    chunks = list(LazyScores(view, residual).descend(Free.where(moments, free), 3))
+    features, scores = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    expected = np.abs((X - (X.mean(axis=0) if centred else 0)).T @ residual[:, 0])
+    if standardize:
+        expected[moments.norm > 0] /= moments.scale[moments.norm > 0]
+    assert sorted(features) == np.flatnonzero(free).tolist()
+    np.testing.assert_allclose(scores, expected[features], atol=1e-12)
+    assert (np.diff(scores) <= 1e-9 * scores[0]).all()
+
+
+def test_samples_of_weight_zero_do_not_break_ties(rng):
+    X = rng.integers(0, 2, (40, 30)).astype(float)
+    X[:15] = X[:15, :1]  # equal on the first samples
+    weight = np.repeat([1.0, 0.0], [15, 25])
+    absent = by_content(as_source(X[:15]), np.arange(30))
+    np.testing.assert_array_equal(by_content(as_source(X), np.arange(30), weight), absent)
+
+
+def test_order_by_content_does_not_depend_on_position(rng):
+    X = rng.standard_normal((20, 6))
+    X[:, 4] = X[:, 1]
+    order = rng.permutation(6)
+    first = X[:, by_content(as_source(X), np.arange(6))]
+    second = X[:, order][:, by_content(as_source(np.asfortranarray(X[:, order])), np.arange(6))]
+    np.testing.assert_array_equal(first, second)
+    names = ["f", "e", "d", "c", "b", "a"]
+    ranked = by_content(as_source(X, names), np.arange(6)).tolist()
+    assert ranked.index(4) < ranked.index(1)  # "b" before "e"
+
+
+@pytest.mark.parametrize("affiliates", ["complete", "ranked"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_blocks_do_not_depend_on_how_many_features_are_looked_at_together(rng, monkeypatch, is_sparse, affiliates):
+    X, y = sparse_counts(rng, n_samples=80, n_features=60) if is_sparse else grouped_matrix(rng, n_features=60)
+    residuals = [residual_for(y, rng) for _ in range(3)]
+    results = []
+    for most in (2048, 5, 1):
+        monkeypatch.setattr(oracle_module, "_MOST_AT_ONCE", most)
+        oracle = make_oracle(sparse.csc_array(X) if is_sparse else X, threshold=0.5, affiliates=affiliates)
+        for residual in residuals:
+            oracle.adopt(oracle.find_block(residual, 6))
+        results.append((oracle.supports.tolist(), as_dict(oracle.supports.tolist(), oracle.collect())))
+    assert len(results[0][0]) > 6
+    assert any(results[0][1].values())
+    assert results[0] == results[1] == results[2]
+
+
+def test_merging_keeps_the_closest_and_the_earlier_of_equals():
+    old = Affiliations(np.array([1, 2, 3]), np.array([0, 0, 1]), np.array([0.8, -0.9, 0.7]), np.zeros(3))
+    new = Affiliations(np.array([1, 2, 4]), np.array([2, 2, 2]), np.array([-0.85, 0.9, 0.75]), np.ones(3))
+    both = old.merged(new)
+    assert both.feature.tolist() == [1, 2, 3, 4]
+    assert both.support.tolist() == [2, 0, 1, 2]
+    assert both.correlation.tolist() == [-0.85, -0.9, 0.7, 0.75]
+    assert len(Affiliations.empty().merged(Affiliations.empty()).feature) == 0

@@ -1,0 +1,197 @@
+"""Prediction with support and affiliated features: an optimal model of the usual kind, certified."""
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
+from sklearn.svm import LinearSVC
+
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
+from coterie.data import FeatureView, as_source
+from coterie.solver import ridge
+from coterie.solver.design import design_of
+from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from tests.conftest import grouped_matrix, sparse_counts
+
+
+def svm_with_cvxpy(X, y, weight, C, fit_intercept):
+    w, b = cp.Variable(X.shape[1]), cp.Variable()
+    slack = cp.pos(1 - cp.multiply(y, X @ w + (b if fit_intercept else 0)))
+    objective = 0.5 * cp.sum_squares(w) + C / 2 * cp.sum(cp.multiply(weight, cp.square(slack)))
+    task = cp.Problem(cp.Minimize(objective))
+    task.solve(solver=cp.CLARABEL)
+    return task.value, w.value, 0.0 if not fit_intercept else float(b.value)
+
+
+def design_with(X):
+    view = FeatureView.of(as_source(X), centred=False)
+    design = design_of(view)
+    design.append(np.arange(view.n_features))
+    return design
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(60, 12), (25, 80)])
+@pytest.mark.parametrize("way", ["direct", "products"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_unit_hinge_is_the_linear_svm(rng, monkeypatch, fit_intercept, shape, way, C):
+    if way == "products":
+        monkeypatch.setattr(ridge, "_MAX_DIRECT", 0)
+    X = rng.standard_normal(shape) + 0.5
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(len(X)) > 0.3, 1.0, -1.0)
+    weight = rng.random(len(y))
+    weight[3] = 0.0
+    solution = ridge.fit_ridge(UnitHinge(y, weight, C, fit_intercept), design_with(X))
+    value, w, b = svm_with_cvxpy(X, y, weight, C, fit_intercept)
+    assert solution.gap <= 1e-9
+    assert -solution.bound == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(solution.coef[:, 0], w, atol=2e-4 * np.abs(w).max())
+    assert solution.state.intercept[0] == pytest.approx(b, abs=1e-3 * np.abs(w).max())
+
+
+def test_margin_of_one_and_free_margin_are_the_same_classifier(rng):
+    X, y = grouped_matrix(rng)
+    y = y.astype(float)
+    free, unit = SquaredHinge(y, np.ones(len(y)), 0.1, True), UnitHinge(y, np.ones(len(y)), 0.1, True)
+    one, other = ridge.fit_ridge(free, design_with(X)), ridge.fit_ridge(unit, design_with(X))
+    assert max(one.gap, other.gap) <= 1e-9
+    np.testing.assert_allclose(one.coef, one.state.margin * other.coef, atol=1e-6 * np.abs(one.coef).max())
+    np.testing.assert_allclose(one.state.intercept, one.state.margin * other.state.intercept, atol=1e-6)
+
+
+def test_nearly_separable_data_with_a_large_penalty(rng):
+    """Where Newton's method from zero wanders for hundreds of steps."""
+    X = rng.standard_normal((300, 20)) @ rng.standard_normal((20, 150)) + 0.5 * rng.standard_normal((300, 150))
+    y = np.where(X[:, 0] + 2 * rng.standard_normal(300) > 0, 1.0, -1.0)
+    for C in (1.0, 1e3, 1e5):
+        solution = ridge.fit_ridge(UnitHinge(y, np.ones(300), C, True), design_with(X))
+        assert solution.gap <= 1e-8
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_unit_hinge_keeps_the_promises_of_a_loss(rng, fit_intercept):
+    y = np.where(rng.random(40) < 0.4, 1.0, -1.0)
+    loss = UnitHinge(y, rng.random(40) + 0.1, 3.0, fit_intercept)
+    z, d = rng.standard_normal((40, 1)), rng.standard_normal((40, 1))
+    state, up, down = loss.evaluate(z), loss.evaluate(z + 1e-6 * d), loss.evaluate(z - 1e-6 * d)
+    assert (up.value - down.value) / 2e-6 == pytest.approx(-(state.residual * d).sum(), rel=1e-5)
+    assert state.value + state.conjugate == pytest.approx(-(state.residual * z).sum(), rel=1e-9)
+    if fit_intercept:
+        assert state.residual.sum() == pytest.approx(0.0, abs=1e-12)
+        around = [loss.C / 2 * (loss.weight @ np.maximum(1 - y * (z[:, 0] + b), 0) ** 2) for b in np.linspace(-2, 2, 4001)]
+        assert state.value <= min(around) + 1e-9
+
+
+def test_offset_without_any_loss_is_left_alone():
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    state = UnitHinge(y, np.ones(4), 1.0, True).evaluate(10 * y[:, None])
+    assert state.value == 0.0
+    assert (state.residual == 0.0).all()
+
+
+def test_plain_losses_have_one_output_each(rng):
+    several = OneVsRestHinge(np.arange(30) % 3, 3, np.ones(30), 1.0, True)
+    assert [type(loss) for loss in several.plain()] == [UnitHinge] * 3
+    squared = SquaredLoss(rng.standard_normal(30), np.ones(30), 1.0, True)
+    assert squared.plain() == [squared]
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_classifier_on_groups_is_the_svm_on_their_columns(rng, is_sparse, standardize):
+    X, y = sparse_counts(rng)
+    make = sparse.csc_array if is_sparse else np.asarray
+    weight = rng.random(len(y)) + 0.2
+    options = {"n_features_per_round": 2, "threshold": 0.5, "standardize": standardize, "C": 0.5}
+    plain = GroupDiscoveryClassifier(6, **options).fit(make(X), y, sample_weight=weight)
+    model = GroupDiscoveryClassifier(6, predict_with="groups", **options).fit(make(X), y, sample_weight=weight)
+    assert model.groups_ == plain.groups_
+    np.testing.assert_array_equal(model.support_coef_, plain.support_coef_)
+    members = model.groups_.members
+    np.testing.assert_array_equal(model.prediction_features_, members)
+    assert len(members) > 6
+    Z = X[:, members]
+    mean = np.average(Z, axis=0, weights=weight)
+    scale = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=weight)) if standardize else 1.0
+    _, w, b = svm_with_cvxpy(Z / scale, y, weight, 0.5, True)
+    np.testing.assert_allclose(model.prediction_coef_[0], w / scale, atol=1e-4)
+    assert model.intercept_[0] == pytest.approx(b, abs=1e-4)
+    assert model.prediction_gap_ <= 1e-9
+    np.testing.assert_allclose(model.decision_function(make(X)), X @ model.coef_[0] + model.intercept_)
+    assert model.transform(make(X)).shape[1] == 6  # that is what keep= is for
+
+
+def test_several_classes_on_groups(rng):
+    X, _ = grouped_matrix(rng, n_samples=90)
+    y = np.array(["a", "b", "c"])[np.argsort(np.argsort(X[:, 0] + 0.3 * X[:, 5])) // 30]
+    model = GroupDiscoveryClassifier(4, predict_with="groups", threshold=0.6, standardize=False).fit(X, y)
+    Z = X[:, model.groups_.members]
+    for c, label in enumerate(model.classes_):
+        _, w, b = svm_with_cvxpy(Z, np.where(y == label, 1.0, -1.0), np.ones(90), 1.0, True)
+        np.testing.assert_allclose(model.prediction_coef_[c], w, atol=1e-4)
+        assert model.intercept_[c] == pytest.approx(b, abs=1e-4)
+    assert model.coef_.shape == (3, 40)
+    reference = LinearSVC(C=0.5, intercept_scaling=100).fit(Z, y)
+    assert np.mean(model.predict(X) == reference.predict(Z)) >= 0.98
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_regression_on_groups_is_ridge(rng, fit_intercept):
+    X, _ = grouped_matrix(rng)
+    y = X[:, 0] - X[:, 7] + 0.1 * rng.standard_normal(len(X)) + 3
+    weight = rng.random(len(y)) + 0.1
+    model = GroupDiscoveryRegressor(3, C=2.0, predict_with="groups", fit_intercept=fit_intercept, standardize=False)
+    model.fit(X, y, sample_weight=weight)
+    Z = X[:, model.groups_.members]
+    reference = Ridge(alpha=0.5, fit_intercept=fit_intercept).fit(Z, y, sample_weight=weight)
+    np.testing.assert_allclose(model.predict(X), reference.predict(Z), rtol=1e-7)
+    np.testing.assert_allclose(model.prediction_coef_[0], reference.coef_, atol=1e-7)
+
+
+def test_one_class_on_groups(rng):
+    X = np.abs(rng.standard_normal((80, 30)))
+    X[:, 5] = X[:, 4] + 0.05 * rng.random(80)
+    model = GroupDiscoveryOneClass(4, C=0.05, predict_with="groups").fit(X)
+    _, w, _ = svm_with_cvxpy(X[:, model.groups_.members], np.ones(80), np.ones(80), 0.05, False)
+    np.testing.assert_allclose(model.prediction_coef_[0], w, atol=1e-4)
+    assert model.offset_ == 1.0
+    np.testing.assert_allclose(model.decision_function(X), model.score_samples(X) - 1.0)
+
+
+def test_a_penalty_so_large_that_its_matrix_has_no_cholesky_factor(rng):
+    """I + CX'X is CX'X to rounding, and X has columns without a difference: a warning, not a crash."""
+    X = 1e4 * np.repeat(np.abs(rng.standard_normal((60, 10))), 3, axis=1)
+    loss = UnitHinge(np.ones(60), np.ones(60), 1e12, False)
+    design = design_with(X)
+    assert ridge._solve_directly(loss, design, loss.evaluate(np.zeros((60, 1))), np.ones((30, 1))) is None
+    with pytest.warns(ConvergenceWarning, match="Scale the features"):
+        model = GroupDiscoveryOneClass(5, C=1e12, predict_with="groups").fit(X)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_prediction_that_falls_short_of_the_tolerance_says_so(rng, monkeypatch):
+    X, y = grouped_matrix(rng)
+    monkeypatch.setattr(ridge, "_MAX_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="support and affiliated"):
+        GroupDiscoveryClassifier(3, predict_with="groups", tol=1e-12).fit(X, y)
+
+
+def test_affiliated_features_help_where_they_average_noise_out(rng):
+    factors = rng.standard_normal((1000, 3))
+    X = rng.standard_normal((1000, 60))
+    for k in range(3):
+        X[:, 10 * k : 10 * k + 8] = factors[:, [k]] + 0.6 * rng.standard_normal((1000, 8))
+    y = np.where(factors.sum(axis=1) + 0.1 * rng.standard_normal(1000) > 0, 1, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        scores = [
+            GroupDiscoveryClassifier(3, n_features_per_round=1, threshold=0.6, predict_with=kind)
+            .fit(X[:500], y[:500])
+            .score(X[500:], y[500:])
+            for kind in ("support", "groups")
+        ]
+    assert scores[1] > scores[0] + 0.03

@@ -1,0 +1,66 @@
+"""The table of held-out scores, and the choice from it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coterie.validation.score_table import Candidate, choose, merge_paths, score_table
+
+ONE = Candidate(0.1, 0.7, False, "support")
+
+
+def table(n_features, C, mean, std):
+    results = {"n_features": n_features, "C": C, "mean_test_score": mean, "std_test_score": std}
+    return {**{name: np.array(values) for name, values in results.items()}, "split0_test_score": 0, "split1_test_score": 0}
+
+
+def test_exhausted_folds_keep_their_last_score():
+    sizes, scores = merge_paths([[(2, 0.5), (4, 0.7)], [(2, 0.6), (4, 0.6), (6, 0.9)], [(3, 0.1), (6, 0.2)]])
+    assert sizes.tolist() == [3, 4, 6]
+    np.testing.assert_allclose(scores, [[0.5, 0.7, 0.7], [0.6, 0.6, 0.9], [0.1, 0.1, 0.2]])
+
+
+def test_sizes_that_stopped_paths_have_not_reached_are_left_out():
+    paths = [[(2, 0.5), (4, 0.7), (6, 0.8)], [(2, 0.6), (4, 0.6)]]
+    assert merge_paths(paths, 4)[0].tolist() == [2, 4]
+    assert merge_paths(paths, 1)[0].tolist() == [2]
+
+
+def test_a_row_for_each_candidate_and_size():
+    other = Candidate(1.0, 0.5, True, "groups")
+    results = score_table({ONE: [[(1, 0.5), (2, 0.6)], [(1, 0.7), (2, 0.6)]], other: [[(1, 0.0)], [(1, 1.0)]]})
+    frame = pd.DataFrame(results)
+    assert list(frame) == [
+        "C", "threshold", "standardize", "predict_with", "n_features", "mean_test_score", "std_test_score",
+        "split0_test_score", "split1_test_score",
+    ]  # fmt: skip
+    assert frame["C"].tolist() == [0.1, 0.1, 1.0]
+    assert frame["predict_with"].tolist() == ["support", "support", "groups"]
+    assert frame["standardize"].tolist() == [False, False, True]
+    assert frame["n_features"].tolist() == [1, 2, 1]
+    np.testing.assert_allclose(frame["mean_test_score"], [0.6, 0.6, 0.5])
+    np.testing.assert_allclose(frame["std_test_score"], [0.1, 0.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_features", "C", "mean", "std", "row"),
+    [
+        ("best", [1, 2, 3], [1, 1, 1], [0.5, 0.7, 0.7], [0, 0, 0], 1),
+        ("best", [3, 2, 2], [1, 1, 0.1], [0.7, 0.7, 0.7], [0, 0, 0], 2),
+        ("best", [1, 2, 3], [1, 1, 1], [np.nan, 0.7, np.nan], [0, 0, 0], 1),
+        # Two folds: the standard error is the deviation of the best row over the root of 2.
+        ("one_se", [1, 2, 3], [1, 1, 1], [0.61, 0.65, 0.7], [0, 0, 0.14], 0),
+        ("one_se", [1, 2, 3], [1, 1, 1], [0.59, 0.65, 0.7], [0, 0, 0.14], 1),
+        ("one_se", [1, 2, 3], [1, 1, 1], [0.61, 0.65, 0.7], [1, 1, 0], 2),
+        ("one_se", [2, 2, 3], [0.1, 1, 1], [0.64, 0.65, 0.7], [0, 0, 0.14], 1),
+        ("one_se", [2, 2, 3], [1, 0.1, 1], [0.65, 0.65, 0.7], [0, 0, 0.14], 1),
+        ("one_se", [1, 2, 3], [1, 1, 1], [np.nan, 0.65, 0.7], [0, 0, 0.14], 1),
+    ],
+)
+def test_choice(rule, n_features, C, mean, std, row):
+    assert choose(table(n_features, C, mean, std), rule) == row
+
+
+def test_no_score_at_all():
+    with pytest.raises(ValueError, match="not a number for any"):
+        choose(table([1], [1], [np.nan], [0]), "best")
