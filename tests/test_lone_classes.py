@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_regressor
 
-from coterie._inputs import LoneClassWarning, read_labels
 from coterie.filters import fisher_score
+from coterie.inputs.reading import LoneClassWarning, read_labels
 from coterie.methods import SCORES
 from tests.bad_inputs.cases import good
 from tests.bad_inputs.run import ESTIMATORS, NUMBERS

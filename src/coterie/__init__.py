@@ -37,9 +37,9 @@ _HOMES = {
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
     "group_confidence": "coterie.confidence.estimation",
-    "imputed": "coterie.imputation",
+    "imputed": "coterie.inputs.imputation",
     "load": "coterie.persistence.model",
-    "name_features": "coterie.naming",
+    "name_features": "coterie.inputs.naming",
     "save": "coterie.persistence.model",
 }
 _MODULES = ("baselines", "correlation", "data", "datasets", "filters", "metrics", "plots", "probing", "report")
@@ -104,10 +104,10 @@ if TYPE_CHECKING:
     from coterie.estimators.regressor import GroupDiscoveryRegressor
     from coterie.estimators.regressor_cv import GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
-    from coterie.imputation import imputed
+    from coterie.inputs.imputation import imputed
+    from coterie.inputs.naming import name_features
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
-    from coterie.naming import name_features
     from coterie.persistence.model import load, save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector

@@ -10,12 +10,12 @@ import numpy as np
 from scipy import linalg, special, stats
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from coterie._inputs import feature_positions, opened, source_of, with_covariates
 from coterie._parameters import OneOf, check
 from coterie.data.annotations import annotations_of
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
+from coterie.inputs.reading import feature_positions, opened, source_of, with_covariates
 
 if TYPE_CHECKING:
     import pandas as pd

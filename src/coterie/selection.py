@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import feature_positions, opened, read_source, with_covariates
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
 from coterie.cluster.placing import lives_on_cluster, placed
 from coterie.data.annotations import annotations_of
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
-from coterie.naming import columns_read, named, names_at
+from coterie.inputs.naming import columns_read, named, names_at
+from coterie.inputs.reading import feature_positions, opened, read_source, with_covariates
 
 
 class FitData(Protocol):

@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from coterie import DependencyAwareSelector
-from coterie._inputs import LoneClassWarning
 from coterie.baselines import BestIndividualSelector, FloatingSelector
 from coterie.cluster import DistributedSource
 from coterie.data import open_store, write_store
+from coterie.inputs.reading import LoneClassWarning
 from tests.cluster.conftest import differences
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*held by none or by all:sklearn.exceptions.ConvergenceWarning")

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coterie import FeatureGroups, GroupDiscoveryClassifier
 from coterie.data import as_source
 from coterie.datasets import make_support_affiliated
-from coterie.groups import COLUMNS
+from coterie.groups.feature_groups import COLUMNS
 from coterie.metrics import group_recovery
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import ClassifierTags
 
-from coterie._inputs import n_features_or_auto, n_features_wanted, read_features, read_labels, read_targets
 from coterie._numba import one_blas_thread, thread_count
 from coterie.data.view import FeatureView
+from coterie.inputs.reading import n_features_or_auto, n_features_wanted, read_features, read_labels, read_targets
 from coterie.selection import Selector
 
 

@@ -71,7 +71,7 @@ def predict(
 def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
     """The columns of a table that the model reads, by name: all others may hold anything."""
     from coterie.data.readers.detection import detect_format, resolve
-    from coterie.naming import names_at
+    from coterie.inputs.naming import names_at
 
     known = names_at(estimator, estimator.prediction_features_)
     file = resolve(path)

@@ -24,7 +24,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from coterie._inputs import class_codes, numeric_targets, opened, read_folds, source_of, task_of
 from coterie._parameters import Number, OneOf, Whole, check, read_size
 from coterie.cluster.opening import active_client
 from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
@@ -39,6 +38,7 @@ from coterie.data.imputation import ImputedSource
 from coterie.data.store.reading import Store, is_store, open_store
 from coterie.data.store.writing import write_store
 from coterie.files import temporary_folder
+from coterie.inputs.reading import class_codes, numeric_targets, opened, read_folds, source_of, task_of
 from coterie.progress import RoundProgress
 
 _SIZES = (5, 10, 20, 50, 100)

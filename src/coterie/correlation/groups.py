@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import feature_positions, read_sample_weight
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import N_BINS, N_JOBS, VERBOSE, Anything, NotText, Number, OneOf, Rule
 from coterie._sklearn import stays_frame
@@ -21,7 +20,8 @@ from coterie.correlation.protocol import Correlation
 from coterie.correlation.purity import group_purities
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
-from coterie.naming import columns_read
+from coterie.inputs.naming import columns_read
+from coterie.inputs.reading import feature_positions, read_sample_weight
 from coterie.order import in_order
 from coterie.progress import RoundProgress
 from coterie.selection import FeatureSets, Selector, feature_label, fixed_positions, names_of

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from coterie._inputs import Reading, feature_positions, opened, read_source, take_columns
 from coterie.data.names import refuse_repeated
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import Reading, feature_positions, opened, read_source, take_columns
 
 _SHOWN = 5
 

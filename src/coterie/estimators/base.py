@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import features_of_share, with_covariates
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import (
     N_BINS,
@@ -37,9 +36,10 @@ from coterie.data.covariates import as_covariates, explains, known_covariates
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
+from coterie.inputs.naming import columns_read
+from coterie.inputs.reading import features_of_share, with_covariates
 from coterie.interruption import stop_requested
 from coterie.methods import load
-from coterie.naming import columns_read
 from coterie.progress import RoundProgress
 from coterie.search.assembly import assemble_groups, with_class_weights
 from coterie.search.loop import CuttingPlane, Round, StoppingRule

@@ -9,10 +9,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
-from coterie._inputs import class_weights, opened, read_features, read_labels, read_sample_weight, with_covariates
 from coterie._parameters import Anything, Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.estimators.base import GroupDiscovery
+from coterie.inputs.reading import class_weights, opened, read_features, read_labels, read_sample_weight, with_covariates
 from coterie.search.oracle import Representative
 from coterie.search.prediction import classes_of
 from coterie.search.samples import Samples

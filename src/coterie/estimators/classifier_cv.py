@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._inputs import class_weights
 from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
 from coterie.estimators.classifier import GroupDiscoveryClassifier
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
+from coterie.inputs.reading import class_weights
 from coterie.search.oracle import Representative
 from coterie.search.prediction import LinearModel
 from coterie.search.samples import Samples

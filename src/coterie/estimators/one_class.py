@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from coterie._inputs import read_sample_weight, read_source
 from coterie._sklearn import with_callbacks
 from coterie.estimators.base import GroupDiscovery
+from coterie.inputs.reading import read_sample_weight, read_source
 from coterie.search.oracle import Representative
 from coterie.search.samples import Samples
 from coterie.solver.losses import Loss, SquaredHinge

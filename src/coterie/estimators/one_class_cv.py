@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._inputs import opened, read_normality, read_sample_weight, read_source
 from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
 from coterie.data.sums import Total, exact_sum, totals
 from coterie.data.view import FeatureView
 from coterie.estimators.one_class import GroupDiscoveryOneClass
 from coterie.estimators.validated import ValidatedDiscovery, grid, validated_rules
+from coterie.inputs.reading import opened, read_normality, read_sample_weight, read_source
 from coterie.search.oracle import Representative
 from coterie.search.samples import Samples
 from coterie.validation.held_out import HeldOutScores, NormalityScores

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from coterie._inputs import opened, read_features, read_sample_weight, read_targets, with_covariates
 from coterie._parameters import Flag, Rule
 from coterie._sklearn import with_callbacks
 from coterie.estimators.base import GroupDiscovery
+from coterie.inputs.reading import opened, read_features, read_sample_weight, read_targets, with_covariates
 from coterie.search.oracle import Representative
 from coterie.search.samples import Samples
 from coterie.solver.losses import Loss, SquaredLoss

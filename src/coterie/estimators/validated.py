@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 
-from coterie._inputs import read_folds
 from coterie._numba import thread_count
 from coterie._parameters import (
     LARGEST_FACTOR,
@@ -28,6 +27,7 @@ from coterie.data.source import Moments
 from coterie.data.sums import Total, exact_sum, totals
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
+from coterie.inputs.reading import read_folds
 from coterie.progress import RoundProgress
 from coterie.search.prediction import LinearModel
 from coterie.search.samples import Samples

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import numeric_targets, source_of
 from coterie._numba import thread_count
 from coterie.data.view import FeatureView
+from coterie.inputs.reading import numeric_targets, source_of
 
 
 def correlation_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarray:

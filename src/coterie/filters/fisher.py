@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import thread_count
 from coterie.data.view import FeatureView
+from coterie.inputs.reading import class_codes, opened, source_of
 
 # Scatter within the classes counts as at least this part of the whole: below it there is only rounding.
 _LEAST_WITHIN = 1e-10

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import read_only, thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import Columns, for_blocks
 from coterie.data.view import FeatureView
 from coterie.filters.ranges import feature_ranges
+from coterie.inputs.reading import class_codes, opened, source_of
 from coterie.kernels import filters as kernels
 
 # Each thread has a table of all bins and classes.

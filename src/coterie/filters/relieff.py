@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from coterie._inputs import class_codes, opened, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
@@ -16,6 +15,7 @@ from coterie.data.view import FeatureView
 from coterie.filters.probes import by_probes, once
 from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import manhattan_distances, nearest, variation
+from coterie.inputs.reading import class_codes, opened, source_of
 
 
 def relieff_score(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from coterie._inputs import n_features_wanted, read_features, read_source
 from coterie._parameters import N_FEATURES, OneOf, Options, Rule, check_options
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import n_features_wanted, read_features, read_source
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import Ranked
 from coterie.selection import Selector

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse, stats
 
-from coterie._inputs import class_codes, feature_positions, opened, source_of
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
+from coterie.inputs.reading import class_codes, feature_positions, opened, source_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils.multiclass import type_of_target
 
-from coterie._inputs import take_samples
 from coterie._parameters import Number, Whole, check
+from coterie.inputs.reading import take_samples
 from coterie.metrics.stability import (
     group_hamming_stability,
     group_tanimoto_stability,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie._inputs import with_covariates
 from coterie.data.annotations import annotations_of
 from coterie.groups import FeatureGroups
+from coterie.inputs.reading import with_covariates
 from coterie.marginal import Association
 from coterie.plots.canvas import BLUE, GREY, SKY, VERMILLION, axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from coterie._inputs import opened, source_of
 from coterie._parameters import Whole, check
 from coterie.data import as_source
 from coterie.data.view import FeatureView
+from coterie.inputs.reading import opened, source_of
 from coterie.plots.canvas import axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
 from coterie.search.prediction import group_effects

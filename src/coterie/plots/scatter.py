@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from coterie._inputs import feature_positions, opened, source_of
 from coterie.groups import FeatureGroups
+from coterie.inputs.reading import feature_positions, opened, source_of
 from coterie.plots.canvas import BLUE, axes_or_new, figure_of, plain, style
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from coterie._inputs import n_features_wanted, opened, read_features, read_source
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
 from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import n_features_wanted, opened, read_features, read_source
 from coterie.probing.criteria import Criterion, as_criterion
 from coterie.probing.criteria.base import Evaluator
 from coterie.probing.evaluation import AnyWorkers, Workers

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import Fold
 from coterie.cluster.parts import Recipe
 from coterie.cluster.source import DistributedSource
+from coterie.inputs.reading import Fold
 from coterie.probing.criteria.base import Criterion, Evaluator
 
 # What no process is: a worker is never the one that has sent the task.

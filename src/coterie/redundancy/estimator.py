@@ -10,14 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from coterie._inputs import (
-    class_codes,
-    n_features_wanted,
-    opened,
-    read_folds,
-    read_source,
-    read_targets,
-)
 from coterie._numba import thread_count
 from coterie._parameters import (
     N_FEATURES,
@@ -35,6 +27,14 @@ from coterie.cluster.source import DistributedSource
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
+from coterie.inputs.reading import (
+    class_codes,
+    n_features_wanted,
+    opened,
+    read_folds,
+    read_source,
+    read_targets,
+)
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy.alm import solve_alm

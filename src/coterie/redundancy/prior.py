@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import feature_positions
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroup
+from coterie.inputs.reading import feature_positions
 from coterie.selection import feature_label
 
 

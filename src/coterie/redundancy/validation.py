@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import type_of_target
 
-from coterie._inputs import Fold, LoneClassWarning, take_samples
 from coterie._numba import one_blas_thread
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import Fold, LoneClassWarning, take_samples
 from coterie.redundancy.refinement import PoolRule, Refinement
 
 # Candidates for each feature asked for, None for all, 1 for the score alone; and powers of the scores. The first of each is

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from coterie.groups import CLUMP_COLUMNS
+from coterie.groups.feature_groups import CLUMP_COLUMNS
 from coterie.report.result import DiscoveryResult
 
 CLUMPS = "groups.clumps"

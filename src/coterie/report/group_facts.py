@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.groups import weights_by_text
+from coterie.groups.feature_groups import weights_by_text
 
 if TYPE_CHECKING:
     from coterie.report.details import GroupDetails

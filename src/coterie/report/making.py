@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from coterie import __version__
-from coterie._inputs import opened, source_of, with_covariates
 from coterie.files import new_file
+from coterie.inputs.reading import opened, source_of, with_covariates
 from coterie.markup import tag
 from coterie.report.details import describe
 from coterie.report.environment import fingerprint

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from coterie._inputs import read_folds
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.top import TopQuery
 from coterie.data.view import FeatureView
+from coterie.inputs.reading import read_folds
 from coterie.order import in_order
 from coterie.search.oracle import Affiliations, Block, Oracle
 from coterie.search.scores import LazyScores, SharedPass
@@ -45,7 +45,7 @@ def fold_parts(
     y : ndarray of shape (n_samples,)
         Labels or targets.
     cv, classifier, random_state
-        As in :func:`coterie._inputs.read_folds`.
+        As in :func:`coterie.inputs.reading.read_folds`.
     seen : {"training", "fold"}
         Whether a fold sees the samples to train on, or those of the fold itself.
     """

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from coterie._inputs import opened, source_of
 from coterie._numba import thread_count
 from coterie._parameters import Number, Whole, check
 from coterie.cluster.placing import placed
@@ -18,6 +17,7 @@ from coterie.correlation.profile.sampled import correlations_of, drawn_pairs
 from coterie.correlation.profile.tiles import count_here, tiles_of
 from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource, Moments
+from coterie.inputs.reading import opened, source_of
 
 
 def correlation_profile(

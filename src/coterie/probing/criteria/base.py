@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from coterie._inputs import Fold
 from coterie._parameters import Rule
 from coterie._sklearn import sample_major
 from coterie.data.source import LARGEST_NORM, FeatureSource
+from coterie.inputs.reading import Fold
 
 
 class Evaluator(Protocol):

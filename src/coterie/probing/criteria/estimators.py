@@ -11,8 +11,8 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
-from coterie._inputs import Fold, read_folds, read_labels
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import Fold, read_folds, read_labels
 from coterie.probing.criteria.base import Criterion, Scorer, own_columns
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 
-from coterie._inputs import Fold, read_folds, read_targets
 from coterie._parameters import PENALTY, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import Fold, read_folds, read_targets
 from coterie.probing.criteria.base import Criterion, own_columns
 from coterie.probing.criteria.ridge import LeaveOneOut
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from coterie._inputs import Fold, read_labels, read_targets
 from coterie._parameters import PENALTY, OneOf, Rule, check_parameters
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import Fold, read_labels, read_targets
 from coterie.probing.criteria.base import Criterion, dense_columns
 
 # Smallest 1 - h_ii that is more than rounding, for leverages h_ii.

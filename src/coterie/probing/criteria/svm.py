@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.svm import SVC
 
-from coterie._inputs import Fold, read_folds, read_labels
 from coterie._parameters import PENALTY, Anything, Number, OneOf, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import Fold, read_folds, read_labels
 from coterie.probing.criteria.base import Criterion, mean_over_folds, own_columns
 
 

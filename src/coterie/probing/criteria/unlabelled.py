@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from threadpoolctl import ThreadpoolController
 
-from coterie._inputs import Fold
 from coterie._numba import one_blas_thread
 from coterie._parameters import PENALTY, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import Fold
 from coterie.probing.criteria.base import Criterion, dense_columns
 
 # Directions of X with singular values below this share of the largest are rounding.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from coterie._inputs import source_of
 from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
 from coterie.data.memory import DenseSource
 from coterie.data.opening import imputed_dataset
+from coterie.inputs.reading import source_of
 
 
 def imputed(X: Any, strategy: str = "median") -> Any:

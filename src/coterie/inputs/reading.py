@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_consistent_length
 
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
-from coterie._tables import KINDS, is_frame, is_lazy, refuse_columns
 from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
 from coterie.data.addresses import is_address
@@ -34,6 +33,7 @@ from coterie.data.readers.anndata_parts import candidates, is_anndata
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
 from coterie.data.store import Store, is_store
 from coterie.data.structure import check_structure
+from coterie.inputs.frames import KINDS, is_frame, is_lazy, refuse_columns
 
 # Features up to which a fit on a cluster has the names of all of them as an attribute.
 _MANY_NAMES = 1 << 20

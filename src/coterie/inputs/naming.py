@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from coterie._inputs import SPARSE_FORMATS, check_features, filled, opened, refuse_kinds, take_columns, with_remedy
 from coterie.data.memory import as_source
 from coterie.data.names import check_names
 from coterie.data.source import FeatureSource
+from coterie.inputs.reading import SPARSE_FORMATS, check_features, filled, opened, refuse_kinds, take_columns, with_remedy
 from coterie.persistence.slim import KeptNames, names_digest
 
 # Names that a message lists.

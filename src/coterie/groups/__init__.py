@@ -1,0 +1,5 @@
+"""Groups of features, as users get them."""
+
+from coterie.groups.feature_groups import FeatureGroup, FeatureGroups, Purity
+
+__all__ = ["FeatureGroup", "FeatureGroups", "Purity"]

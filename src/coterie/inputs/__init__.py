@@ -1,0 +1,1 @@
+"""The front door: everything that comes in is opened and checked here, once."""
