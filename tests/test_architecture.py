@@ -12,7 +12,7 @@ ROOT = Path(coterie.__file__).parent
 LAYERS = [
     ["_figure", "markup"],
     ["_numba", "_parameters", "bounds", "groups", "interruption", "methods", "terminal"],
-    ["_copies", "files", "progress"],
+    ["files", "progress"],
     ["persistence"],
     ["kernels"],
     ["data"],

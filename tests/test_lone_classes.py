@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone, is_regressor
 
 from coterie.filters import fisher_score
-from coterie.inputs.reading import LoneClassWarning, read_labels
+from coterie.inputs.targets import LoneClassWarning, read_labels
 from coterie.methods import SCORES
 from tests.bad_inputs.cases import good
 from tests.bad_inputs.run import ESTIMATORS, NUMBERS

@@ -23,11 +23,11 @@ _HOMES = {
     "GlobalRedundancySelector": "coterie.redundancy.estimator",
     "GroupConfidence": "coterie.confidence.result",
     "GroupDiscoveryClassifier": "coterie.estimators.classifier",
-    "GroupDiscoveryClassifierCV": "coterie.estimators.classifier_cv",
+    "GroupDiscoveryClassifierCV": "coterie.estimators.classifier",
     "GroupDiscoveryOneClass": "coterie.estimators.one_class",
-    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class_cv",
+    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class",
     "GroupDiscoveryRegressor": "coterie.estimators.regressor",
-    "GroupDiscoveryRegressorCV": "coterie.estimators.regressor_cv",
+    "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
     "KNNCriterion": "coterie.probing.criteria",
     "LinearSVMCriterion": "coterie.probing.criteria",
     "RidgeCriterion": "coterie.probing.criteria",
@@ -97,12 +97,9 @@ if TYPE_CHECKING:
     from coterie.correlation.profile.count import correlation_profile
     from coterie.correlation.profile.result import CorrelationProfile
     from coterie.data.memory import as_source
-    from coterie.estimators.classifier import GroupDiscoveryClassifier
-    from coterie.estimators.classifier_cv import GroupDiscoveryClassifierCV
-    from coterie.estimators.one_class import GroupDiscoveryOneClass
-    from coterie.estimators.one_class_cv import GroupDiscoveryOneClassCV
-    from coterie.estimators.regressor import GroupDiscoveryRegressor
-    from coterie.estimators.regressor_cv import GroupDiscoveryRegressorCV
+    from coterie.estimators.classifier import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
+    from coterie.estimators.one_class import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV
+    from coterie.estimators.regressor import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV
     from coterie.groups import FeatureGroup, FeatureGroups
     from coterie.inputs.imputation import imputed
     from coterie.inputs.naming import name_features

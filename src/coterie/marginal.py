@@ -15,7 +15,9 @@ from coterie.data.annotations import annotations_of
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
-from coterie.inputs.reading import feature_positions, opened, source_of, with_covariates
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import unwrapped
+from coterie.inputs.features import feature_positions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,9 +173,9 @@ def association(X: Any, y: Any = None, features: Any = None, *, covariates: Any 
     (3, 0.5)
     """
     check("model", model, OneOf("auto", "linear", "logistic"))
-    X, covariates, y = with_covariates(X, covariates, y)
-    X, y = opened(X, y)
-    source = source_of(X)
+    found = unwrapped(X, y)
+    source, y = source_of(found.X), found.y
+    covariates = found.covariates if covariates is None else covariates
     if y is None:
         raise ValueError("association needs y: pass the trait of each sample.")
     trait = column_or_1d(y, warn=True)

@@ -89,9 +89,9 @@ DISCOVERY = {
     "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClass",
 }
 DISCOVERY_CV = {
-    "classification": "coterie.estimators.classifier_cv:GroupDiscoveryClassifierCV",
-    "regression": "coterie.estimators.regressor_cv:GroupDiscoveryRegressorCV",
-    "one-class": "coterie.estimators.one_class_cv:GroupDiscoveryOneClassCV",
+    "classification": "coterie.estimators.classifier:GroupDiscoveryClassifierCV",
+    "regression": "coterie.estimators.regressor:GroupDiscoveryRegressorCV",
+    "one-class": "coterie.estimators.one_class:GroupDiscoveryOneClassCV",
 }
 _GDM = DISCOVERY["classification"].removeprefix("coterie.")
 _WALK: dict[str, Mapping[str, Any]] = {

@@ -14,16 +14,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
-from coterie.cluster.placing import lives_on_cluster, placed
 from coterie.data.annotations import annotations_of
+from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
-from coterie.inputs.naming import columns_read, named, names_at
-from coterie.inputs.reading import feature_positions, opened, read_source, with_covariates
+from coterie.inputs.containers import opened
+from coterie.inputs.features import feature_positions
+from coterie.inputs.naming import columns_read, names_at
 
 
 class FitData(Protocol):
-    """What a fit works on; ``attributes`` are those that reading the data has found out."""
+    """What a fit works on."""
+
+    @property
+    def source(self) -> FeatureSource:
+        """The features."""
+        ...
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -34,9 +40,10 @@ class FitData(Protocol):
 class Selector(SelectorMixin, BaseEstimator):
     """Base class: an estimator that selects features.
 
-    A subclass lists what its parameters may be in ``_allowed``, reads its data in ``_read`` and computes in ``_compute``,
-    which returns the fitted attributes. Its ``fit`` calls ``_fit``: parameters are checked, data read, results computed, and
-    only then does the estimator change, in one step. A fit that fails or is interrupted leaves it as it was, fitted or not.
+    A subclass lists what its parameters may be in ``_allowed`` and computes in ``_compute``, which returns the fitted
+    attributes. Its ``fit`` calls ``_fit`` with what opens the data (:func:`coterie.inputs.opening.open_input`): parameters are
+    checked, data read, results computed, and only then does the estimator change, in one step. A fit that fails or is
+    interrupted leaves it as it was, fitted or not.
 
     scikit-learn's own ``transform`` turns CSC into CSR; this one leaves every format as it is. And it works on
     indices, not on a mask, so that names are made for the kept features alone.
@@ -47,27 +54,15 @@ class Selector(SelectorMixin, BaseEstimator):
     support_features_: np.ndarray
 
     @abstractmethod
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """The checked data as :class:`FitData`; must not change the estimator."""
-
-    @abstractmethod
     def _compute(self, data: Any) -> dict[str, Any]:
         """The fitted attributes by name; must not change the estimator."""
 
-    def _fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None, client: Any = None, **more: Any
-    ) -> Self:
-        """Check, read, compute, and then change, in one step; ``more`` is what else the estimator reads."""
+    def _fit(self, read: Callable[[], FitData]) -> Self:
+        """Check the parameters, read the data, compute, and then change, in one step."""
         check_parameters(self)
-        if "covariates" in more:  # those of a data set, which is about to be opened
-            X, more["covariates"], y = with_covariates(X, more["covariates"], y)
-        X, y = placed(X, y, client, reader=self, able=lives_on_cluster(self))
-        if feature_names is not None:
-            X, y = opened(X, y)
-            X = named(X, feature_names, lambda given: read_source(self, given).source)
-        data: FitData = self._read(X, y, sample_weight, **more)
+        data = read()
         fitted = {**data.attributes, **self._compute(data)}
-        columns = annotations_of(getattr(data, "source", None) or getattr(getattr(data, "view", None), "source", None))
+        columns = annotations_of(data.source)
         if columns and isinstance(groups := fitted.get("groups_"), FeatureGroups):
             fitted["groups_"] = groups.annotated(columns)
         kept = {name: value for name, value in vars(self).items() if not _is_fitted(name)}

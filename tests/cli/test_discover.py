@@ -242,7 +242,7 @@ def test_one_class_is_validated_where_outliers_are_known(shell, rng):
 
 
 def test_whole_numbers_that_hardly_repeat_are_targets():
-    from coterie.inputs.reading import task_of
+    from coterie.inputs.targets import task_of
 
     assert task_of(np.arange(100)) == "regression"
     assert task_of(np.arange(300) % 30) == "classification"

@@ -11,7 +11,7 @@ from coterie import DependencyAwareSelector
 from coterie.baselines import BestIndividualSelector, FloatingSelector
 from coterie.cluster import DistributedSource
 from coterie.data import open_store, write_store
-from coterie.inputs.reading import LoneClassWarning
+from coterie.inputs.targets import LoneClassWarning
 from tests.cluster.conftest import differences
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*held by none or by all:sklearn.exceptions.ConvergenceWarning")

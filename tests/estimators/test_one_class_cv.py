@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV, group_confidence, load, save
 from coterie.data import FeatureView, as_source
-from coterie.estimators.one_class_cv import _unit
+from coterie.estimators.one_class import _unit
 from coterie.validation.held_out import _balanced_accuracy, _roc_auc
 
 SHARE = make_scorer(accuracy_score)  # of accepted samples, where all are normal

@@ -15,8 +15,8 @@ from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupD
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data import as_source
 from coterie.data.view import FeatureView
-from coterie.search import independent_set
-from coterie.search.independent_set import best_set, bound_of_sets
+from coterie.search import admissible
+from coterie.search.admissible import best_set, bound_of_sets
 from coterie.search.oracle import Oracle
 from coterie.validation.path_search import coarse
 from tests import naive
@@ -413,7 +413,7 @@ def test_a_search_that_gives_up(monkeypatch):
     best = brute_force(values, rivals, 5)
     gave_up = 0
     for most in range(1, 40):
-        monkeypatch.setattr(independent_set, "_MOST_BRANCHES", most)
+        monkeypatch.setattr(admissible, "_MOST_BRANCHES", most)
         chosen, bound = best_set(values, rivals, 5, 0.0)
         assert bound >= best - 1e-12
         assert values[chosen].sum() <= best + 1e-12

@@ -9,8 +9,11 @@ import numpy as np
 from sklearn.utils import ClassifierTags
 
 from coterie._numba import one_blas_thread, thread_count
+from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.inputs.reading import n_features_or_auto, n_features_wanted, read_features, read_labels, read_targets
+from coterie.inputs.features import n_features_or_auto, n_features_wanted
+from coterie.inputs.opening import open_input
+from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.selection import Selector
 
 
@@ -31,6 +34,11 @@ class LabelledData:
         return self.n_wanted
 
     @property
+    def source(self) -> FeatureSource:
+        """The features."""
+        return self.view.source
+
+    @property
     def targets(self) -> np.ndarray:
         """The two classes as -1 and 1."""
         return np.where(self.codes == 1, 1.0, -1.0)
@@ -45,11 +53,16 @@ class NumericData:
     targets: np.ndarray
     n_selected: int
 
+    @property
+    def source(self) -> FeatureSource:
+        """The features."""
+        return self.view.source
+
 
 class TargetSelector(Selector):
     """Base class: a selector that learns from a numeric target, such as a quantitative trait."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: FeaturesLike, y: TargetsLike = None) -> Self:
         """Select features.
 
         Parameters
@@ -65,14 +78,14 @@ class TargetSelector(Selector):
             The fitted selector.
         """
         with one_blas_thread():
-            return self._fit(X, y)
+            return self._fit(lambda: self._read(X, y))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> NumericData:
-        reading, numbers = read_features(self, X, y)
-        targets = read_targets(numbers)
-        view = FeatureView.of(reading.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
+    def _read(self, X: FeaturesLike, y: TargetsLike) -> NumericData:
+        data = open_input(X, y, reader=self, target="numbers")
+        view = FeatureView.of(data.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
         view.moments.require_variation()
-        return NumericData(reading.attributes, view, targets, n_features_wanted(self.n_features_to_select, view.n_features))
+        n_selected = n_features_wanted(self.n_features_to_select, view.n_features)
+        return NumericData(data.attributes, view, data.targets, n_selected)
 
 
 class LabelSelector(Selector):
@@ -80,7 +93,7 @@ class LabelSelector(Selector):
 
     _two_classes_only: ClassVar[bool] = False
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: FeaturesLike, y: TargetsLike = None) -> Self:
         """Select features.
 
         Parameters
@@ -96,20 +109,20 @@ class LabelSelector(Selector):
             The fitted selector.
         """
         with one_blas_thread():
-            return self._fit(X, y)
+            return self._fit(lambda: self._read(X, y))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> LabelledData:
-        reading, labels = read_features(self, X, y)
-        view = FeatureView.of(reading.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
+    def _read(self, X: FeaturesLike, y: TargetsLike) -> LabelledData:
+        data = open_input(X, y, reader=self, target="classes")
+        assert data.classes is not None
+        view = FeatureView.of(data.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
         view.moments.require_variation()
         n_wanted = n_features_or_auto(self.n_features_to_select, view.n_features)
-        classes, codes = read_labels(labels, None)
-        if self._two_classes_only and len(classes) > 2:
+        if self._two_classes_only and len(data.classes) > 2:
             raise ValueError(
-                f"Only binary classification is supported: y has {len(classes)} classes, and {type(self).__name__} is a "
+                f"Only binary classification is supported: y has {len(data.classes)} classes, and {type(self).__name__} is a "
                 "method for 2. Select for one class against the rest."
             )
-        return LabelledData(reading.attributes, view, classes, codes, n_wanted)
+        return LabelledData(data.attributes, view, data.classes, data.targets, n_wanted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -257,7 +257,7 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
         raise ValueError(f"{path} has no labels; say where they are with --label, or use --task one-class.")
     if task != "auto":
         return task
-    from coterie.inputs.reading import task_of
+    from coterie.inputs.targets import task_of
 
     return task_of(y)
 

@@ -182,7 +182,7 @@ def _searched(parameters: dict[str, Any], n_features: int) -> dict[str, Any]:
     chosen = dict(parameters)
     number = chosen.pop("n_features_to_select", "cv")
     if number != "cv":
-        from coterie.inputs.reading import features_of_share
+        from coterie.inputs.features import features_of_share
 
         size = number if isinstance(number, int) else features_of_share(number, n_features)
         chosen |= {"min_features_to_select": size, "max_features_to_select": size}
@@ -224,7 +224,7 @@ def _add_confidence(model: Any, dataset: Dataset, care: Care, request: StopReque
         voice.note("The confidences were left out.")
         return
     try:
-        group_confidence(
+        found = group_confidence(
             model,
             dataset,
             n_pairs=care.n_pairs,
@@ -233,6 +233,7 @@ def _add_confidence(model: Any, dataset: Dataset, care: Care, request: StopReque
             n_jobs=model.n_jobs,
             verbose=voice.verbose,
         )
+        found.attach_to(model)
     except KeyboardInterrupt:
         if request.signal is None:
             raise

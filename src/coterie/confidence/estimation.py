@@ -11,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import time
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -21,41 +23,38 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
-from coterie.cluster.placing import placed
 from coterie.confidence.halves import complementary, shuffled
 from coterie.confidence.result import Choices, GroupConfidence
-from coterie.data.dataset import Dataset
-from coterie.data.store import Store
-from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.base import GroupDiscovery, input_of, settings_of
+from coterie.inputs.opening import Input
+from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
-from coterie.search.lockstep import Path, batches, run_together
+from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
-from coterie.search.samples import Samples
+from coterie.search.search import Search
 
 # Pairs of half-samples that are done together at first, and how long a batch may take later on: what Ctrl-C costs at most.
 _FIRST_PAIRS = 5
 _BATCH_SECONDS = 30.0
 # Pairs that are worth a pass over the features together, however long that takes: fewer would read large data again and again.
 _LEAST_PAIRS = 8
-# Parameters that do not change what is found.
-_NO_MATTER = frozenset(["n_jobs", "verbose", "keep", "predict_with"])
 
 
 def group_confidence(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    model: GroupDiscovery,
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    sample_weight: SamplesLike = None,
     *,
-    covariates: Any = None,
+    covariates: CovariatesLike = None,
     n_pairs: int = 25,
     n_permutations: int = 5,
     resume: GroupConfidence | None = None,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     verbose: int = 0,
-    client: Any = None,
+    client: ClientLike = None,
 ) -> GroupConfidence:
     """How sure one can be of each group of a fitted model.
 
@@ -63,7 +62,7 @@ def group_confidence(
     half-samples [1]_. The confidence of a group is the share of these half-samples in which any of its members is chosen. Then
     the labels are shuffled and the whole is done again, which tells how many groups reach such a confidence by chance.
 
-    The model gets the result as ``confidence_``, and its ``groups_`` carry the confidences:
+    The model is not changed. ``confidence.attach_to(model)`` lets its ``groups_``, and reports of it, have the confidences:
     ``model.groups_.at_least(0.9)``.
 
     Parameters
@@ -100,9 +99,9 @@ def group_confidence(
         Seed of the half-samples and permutations; that of ``resume`` where it is given.
 
     n_jobs : int, default=None
-        Number of threads, or of processes that share the half-samples where they can be forked (Linux; the environment
-        variable ``COTERIE_FORK=0`` forbids it). None: all cores, but one in a worker of a parallel job. The result does not
-        depend on it.
+        Number of threads. None: all cores, but one in a worker of a parallel job. Inside
+        ``joblib.parallel_config("loky", n_jobs=...)`` so many processes share the half-samples. The result does not depend
+        on it.
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
@@ -136,13 +135,12 @@ def group_confidence(
     >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
     >>> model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
     >>> result = group_confidence(model, data.X, data.y, n_pairs=10, n_permutations=2, random_state=0)
-    >>> len(model.groups_.at_least(0.9))
+    >>> len(result.attach_to(model).groups_.at_least(0.9))
     3
     """
     _check(model, n_pairs=n_pairs, n_permutations=n_permutations, n_jobs=n_jobs, verbose=verbose)
-    covariates_of = _covariates_for(model, X, covariates)
-    X, y = placed(X, y, client, reader="group_confidence")
-    data = model._read(X, y, sample_weight, **covariates_of)
+    data = input_of(model, X, y, sample_weight, covariates, client)
+    _check_covariates(model, data)
     if not (is_classifier(model) or is_regressor(model)):
         n_permutations = 0
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
@@ -172,12 +170,10 @@ def group_confidence(
             UserWarning,
             stacklevel=2,
         )
-    model.groups_ = result.attach(model.groups_)
-    model.confidence_ = result
     return result
 
 
-def _check(model: Any, **parameters: Any) -> None:
+def _check(model: object, **parameters: int | None) -> None:
     if not isinstance(model, GroupDiscovery):
         raise ValueError(
             f"model is a {type(model).__name__}; the confidence is that of the groups of a GroupDiscovery… estimator."
@@ -188,19 +184,16 @@ def _check(model: Any, **parameters: Any) -> None:
         check(name, value, rules[name])
 
 
-def _covariates_for(model: GroupDiscovery, X: Any, covariates: Any) -> dict[str, Any]:
-    """What the model's reading of the data is to be given beside them."""
+def _check_covariates(model: GroupDiscovery, data: Input) -> None:
+    """Refuse covariates that the model was not fitted with, and the lack of those that it was."""
     wanted = getattr(model, "covariate_names_", None)
-    if covariates is None and isinstance(X, (Dataset, Store)):
-        covariates = X.covariates
-    if wanted is None and covariates is not None:
+    if wanted is None and data.covariates is not None:
         raise ValueError("The model was fitted without covariates; leave them out, or fit it with them.")
-    if wanted is not None and covariates is None:
+    if wanted is not None and data.covariates is None:
         raise ValueError(f"The model was fitted with covariates ({', '.join(wanted)}); pass them with covariates=.")
-    return {} if covariates is None else {"covariates": covariates}
 
 
-def _seed(random_state: Any) -> int:
+def _seed(random_state: RandomStateLike) -> int:
     """A number from which everything is drawn."""
     if isinstance(random_state, (int, np.integer)) and random_state >= 0:
         return int(random_state)
@@ -210,10 +203,10 @@ def _seed(random_state: Any) -> int:
 class _Task:
     """The search of a model, to be repeated on half-samples."""
 
-    def __init__(self, model: GroupDiscovery, data: Samples, n_threads: int, verbose: int, seed: int) -> None:
+    def __init__(self, model: GroupDiscovery, data: Input, n_threads: int, verbose: int, seed: int) -> None:
         self.model = model
         self.data = data
-        self.estimator = model._procedure()
+        self.settings = settings_of(model)
         self.n_threads = n_threads
         self.verbose = verbose
         self.seed = seed
@@ -230,7 +223,8 @@ class _Task:
             raise ValueError(f"X has {given} features, but the model was fitted to {known}; pass the data of its fit.")
         if not self.stratified:
             return
-        classes = self.data.attributes["classes_"]
+        classes = self.data.classes
+        assert classes is not None
         if not np.array_equal(classes, getattr(self.model, "classes_", ())):
             raise ValueError("y has other classes than the model; pass the data of its fit.")
         used = self.data.targets if self.data.weight is None else self.data.targets[self.data.weight > 0]
@@ -243,7 +237,7 @@ class _Task:
     def digest(self) -> str:
         """What the same work is known by: settings, groups, labels and the size of the data."""
         parts = [
-            repr(sorted((name, repr(value)) for name, value in self.estimator.get_params().items() if name not in _NO_MATTER)),
+            repr(replace(self.settings, predict_with="")),  # which does not change what is found
             repr([group.members.tolist() for group in self.model.groups_]),
             repr(self.data.source.shape),
         ]
@@ -269,15 +263,15 @@ class _Task:
             self.model.groups_, chosen, permuted, n_features=self.n_features, seed=self.seed, digest=self.digest
         )
 
-    def real_halves(self, chosen: tuple[np.ndarray, ...], n_pairs: int) -> Any:
+    def real_halves(self, chosen: tuple[np.ndarray, ...], n_pairs: int) -> Iterator[tuple[np.ndarray, ...]]:
         """The support features of all half-samples so far, after each batch."""
         with RoundProgress(2 * n_pairs, self.verbose, "Confidence", "half-samples") as bar:
             while len(chosen) < 2 * n_pairs and not stop_requested():
                 first = len(chosen) // 2
-                found = self._run(self._paths(self.data, 0, range(first, min(first + self._batch(), n_pairs))))
+                found = self._run(self._searches(self.data, 0, range(first, min(first + self._batch(), n_pairs))))
                 if found is None:
                     return
-                chosen = (*chosen, *(loop.oracle.supports for loop in found))
+                chosen = (*chosen, *(selection.supports for selection in found))
                 yield chosen
                 bar.update(len(chosen), "as sampled")
 
@@ -291,28 +285,23 @@ class _Task:
     def permuted_confidence(self, permutation: int, n_pairs: int) -> np.ndarray | None:
         """Confidences of the groups found with shuffled labels; None if it was stopped."""
         data = shuffled(self.data, self.seed, permutation)
-        whole = Path(self.estimator, data, data.weight, len(self.model.groups_))
-        paths = [whole, *self._paths(data, permutation, range(n_pairs))]
-        loops: list[CuttingPlane] = []
-        with RoundProgress(len(paths), self.verbose, f"Shuffled labels, {permutation}", "half-samples") as bar:
-            for part in batches(paths, self.data.source.shape[1]):
-                found = self._run(part)
-                if found is None:
+        whole = Search(data, self.settings, len(self.model.groups_), self.n_threads)
+        searches = [whole, *self._searches(data, permutation, range(n_pairs))]
+        found: list[_Selection] = []
+        with RoundProgress(len(searches), self.verbose, f"Shuffled labels, {permutation}", "half-samples") as bar:
+            for part in batches(searches, self.data.n_features):
+                own = self._run(part, first_groups=not found)
+                if own is None:
                     return None
-                loops += found
-                bar.update(len(loops), "with shuffled labels")
-        oracle = loops[0].oracle
-        books = oracle.collect()
-        chosen = tuple(loop.oracle.supports for loop in loops[1:])
-        found_anew = range(len(loops[0].fixed), len(oracle.supports))
-        groups = [np.append(oracle.supports[k], books.feature[books.support == k]) for k in found_anew]
-        choices = Choices(chosen)
-        return np.array([choices.group_share(members) for members in groups])
+                found += own
+                bar.update(len(found), "with shuffled labels")
+        choices = Choices(tuple(selection.supports for selection in found[1:]))
+        return np.array([choices.group_share(members) for members in found[0].groups])
 
-    def _paths(self, data: Samples, permutation: int, pairs: range) -> list[Path]:
+    def _searches(self, data: Input, permutation: int, pairs: range) -> list[Search]:
         """The searches on some pairs of half-samples."""
         return [
-            Path(self.estimator, data, half, len(self.model.groups_))
+            Search(replace(data, weight=half), self.settings, len(self.model.groups_), self.n_threads)
             for pair in pairs
             for half in complementary(data, self.seed, permutation, pair, stratified=self.stratified)
         ]
@@ -324,10 +313,32 @@ class _Task:
         quick = max(int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths)), _LEAST_PAIRS)
         return max(1, min(quick, len(next(batches(range(10**6), self.data.source.shape[1]))) // 2))
 
-    def _run(self, paths: Sequence[Path]) -> list[CuttingPlane] | None:
-        """The finished loops of some paths; None if a signal asked to stop."""
+    def _run(self, searches: Sequence[Search], *, first_groups: bool = False) -> list[_Selection] | None:
+        """What some searches have selected; of the first one the groups, too, if they are wanted. None at a signal."""
         began = time.perf_counter()
-        loops, _ = run_together(paths, n_threads=self.n_threads, on_round=lambda *_: stop_requested())
+        finish = partial(_selections, first_groups)
+        found = run_searches(searches, finish, n_threads=self.n_threads, on_round=lambda *_: stop_requested())
         self._seconds += time.perf_counter() - began
-        self._n_paths += len(paths)
-        return None if stop_requested() else loops
+        self._n_paths += len(searches)
+        return None if stop_requested() else found
+
+
+class _Selection(NamedTuple):
+    """The support features of a finished search, and the members of its groups, the fixed ones aside, if they are wanted."""
+
+    supports: np.ndarray
+    groups: list[np.ndarray]
+
+
+def _selections(first_groups: bool, positions: Sequence[int], loops: Sequence[CuttingPlane]) -> list[_Selection]:
+    """What finished loops have selected."""
+    return [
+        _Selection(loop.oracle.supports, _members(loop) if first_groups and position == 0 else [])
+        for position, loop in zip(positions, loops, strict=True)
+    ]
+
+
+def _members(loop: CuttingPlane) -> list[np.ndarray]:
+    """The members of the groups that a search has found."""
+    supports, found = loop.oracle.supports, loop.oracle.collect()
+    return [np.append(supports[k], found.feature[found.support == k]) for k in range(len(loop.fixed), len(supports))]

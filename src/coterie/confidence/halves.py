@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from coterie.search.samples import Samples
+from coterie.inputs.opening import Input
 
 
-def shuffled(data: Samples, seed: int, permutation: int) -> Samples:
+def shuffled(data: Input, seed: int, permutation: int) -> Input:
     """The data with their labels shuffled among the samples that count; ``permutation`` 0 leaves them as they are."""
     if permutation == 0:
         return data
@@ -18,15 +18,15 @@ def shuffled(data: Samples, seed: int, permutation: int) -> Samples:
     order[used] = np.random.default_rng([seed, permutation]).permutation(used)
     # Covariates stay with the labels that they explain: what is broken is what the features have to do with either.
     covariates = None if data.covariates is None else data.covariates[order]
-    return replace(data, y=data.y[order], targets=data.targets[order], covariates=covariates)
+    return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates)
 
 
-def complementary(data: Samples, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:
+def complementary(data: Input, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:
     """Weights of the samples of two halves that have none in common, and all together.
 
     Parameters
     ----------
-    data : Samples
+    data : Input
         With the labels of this permutation.
     seed, permutation, pair : int
         Which halves: the same numbers give the same ones, whatever was drawn before.
@@ -46,6 +46,6 @@ def complementary(data: Samples, seed: int, permutation: int, pair: int, *, stra
     return first, second
 
 
-def _used(data: Samples) -> np.ndarray:
+def _used(data: Input) -> np.ndarray:
     """The samples with a weight."""
     return np.arange(len(data.targets)) if data.weight is None else np.flatnonzero(data.weight > 0)

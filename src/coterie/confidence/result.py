@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from coterie.markup import notebook_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from coterie.estimators.base import GroupDiscovery
+
+Model = TypeVar("Model", bound="GroupDiscovery")
 
 _SHOWN = 12
 _SHOWN_ROWS = 25  # in a notebook
@@ -133,6 +137,23 @@ class GroupConfidence:
             and all(type(number) is int and number >= 0 for number in (self.n_features, self.n_pairs, self.seed))
             and isinstance(self.digest, str)
         )
+
+    def attach_to(self, model: Model) -> Model:
+        """Let a fitted model have the confidences: its ``groups_`` carry them, and ``confidence_`` is this result.
+
+        Parameters
+        ----------
+        model : group-discovery estimator
+            The fitted model that :func:`coterie.group_confidence` was called with; it is changed.
+
+        Returns
+        -------
+        model : group-discovery estimator
+            The same object.
+        """
+        model.groups_ = self.attach(model.groups_)
+        model.confidence_ = self
+        return model
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
         """The groups with their confidence."""

@@ -18,10 +18,15 @@ from coterie.correlation.missing import KnownContent, imputed, pairwise_measure,
 from coterie.correlation.participants import participants
 from coterie.correlation.protocol import Correlation
 from coterie.correlation.purity import group_purities
+from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
-from coterie.inputs.naming import columns_read
-from coterie.inputs.reading import feature_positions, read_sample_weight
+from coterie.inputs.arrays import read_source
+from coterie.inputs.containers import opened
+from coterie.inputs.features import feature_positions
+from coterie.inputs.naming import columns_read, named
+from coterie.inputs.targets import read_sample_weight
+from coterie.inputs.types import FeaturesLike, NamesLike, SamplesLike
 from coterie.order import in_order
 from coterie.progress import RoundProgress
 from coterie.selection import FeatureSets, Selector, feature_label, fixed_positions, names_of
@@ -51,6 +56,11 @@ class _Features:
     features: np.ndarray
     others: np.ndarray
     holes: bool
+
+    @property
+    def source(self) -> FeatureSource:
+        """The features that take part."""
+        return self.view.source
 
 
 class CorrelationGroups(FeatureSets, Selector):
@@ -219,10 +229,13 @@ class CorrelationGroups(FeatureSets, Selector):
         self : CorrelationGroups
             The fitted selector.
         """
-        return self._fit(X, y, sample_weight, feature_names)
+        return self._fit(lambda: self._read(X, sample_weight, feature_names))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _Features:
-        part = participants(self, X, self.variables, self.remainder)
+    def _read(self, X: FeaturesLike, sample_weight: SamplesLike = None, feature_names: NamesLike = None) -> _Features:
+        given = opened(X)[0]
+        if feature_names is not None:
+            given = named(read_source(self, given).source, feature_names)
+        part = participants(self, given, self.variables, self.remainder)
         source, n_threads = part.reading.source, thread_count(self.n_jobs)
         weight = read_sample_weight(sample_weight, np.ones(source.shape[0]))
         view = None

@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator
 
 from coterie.data.names import refuse_repeated
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Reading, feature_positions, opened, read_source, take_columns
+from coterie.inputs.arrays import Reading, read_source, take_columns
+from coterie.inputs.features import feature_positions
 
 _SHOWN = 5
 
@@ -35,13 +36,12 @@ class Participants(NamedTuple):
     others: np.ndarray
 
 
-def participants(estimator: BaseEstimator, X: Any, variables: Any, remainder: str) -> Participants:
+def participants(estimator: BaseEstimator, given: Any, variables: Any, remainder: str) -> Participants:
     """The columns that ``variables`` name; without any, all columns of numbers."""
-    given, _ = opened(X)
     is_frame = hasattr(given, "columns") and hasattr(given, "dtypes") and not isinstance(given, FeatureSource)
     if not is_frame and variables is None:
         reading = read_source(estimator, given)
-        return Participants(X, reading, np.arange(reading.source.shape[1]), np.empty(0, dtype=np.int64))
+        return Participants(given, reading, np.arange(reading.source.shape[1]), np.empty(0, dtype=np.int64))
     names = list(given.columns) if is_frame else getattr(given, "feature_names", None)
     all_text = names is not None and all(isinstance(name, str) for name in names)
     if is_frame and all_text:
@@ -58,7 +58,7 @@ def participants(estimator: BaseEstimator, X: Any, variables: Any, remainder: st
             "(X.infer_objects() or X.astype(float))."
         )
     if not len(others):
-        return Participants(X, read_source(estimator, given), features, others)
+        return Participants(given, read_source(estimator, given), features, others)
     chosen = take_columns(given if hasattr(given, "shape") else np.asarray(given), features)
     reading = read_source(estimator, chosen)
     attributes: dict[str, Any] = {"n_features_in_": n_features}

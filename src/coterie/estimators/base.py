@@ -1,15 +1,15 @@
-"""What the group-discovery estimators share: everything but the targets and the loss."""
+"""What the group-discovery estimators share: they read, make settings of their parameters, search, and publish."""
 
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -29,34 +29,84 @@ from coterie._parameters import (
     Rule,
     Whole,
 )
-from coterie._sklearn import CallbackSupportMixin, RoundReport
-from coterie.correlation.measures import CORRELATION_OR_NONE, measure_of
-from coterie.correlation.protocol import Correlation
-from coterie.data.covariates import as_covariates, explains, known_covariates
+from coterie._sklearn import CallbackSupportMixin, RoundReport, with_callbacks
+from coterie.correlation.measures import CORRELATION_OR_NONE
+from coterie.data.covariates import known_covariates
 from coterie.data.source import Moments
-from coterie.data.view import FeatureView
+from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
+from coterie.inputs.containers import unwrapped
+from coterie.inputs.features import features_of_share
 from coterie.inputs.naming import columns_read
-from coterie.inputs.reading import features_of_share, with_covariates
+from coterie.inputs.opening import Input, TargetKind, open_input
+from coterie.inputs.types import (
+    ClassWeightLike,
+    ClientLike,
+    CovariatesLike,
+    FeaturesLike,
+    FoldsLike,
+    NamesLike,
+    RandomStateLike,
+    SamplesLike,
+    TargetsLike,
+)
 from coterie.interruption import stop_requested
 from coterie.methods import load
-from coterie.progress import RoundProgress
-from coterie.search.assembly import assemble_groups, with_class_weights
-from coterie.search.loop import CuttingPlane, Round, StoppingRule
-from coterie.search.oracle import Oracle
-from coterie.search.prediction import group_model, support_model, with_effects
-from coterie.search.samples import Samples
-from coterie.search.voting import VotingOracle, fold_parts
-from coterie.selection import FeatureSets, Selector, fixed_positions
-from coterie.solver.adjusted import adjusted
-from coterie.solver.design import design_of
-from coterie.solver.losses import Loss
-from coterie.solver.master import Master
+from coterie.search.assembly import outcome_of
+from coterie.search.loop import CuttingPlane, Round
+from coterie.search.oracle import Representative
+from coterie.search.search import CorrelationLike, Search, SearchSettings, run_with_progress
+from coterie.selection import FeatureSets, Selector
+from coterie.solver.losses import Loss, loss_of
+
+if TYPE_CHECKING:
+    from coterie.confidence.result import GroupConfidence
+    from coterie.report.making import Report
 
 
+@documented
 class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
-    """Base class: runs the loop; a subclass reads the targets and makes the loss."""
+    """Base class: runs a search; a subclass names the kind of its targets and its loss."""
 
+    # Parameters that the constructors of all subclasses store.
+    n_features_to_select: int | float | str
+    n_features_per_round: int | str
+    reuse_features: bool
+    correlation: CorrelationLike
+    threshold: float
+    n_bins: int
+    affiliates: str
+    representative: Representative
+    fixed_features: ArrayLike | None
+    keep: str
+    predict_with: str
+    C: float
+    standardize: bool | str
+    cv: FoldsLike
+    cv_part: str
+    max_rounds: int | None
+    tol: float
+    n_jobs: int | None
+    random_state: RandomStateLike
+    verbose: int
+    # Parameters that some subclasses do not have.
+    loss: str | type[Loss]
+    fit_intercept: bool = False
+    class_weight: ClassWeightLike = None
+    # What a fit publishes.
+    groups_: FeatureGroups
+    confidence_: GroupConfidence
+    standardize_: bool
+    prediction_features_: np.ndarray
+    prediction_coef_: np.ndarray
+    intercept_: np.ndarray
+    covariate_coef_: np.ndarray
+    # What the target is to the estimator and to its loss, and whether it accounts for covariates.
+    _target: ClassVar[TargetKind]
+    _adjusts: ClassVar[bool] = True
+    _on_cluster: ClassVar[str] = "parts"
+    # A client is no property of samples, which scikit-learn would route through pipelines.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "n_features_per_round": Whole(1) | OneOf("auto"),
@@ -79,41 +129,110 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         "random_state": Anything(),
         "verbose": VERBOSE,
     }
-    groups_: FeatureGroups
-    standardize_: bool
-    covariate_coef_: np.ndarray
-    _on_cluster: ClassVar[str] = "parts"
-    # A client is no property of samples, which scikit-learn would route through pipelines.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
 
-    @abstractmethod
-    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
-        """The loss of samples with these weights."""
+    def _store(self, parameters: Mapping[str, Any]) -> None:
+        """Store the parameters of a constructor, which passes its ``locals()``."""
+        for name, value in parameters.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
-    def _adjusted_loss(self, data: Samples, weight: np.ndarray | None) -> Loss:
-        """The loss of samples with these weights (None: all one), covariates eliminated."""
-        weight = np.ones(len(data.y)) if weight is None else weight
-        return adjusted(self._loss(data, weight), data.covariates, weight)
+    @with_callbacks
+    def fit(
+        self,
+        X: FeaturesLike,
+        y: TargetsLike = None,
+        sample_weight: SamplesLike = None,
+        *,
+        feature_names: NamesLike = None,
+        covariates: CovariatesLike = None,
+        client: ClientLike = None,
+    ) -> Self:
+        """Find groups of features that predict the target.
 
-    def _read_covariates(self, covariates: Any, targets: np.ndarray) -> tuple[np.ndarray | None, dict[str, Any]]:
-        """Values of the covariates of a fit, and what the fitted estimator will say of them."""
-        if covariates is None:
-            return None, {}
-        values, names = as_covariates(covariates, len(targets))
-        if explains(values, targets):
-            raise ValueError(
-                f"The covariates ({', '.join(names)}) explain y completely, so that nothing is left for the features. Is y "
-                "one of them, or are there as many covariates as samples?"
-            )
-        return values, {"covariate_names_": np.array(names, dtype=object)}
+        Parameters
+        ----------
+        %(X)s
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels of two or more classes, or numbers; of AnnData also the name of a column of ``obs``, of a path that of its
+            labels. None takes those that a path, data set or store has.
+        %(sample_weight)s
+        %(feature_names)s
+        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
+            features, without a penalty that counts. None takes those that a data set or store has.
+        %(client)s
 
-    def _procedure(self) -> GroupDiscovery:
-        """The search that has led to this fitted model, to be done again on other samples."""
-        # Files from before standardize="auto" say by the parameter alone what was done.
-        return clone(self).set_params(standardize=getattr(self, "standardize_", self.standardize))
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+        """
+        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, covariates, client))
 
-    def _compute(self, data: Samples) -> dict[str, Any]:
-        return self._discover(data, self._n_features_wanted(data.source.shape[1]))
+    def _read(
+        self,
+        X: FeaturesLike,
+        y: TargetsLike,
+        sample_weight: SamplesLike = None,
+        feature_names: NamesLike = None,
+        covariates: CovariatesLike = None,
+        client: ClientLike = None,
+    ) -> Input:
+        return open_input(
+            X,
+            y,
+            reader=self,
+            target=self._target,
+            sample_weight=sample_weight,
+            covariates=covariates,
+            adjusts=self._adjusts,
+            feature_names=feature_names,
+            client=client,
+        )
+
+    @property
+    def _loss(self) -> type[Loss]:
+        """The loss."""
+        return loss_of(self.loss, self._target)
+
+    @property
+    def _embedded_cv(self) -> FoldsLike:
+        """The folds of embedded cross-validation, or None."""
+        return self.cv
+
+    def _shared_settings(self) -> SearchSettings:
+        """The settings of the search that the parameters ask for, without those that validation may choose."""
+        per_round = self.n_features_per_round
+        return SearchSettings(
+            loss=self._loss,
+            fit_intercept=bool(self.fit_intercept),
+            class_weight=self.class_weight,
+            n_features_per_round=None if isinstance(per_round, str) else int(per_round),
+            reuse_features=bool(self.reuse_features),
+            correlation=self.correlation,
+            threshold=float(self.threshold),
+            n_bins=int(self.n_bins),
+            affiliates=self.affiliates,
+            representative=self.representative,
+            fixed_features=self.fixed_features,
+            cv=self._embedded_cv,
+            cv_part=self.cv_part,
+            random_state=self.random_state,
+            max_rounds=self.max_rounds,
+            tol=float(self.tol),
+        )
+
+    def _settings(self) -> SearchSettings:
+        """The settings of the search that the parameters ask for."""
+        standardize = None if isinstance(self.standardize, str) else bool(self.standardize)
+        return replace(self._shared_settings(), C=float(self.C), predict_with=self.predict_with, standardize=standardize)
+
+    def _fitted_settings(self) -> SearchSettings:
+        """The settings of the search that has led to this fitted model."""
+        return replace(self._settings(), standardize=self.standardize_)
+
+    def _compute(self, data: Input) -> dict[str, Any]:
+        return self._discovered(data, self._settings(), self._n_features_wanted(data.n_features))
 
     def _n_features_wanted(self, n_features: int) -> int | None:
         """The number of support features asked for, which may be more than there are; None for ``"auto"``."""
@@ -122,193 +241,46 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             return None
         return int(asked) if isinstance(asked, Integral) else features_of_share(asked, n_features)
 
-    def _discover(
-        self, data: Samples, n_features: int | None, *, owner: Any = None, moments: Moments | None = None, **known: Any
-    ) -> dict[str, Any]:
-        """Run the cutting-plane loop; the fitted attributes, those already ``known`` among them.
-
-        ``owner`` is the estimator whose fit this is, where another one works for it; ``moments`` those of the features.
-        """
-        owner = self if owner is None else owner
-        loop = self._loop(data, data.weight, n_features, moments)
-        known = {**data.attributes, **known}
-        # Folds may agree on fewer features a round, and a block may have old ones: then the number of rounds is not known.
-        most_rounds = self.max_rounds if self.reuse_features or self._voting_cv is not None else loop.rule.most_rounds()
-        report = RoundReport(owner, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.y)
-        loop.on_round = lambda _: report.round_done(lambda: with_class_weights({**known, **self._fitted_state(loop)}))
-        # Who has ended a validation by a signal wants the model that this has chosen.
-        self._run(loop, type(owner).__name__, stoppable=owner is self or not stop_requested())
-        with one_blas_thread():
-            state = with_class_weights({**known, **self._fitted_state(loop)})
-        self._warn_if_short(loop, n_features)
-        self._warn_if_inexact(state["prediction_gap_"])
-        report.done(state)
-        return state
-
-    def _loop(
+    def _discovered(
         self,
-        data: Samples,
-        weight: np.ndarray | None,
+        data: Input,
+        settings: SearchSettings,
         n_features: int | None,
+        *,
         moments: Moments | None = None,
-        view: FeatureView | None = None,
-    ) -> CuttingPlane:
-        """The loop over these data with other weights, ready to run; moments, or the whole view, if they are known."""
-        loss = self._adjusted_loss(data, weight)
-        if view is None:
-            view = FeatureView.of(
-                data.source,
-                weight,
-                standardize=not data.mostly_zero if isinstance(self.standardize, str) else bool(self.standardize),
-                centred=loss.centred,
-                n_threads=thread_count(self.n_jobs),
-                moments=moments,
-            )
-        fixed = self._fixed_features(view, n_features)
-        view.moments.require_variation()
-        wanted = None if n_features is None else min(n_features, view.n_features) - len(fixed)
-        per_round = None if self.n_features_per_round == "auto" else int(self.n_features_per_round)
-        rule = StoppingRule(wanted, per_round, self.max_rounds, float(self.tol))
-        return CuttingPlane(self._oracle(view, data.y), Master(loss, design_of(view)), rule, fixed)
+        stoppable: bool = True,
+        **known: Any,
+    ) -> dict[str, Any]:
+        """Run the search; the fitted attributes, those already ``known`` among them.
 
-    def _run(self, loop: CuttingPlane, title: str, *, stoppable: bool = True) -> None:
-        """Run a loop with its progress shown under a title; a signal ends it after the round if it is stoppable."""
-        then = loop.on_round
-
-        def on_round(entry: Round) -> bool:
-            where = getattr(loop.oracle.view.source, "n_workers", None)
-            workers = "" if where is None else f", {where} workers"
-            bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}{workers}")
-            return (then is not None and then(entry)) or (stoppable and stop_requested())
-
-        loop.on_round = on_round
-        total = None if loop.rule.n_features is None else loop.rule.n_features + len(loop.fixed)
-        with one_blas_thread(), RoundProgress(total, int(self.verbose), title) as bar:
-            loop.run()
-
-    @property
-    def _voting_cv(self) -> Any:
-        """The folds of embedded cross-validation, or None."""
-        return self.cv
-
-    def _oracle(self, view: FeatureView, y: np.ndarray) -> Oracle:
-        options: dict[str, Any] = {
-            "threshold": np.inf if self.correlation is None else float(self.threshold),
-            "affiliates": self.affiliates,
-            "representative": self.representative,
-            "reuse": bool(self.reuse_features),
-        }
-        if self._voting_cv is None:
-            return Oracle(self._measure(view), **options)
-        parts = fold_parts(
-            view, y, self._voting_cv, self.cv_part, classifier=is_classifier(self), random_state=self.random_state
-        )
-        return VotingOracle(self._measure(view), [self._measure(part) for part in parts], **options)
-
-    def _measure(self, view: FeatureView) -> Correlation:
-        correlation = "pearson" if self.correlation is None else self.correlation  # without a constraint, for purities alone
-        return measure_of(correlation, view, int(self.n_bins))
-
-    def _fixed_features(self, view: FeatureView, n_features: int | None) -> np.ndarray:
-        fixed = fixed_positions(self.fixed_features, view)
-        if n_features is not None and len(fixed) > n_features:
-            raise ValueError(
-                f"fixed_features has {len(fixed)} features, more than n_features_to_select={n_features}, which counts them."
-            )
-        return fixed
-
-    def _fitted_state(self, loop: CuttingPlane) -> dict[str, Any]:
-        """The fitted attributes as of the last round."""
-        oracle, solution, history = loop.oracle, loop.solution, list(loop.history)
-        discovered = support_model(loop)
-        coef = discovered.coef
-        weights = coef[0] if len(coef) == 1 else np.linalg.norm(coef, axis=0)
-        scores = oracle.final_scores(solution.residual)
-        groups = assemble_groups(oracle, history, weights, scores)
-        lower, upper, converged_at = loop.final_bounds(scores)
-        model = discovered if self.predict_with == "support" else group_model(loop)
-        n_pairs = oracle.view.n_features * (oracle.view.n_features - 1) // 2
-        return {
-            "groups_": with_effects(groups, model, oracle.view.moments),
-            "scores_": scores,
-            "support_features_": discovered.features,
-            "support_coef_": coef,
-            "prediction_features_": model.features,
-            "prediction_coef_": model.coef,
-            "prediction_gap_": model.gap,
-            "intercept_": model.intercept,
-            "margin_": model.margin,
-            **({} if model.covariate_coef is None else {"covariate_coef_": model.covariate_coef}),
-            "history_": history,
-            "n_rounds_": history[-1].round,
-            "converged_at_": converged_at,
-            "objective_": solution.objective,
-            "dual_gap_": solution.gap,
-            "lower_bound_": lower,
-            "upper_bound_": upper,
-            "block_weights_": loop.block_weights,
-            "standardize_": oracle.view.scale is not None,
-            "dual_coef_": solution.residual.T,
-            # A pair that is looked at in several rounds is one pair; which ones were, nobody writes down.
-            "n_correlations_evaluated_": min(oracle.n_evaluated, n_pairs),
-            "n_correlations_possible_": n_pairs,
-            "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
-            **({"votes_": oracle.votes} if isinstance(oracle, VotingOracle) else {}),
-        }
-
-    @staticmethod
-    def _from_older_parameters(
-        parameters: dict[str, Any], attributes: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Parameters and attributes of a file from the time when no block had features of another one."""
-        return {"reuse_features": False, **parameters}, attributes
-
-    @staticmethod
-    def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
-        """Attributes of an older file.
-
-        A support feature had the score it was chosen for, pairs counted twice, and groups did not know the weights of classes.
+        ``moments`` are those of the features, where they are known; a signal ends the search after a round if it is stoppable.
         """
-        attributes = with_class_weights(attributes)
-        groups, scores = attributes.get("groups_"), attributes.get("scores_")
-        if not isinstance(groups, FeatureGroups) or not isinstance(scores, np.ndarray):
-            return attributes
-        evaluated, possible = (attributes.get(f"n_correlations_{what}_") for what in ("evaluated", "possible"))
-        if isinstance(evaluated, int) and isinstance(possible, int):
-            attributes = {**attributes, "n_correlations_evaluated_": min(evaluated, possible)}
-        known = [0 <= group.support < len(scores) for group in groups]  # whether all fits together is checked after this
-        return {
-            **attributes,
-            "groups_": FeatureGroups(
-                [
-                    replace(group, score=float(scores[group.support])) if fits else group
-                    for group, fits in zip(groups, known, strict=True)
-                ]
-            ),
-        }
+        loop = Search(data, settings, n_features, thread_count(self.n_jobs)).loop(moments)
+        known = {**data.attributes, **({} if data.classes is None else {"classes_": data.classes}), **known}
+        # Folds may agree on fewer features per round, and a block may have old ones: then the number of rounds is not known.
+        bounded = not settings.reuse_features and settings.cv is None
+        most_rounds = loop.rule.most_rounds() if bounded else settings.max_rounds
+        report = RoundReport(self, most_rounds if most_rounds is None else most_rounds + (len(loop.fixed) > 0), data.labels)
 
-    def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:
-        found = len(loop.oracle.supports)
-        if n_features is None or found >= n_features:
-            return
-        if found == loop.oracle.view.n_features:
-            reason = "X has no more features"
-        elif loop.exhausted:
-            reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
-        else:
-            reason = f"max_rounds={self.max_rounds}, a callback or a signal ended the search"
-        warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=6)
+        def state() -> dict[str, Any]:
+            return {**known, **self._published(outcome_of(loop, settings.predict_with, data.classes).attributes())}
 
-    def _warn_if_inexact(self, gap: float) -> None:
-        if self.predict_with == "groups" and gap > self.tol:
-            warnings.warn(
-                f"The model on support and affiliated features stopped at a relative gap of {gap:.1e}, over tol={self.tol:g}. "
-                "Scale the features (standardize=True) or choose a smaller C.",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
+        def on_round(_: Round) -> bool:
+            return report.round_done(state) or (stoppable and stop_requested())
 
-    def report(self, X: Any, y: Any = None, path: Any = None, **options: Any) -> Any:
+        run_with_progress(loop, type(self).__name__, int(self.verbose), on_round)
+        with one_blas_thread():
+            fitted = state()
+        _warn_if_short(loop, n_features, settings.max_rounds)
+        _warn_if_inexact(settings, fitted["prediction_gap_"])
+        report.done(fitted)
+        return fitted
+
+    def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Fitted attributes in the form of this estimator."""
+        return attributes
+
+    def report(self, X: FeaturesLike, y: TargetsLike = None, path: Any = None, **options: Any) -> Report:
         """Make a page about the model in its data; see :func:`coterie.report` for the options.
 
         Parameters
@@ -325,21 +297,30 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         report : coterie.report.Report
             It shows itself in a notebook.
         """
-        return load("coterie.report.making:report")(self, X, y, path, **options)
+        make: Callable[..., Report] = load("coterie.report.making:report")
+        return make(self, X, y, path, **options)
 
     def _kept(self) -> np.ndarray:
         check_is_fitted(self)
         return self.groups_.members if self.keep == "groups" else np.sort(self.groups_.support)
 
-    def _outputs(self, X: Any, covariates: Any = None) -> np.ndarray:
+    def _outputs(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
         """``X @ coef + intercept`` of shape (n_samples, n_outputs), reading only the columns with a weight."""
         check_is_fitted(self)
-        if hasattr(self, "covariate_names_"):
-            X, covariates, _ = with_covariates(X, covariates)
-        columns = columns_read(self, X, self.prediction_features_)
+        found = unwrapped(X)
+        columns = columns_read(self, found.X, self.prediction_features_)
         outputs = np.asarray(columns @ self.prediction_coef_.T) + self.intercept_
+        if covariates is None and hasattr(self, "covariate_names_"):
+            covariates = found.covariates
         known = known_covariates(self, covariates, len(outputs))
         return outputs if known is None else outputs + known @ self.covariate_coef_.T
+
+    def _prediction_and_target(self, X: FeaturesLike, y: TargetsLike, covariates: CovariatesLike) -> tuple[np.ndarray, Any]:
+        """Predictions for samples, and their labels or targets, to compare."""
+        found = unwrapped(X, y)
+        if covariates is None and hasattr(self, "covariate_names_"):
+            covariates = found.covariates
+        return self.predict(found.X, covariates), found.y
 
     @property
     def coef_(self) -> np.ndarray:
@@ -348,3 +329,44 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         coef = np.zeros((len(self.prediction_coef_), self.n_features_in_))
         coef[:, self.prediction_features_] = self.prediction_coef_
         return coef
+
+
+def settings_of(model: GroupDiscovery) -> SearchSettings:
+    """The settings of the search that has led to a fitted model, to be done again on other samples."""
+    check_is_fitted(model)
+    return model._fitted_settings()
+
+
+def input_of(
+    model: GroupDiscovery,
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    sample_weight: SamplesLike = None,
+    covariates: CovariatesLike = None,
+    client: ClientLike = None,
+) -> Input:
+    """Data opened and checked as in the fit of a model."""
+    return model._read(X, y, sample_weight=sample_weight, covariates=covariates, client=client)
+
+
+def _warn_if_short(loop: CuttingPlane, n_features: int | None, max_rounds: int | None) -> None:
+    found = len(loop.oracle.supports)
+    if n_features is None or found >= n_features:
+        return
+    if found == loop.oracle.view.n_features:
+        reason = "X has no more features"
+    elif loop.exhausted:
+        reason = "every other feature is constant or affiliated with one of them; a higher threshold splits the groups"
+    else:
+        reason = f"max_rounds={max_rounds}, a callback or a signal ended the search"
+    warnings.warn(f"Only {found} of {n_features} support features were found: {reason}.", ConvergenceWarning, stacklevel=6)
+
+
+def _warn_if_inexact(settings: SearchSettings, gap: float) -> None:
+    if settings.predict_with == "groups" and gap > settings.tol:
+        warnings.warn(
+            f"The model on support and affiliated features stopped at a relative gap of {gap:.1e}, over "
+            f"tol={settings.tol:g}. Scale the features (standardize=True) or choose a smaller C.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )

@@ -1,23 +1,38 @@
-"""Group discovery for two or more classes."""
+"""Group discovery for two or more classes, with given settings and with settings chosen by cross-validation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from coterie._parameters import Anything, Flag, Rule
-from coterie._sklearn import with_callbacks
 from coterie.estimators.base import GroupDiscovery
-from coterie.inputs.reading import class_weights, opened, read_features, read_labels, read_sample_weight, with_covariates
+from coterie.estimators.documentation import documented
+from coterie.estimators.validated import ValidatedDiscovery, validated_rules
+from coterie.inputs.opening import Input
+from coterie.inputs.targets import class_weights
+from coterie.inputs.types import (
+    ClassWeightLike,
+    CovariatesLike,
+    FeaturesLike,
+    FoldsLike,
+    RandomStateLike,
+    SamplesLike,
+    ScoringLike,
+    TargetsLike,
+)
 from coterie.search.oracle import Representative
-from coterie.search.prediction import classes_of
-from coterie.search.samples import Samples
-from coterie.solver.losses import Loss, OneVsRestHinge, SquaredHinge
-from coterie.validation.calibration import probabilities
+from coterie.search.prediction import LinearModel
+from coterie.search.search import CorrelationLike
+from coterie.solver.losses import Loss, LossRule
+from coterie.validation.calibration import calibration_slope, probabilities
+from coterie.validation.path_search import Fold
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -31,6 +46,7 @@ def _has_probabilities(model: Any) -> bool:
     )
 
 
+@documented
 class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     """Find the few features that predict the class, and around each one its correlated features.
 
@@ -44,122 +60,37 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
     Parameters
     ----------
-    n_features_to_select : int, float or "auto", default=100
-        Number of support features, or their fraction of all features; where there are fewer, all that can be
-        had, with a warning. ``"auto"`` goes on until the optimum over all admissible sets is reached to
-        ``tol``; without ``reuse_features``, which may never get there, until new features change the objective by less.
+    %(n_features_to_select)s
 
-    n_features_per_round : int or "auto", default="auto"
-        Support features chosen in a round. Those of one round do not know of each other, so fewer a round take longer
-        and choose more carefully. ``"auto"`` is one a round up to ten, then a tenth of those found so far, rounded up
-        (fixed ones aside), so that the first features are the same for every ``n_features_to_select``.
+    loss : str or Loss, default="squared_hinge"
+        The loss: ``"squared_hinge"`` of the papers, or a subclass of :class:`coterie.solver.losses.Loss` with losses of one's
+        own (``docs/development/adding-a-loss.md``).
 
-    reuse_features : bool, default=False
-        Whether a block, the features of a round, may have features of earlier blocks. False, as in [2]_: every feature is
-        chosen once, no two support features are correlated at or over ``threshold``, and the weights are optimal for the
-        blocks that were found. True, as in [1]_: each round takes the most violated of all sets of uncorrelated features,
-        a feature's weight is the sum over its blocks, and the search can reach the optimum over all these sets
-        (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
-        may be correlated.
+    %(n_features_per_round)s
 
-    correlation : {"pearson", "spearman", "su", None} or callable, default="pearson"
-        Measure of correlation: Pearson's coefficient, Spearman's (of the ranks, ties averaged), or symmetrical uncertainty
-        (mutual information over the mean entropy, on bins), which sees nonlinear relations too. None lifts the constraint,
-        which is the feature generating machine (FGM): no groups, the features with the best scores. A function of two blocks
-        of columns, or a class, is a measure of one's own: ``docs/development/adding-a-correlation.md``.
+    %(reuse_features)s
 
-    threshold : float, default=0.7
-        Absolute correlation in (0, 1] from which on two features belong to the same group. The paper
-        uses 0.7 for Pearson's coefficient and 0.6 for symmetrical uncertainty.
+    %(grouping)s
 
-    n_bins : int, default=10
-        Bins of equal width over a feature's range, for symmetrical uncertainty.
-
-    affiliates : {"complete", "ranked"}, default="complete"
-        ``"complete"`` collects every feature that is correlated with a support feature; ``"ranked"``
-        only those met while looking for support features, as in [2]_.
-
-    representative : {"score", "medoid"} or callable, default="score"
-        Which member of a would-be group is its support feature: the one with the best score, the
-        one most correlated with the others, or the one that a callable picks. It is called with a
-        named tuple with the fields ``features``, ``names``, ``scores`` and ``correlation`` and
-        returns one of ``features``. Anything but ``"score"`` takes one or two passes over the data
-        for each support feature.
-
-    fixed_features : array-like of int, str or bool, default=None
-        Features (indices, names or a mask) that are support features from the start, whatever their
-        scores and correlations; the others are judged beside them. They count towards
-        ``n_features_to_select``.
-
-    keep : {"support", "groups"}, default="support"
-        What :meth:`transform` keeps: the support features, or these and the affiliated ones.
-
-    predict_with : {"support", "groups"}, default="support"
-        What the prediction rests on: the support features with the weights of the discovery, or support and
-        affiliated features together, in a linear support vector machine with the same loss, ``C`` and weights.
-        The groups do not depend on it. ``"groups"`` holds all their columns in memory, dense ones as float64.
+    %(predict_with)s
 
     C : float, default=1.0
         Weight of the classification errors.
 
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The papers have none.
+    %(fit_intercept)s
 
-    standardize : bool or "auto", default="auto"
-        Judge features by their values divided by their standard deviation. X is not copied, and the weights are those of
-        the original features. ``"auto"`` does so unless at least nine of ten values are zero (words, clicks): otherwise
-        features in small units could not win, but rare things must not be blown up. The papers do not (False).
+    %(standardize)s
 
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the loss.
+    %(class_weight)s
 
-    cv : int, cross-validation generator or None, default=None
-        Embedded cross-validation: in each round every fold proposes support features from its part of the
-        samples, and those with the most votes are taken. A number means so many shuffled folds. A round
-        may then choose fewer features than ``n_features_per_round``.
+    %(embedded)s
 
-    cv_part : {"training", "fold"}, default="training"
-        The part of the samples that each fold of ``cv`` sees: all but its own, or its own alone (the paper's
-        partitions, which find less: a fifth of the samples with five folds).
-
-    max_rounds : int, default=None
-        Limit of rounds.
-
-    tol : float, default=1e-4
-        Relative precision: of the weights, given the blocks (a warning says where it is missed), of the bounds for
-        ``converged_at_``, and of the objective for ``"auto"``.
-
-    n_jobs : int, default=None
-        Number of threads. None: all cores, but one in a worker of a parallel job. The result does
-        not depend on it.
-
-    random_state : int, RandomState instance or None, default=None
-        Seed of the folds of ``cv``; nothing else is random.
-
-    verbose : int, default=0
-        Show progress: a bar on a terminal, lines elsewhere.
+    %(running)s
 
     Attributes
     ----------
-    groups_ : FeatureGroups
-        Groups in order of selection.
-
-    support_features_ : ndarray of shape (n_support,)
-        Indices of the support features in order of selection.
-
-    support_coef_ : ndarray of shape (n_outputs, n_support)
-        Their weights, sums over the blocks that a feature is in. There is one output for two classes, else one for each
-        class.
-
     coef_ : ndarray of shape (n_outputs, n_features)
         Weights of all features in the prediction.
-
-    prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (n_outputs, n_used)
-        The features that the prediction reads, and their weights: those of the support features unless
-        ``predict_with="groups"``.
-
-    prediction_gap_ : float
-        Certified relative optimality gap of the model that predicts, given its features (and blocks).
 
     intercept_ : ndarray of shape (n_outputs,)
         Intercept.
@@ -170,59 +101,9 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     classes_ : ndarray of shape (n_classes,)
         The classes.
 
-    objective_ : float
-        Objective (the dual one, the papers' theta) of the problem over the blocks that were found.
+    %(found)s
 
-    standardize_ : bool
-        Whether features were judged by their values over their standard deviation.
-
-    dual_gap_ : float
-        Certified relative optimality gap of that problem: of the weights, given the blocks.
-
-    lower_bound_, upper_bound_ : float
-        Bounds of the optimum over all admissible sets, found or not (the papers' beta and phi): sets of at most as many
-        features as the largest block, no two of them correlated at or over ``threshold``.
-
-    block_weights_ : ndarray of shape (n_blocks,)
-        The papers' mu: the share of each block of ``history_`` in the model. They add up to 1.
-
-    history_ : list of Round
-        What happened in each round; ``pandas.DataFrame(model.history_)`` makes a table of it.
-
-    n_rounds_ : int
-        Number of rounds.
-
-    converged_at_ : int or None
-        The first round after which these bounds lay within ``tol`` of each other, relative to the objective: the optimum
-        over all admissible sets was reached. None if it was not, or not known to be.
-
-    scores_ : ndarray of shape (n_features,)
-        Scores of all features for the final dual variables: what each could still add.
-
-    dual_coef_ : ndarray of shape (n_outputs, n_samples)
-        Dual variables with the signs of their classes.
-
-    n_correlations_evaluated_, n_correlations_possible_ : int
-        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
-        of features.
-
-    n_passes_ : float
-        Times the data were read, all told.
-
-    correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
-        Groups of two and more in feature-engine's form.
-
-    votes_ : ndarray of int of shape (n_features,)
-        How often each feature was proposed by a fold; only with ``cv``.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
-
-    covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
-        Weights and names of the covariates; only with ``covariates``.
+    %(adjusted)s
 
     See Also
     --------
@@ -262,10 +143,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     (400, 3)
     """
 
+    _target = "classes"
     _calibrates: ClassVar[bool] = False
+    classes_: np.ndarray
     calibration_slope_: float
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
+        "loss": LossRule("classes"),
         "fit_intercept": Flag(),
         "class_weight": Anything(),
     }
@@ -274,114 +158,38 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self,
         n_features_to_select: int | float | str = 100,
         *,
+        loss: str | type[Loss] = "squared_hinge",
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
-        correlation: Any = "pearson",
+        correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",
         representative: Representative = "score",
-        fixed_features: Any = None,
+        fixed_features: ArrayLike | None = None,
         keep: str = "support",
         predict_with: str = "support",
         C: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
-        class_weight: Any = None,
-        cv: Any = None,
+        class_weight: ClassWeightLike = None,
+        cv: FoldsLike = None,
         cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_features_per_round = n_features_per_round
-        self.reuse_features = reuse_features
-        self.correlation = correlation
-        self.threshold = threshold
-        self.n_bins = n_bins
-        self.affiliates = affiliates
-        self.representative = representative
-        self.fixed_features = fixed_features
-        self.keep = keep
-        self.predict_with = predict_with
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.cv = cv
-        self.cv_part = cv_part
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        feature_names: Any = None,
-        covariates: Any = None,
-        client: Any = None,
-    ) -> GroupDiscoveryClassifier:
-        """Find groups of features that separate the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-            Training data; a path is opened with :func:`coterie.data.open_features`, which also chooses a layer of AnnData.
-        y : array-like of shape (n_samples,) or str, default=None
-            Labels of two or more classes; of AnnData also the name of a column of ``obs``, of a path that of its labels. None
-            takes those that a path, data set or store has.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; a weight of 2 is the same as having the sample twice.
-        feature_names : array-like of str or callable, default=None
-            Names of the features, for data that have none; or a function that returns them, such as the
-            ``get_feature_names_out`` of the step before in a pipeline.
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
-            features, without a penalty that counts. None takes those that a data set or store has.
-        client : distributed.Client, default=None
-            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
-            Dask array chunked by features. None takes the active client, if there is one.
-
-        Returns
-        -------
-        self : GroupDiscoveryClassifier
-            The fitted estimator.
-        """
-        self._fit(X, y, sample_weight, feature_names, client, covariates=covariates)
-        return self
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Samples:
-        X, covariates, y = with_covariates(X, covariates, y)
-        reading, labels = read_features(self, X, y)
-        weight = read_sample_weight(sample_weight, labels)
-        classes, codes = read_labels(labels, weight)
-        values, known = self._read_covariates(covariates, codes)
-        return Samples({**reading.attributes, "classes_": classes, **known}, reading.source, labels, codes, weight, values)
-
-    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
-        classes, codes = data.attributes["classes_"], data.targets
-        loss_weight = class_weights(self.class_weight, classes, codes, weight)
-        if len(classes) == 2:
-            return SquaredHinge(np.where(codes == 1, 1.0, -1.0), loss_weight, self.C, bool(self.fit_intercept))
-        return OneVsRestHinge(codes, len(classes), loss_weight, self.C, bool(self.fit_intercept))
-
-    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
+    def decision_function(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
         """Signed score of each sample: positive for ``classes_[1]``, or the largest for the predicted class.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            Those of these samples; needed where the model was fitted with covariates.
+        %(new_samples)s
+        %(new_covariates)s
 
         Returns
         -------
@@ -390,24 +198,22 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         outputs = self._outputs(X, covariates)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
-    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+    def predict(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
         """Class of each sample.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            Those of these samples; needed where the model was fitted with covariates.
+        %(new_samples)s
+        %(new_covariates)s
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
-        scores = self.decision_function(X, covariates)
-        return classes_of(self.classes_, scores)
+        return np.asarray(self.classes_[self._loss.predict(self._outputs(X, covariates))])
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+    def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
         """Probability of each class, for models that have seen held-out samples: :class:`GroupDiscoveryClassifierCV`.
 
         The decision values of the folds' held-out samples, each from the model of the fold that did not see it, tell by what
@@ -417,9 +223,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            Those of these samples; needed where the model was fitted with covariates.
+        %(new_samples)s
+        %(new_covariates)s
 
         Returns
         -------
@@ -429,14 +234,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         return probabilities(self._outputs(X, covariates), self.calibration_slope_)
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
         """Logarithm of :meth:`predict_proba`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            Those of these samples; needed where the model was fitted with covariates.
+        %(new_samples)s
+        %(new_covariates)s
 
         Returns
         -------
@@ -445,7 +249,13 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, covariates))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
+    def score(
+        self,
+        X: FeaturesLike,
+        y: TargetsLike = None,
+        sample_weight: SamplesLike = None,
+        covariates: CovariatesLike = None,
+    ) -> float:
         """Accuracy: the share of samples (by weight) whose class is predicted.
 
         Parameters
@@ -454,13 +264,152 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         y : array-like of shape (n_samples,), str or None, default=None
             Labels, as for :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            Those of these samples; needed where the model was fitted with covariates.
+        %(new_covariates)s
 
         Returns
         -------
         accuracy : float
         """
-        X, covariates, y = with_covariates(X, covariates, y)
-        X, y = opened(X, y)
-        return float(accuracy_score(y, self.predict(X, covariates), sample_weight=sample_weight))
+        predicted, target = self._prediction_and_target(X, y, covariates)
+        return float(accuracy_score(target, predicted, sample_weight=sample_weight))
+
+
+@documented
+class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
+    """Group discovery for two or more classes, with the number of features, C and what predicts chosen by cross-validation.
+
+    For every C, threshold and scale each fold goes once along the path of rounds, up to ``max_features_to_select``; every size
+    on the path is scored on the held-out samples. All paths go through the data together, so that many of them read it
+    as often as one. The model is then fitted to all samples with what has the best mean score.
+
+    Parameters
+    ----------
+    %(sizes)s
+
+    loss : str or Loss, default="squared_hinge"
+        The loss, as in :class:`GroupDiscoveryClassifier`.
+
+    %(Cs)s
+
+    %(choice)s
+
+    %(n_features_per_round)s
+
+    %(reuse_features)s
+
+    %(grouping)s
+
+    %(predict_with_choice)s
+
+    %(fit_intercept)s
+
+    %(standardize_choice)s
+
+    %(class_weight)s
+
+    cv : int or cross-validation generator, default=5
+        Folds that decide. A number means so many shuffled, stratified folds.
+
+    scoring : str, callable or None, default=None
+        The score, as in scikit-learn; None for the accuracy. Sample weights are handed on to it. What a
+        callable ``scorer(estimator, X, y)`` gets as X are the held-out samples' decision values, of shape
+        (n_samples, n_outputs), and as estimator one that predicts from these.
+
+    %(embedded_choice)s
+
+    %(running_paths)s
+
+    Attributes
+    ----------
+    %(chosen)s
+
+    calibration_slope_ : float
+        What decision values are multiplied by to be logits of probabilities; see :meth:`predict_proba`.
+
+    groups_, support_features_, support_coef_, coef_, intercept_, classes_, history_, ...
+        As in :class:`GroupDiscoveryClassifier`, for the model fitted to all samples.
+
+    See Also
+    --------
+    GroupDiscoveryClassifier : With a given number of features, or ``"auto"``, and a given C.
+    GroupDiscoveryRegressorCV : For numbers.
+    sklearn.feature_selection.RFECV : Recursive elimination with the size chosen in the same way.
+
+    Notes
+    -----
+    ``best_score_`` is the best of many and therefore a little too good; score the model on other data.
+    Of equal scores the one with fewer features counts, then the smaller C.
+
+    Examples
+    --------
+    >>> from coterie import GroupDiscoveryClassifierCV
+    >>> from coterie.datasets import make_support_affiliated
+    >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
+    >>> model = GroupDiscoveryClassifierCV(20, rule="one_se", random_state=0).fit(data.X, data.y)
+    >>> model.n_features_
+    3
+    >>> len(model.groups_)
+    3
+    """
+
+    _calibrates = True
+    _allowed: ClassVar[dict[str, Rule]] = validated_rules(GroupDiscoveryClassifier)
+
+    def __init__(
+        self,
+        max_features_to_select: int = 100,
+        *,
+        loss: str | type[Loss] = "squared_hinge",
+        min_features_to_select: int = 1,
+        Cs: int | Sequence[float] = 10,
+        thresholds: Sequence[float] | None = None,
+        rule: str = "best",
+        nested: bool = False,
+        n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
+        correlation: CorrelationLike = "pearson",
+        threshold: float = 0.7,
+        n_bins: int = 10,
+        affiliates: str = "complete",
+        representative: Representative = "score",
+        fixed_features: ArrayLike | None = None,
+        keep: str = "support",
+        predict_with: str | Sequence[str] = "support",
+        fit_intercept: bool = True,
+        standardize: bool | str | Sequence[bool] = "auto",
+        class_weight: ClassWeightLike = None,
+        cv: FoldsLike = 5,
+        scoring: ScoringLike = None,
+        embedded_cv: FoldsLike = None,
+        cv_part: str = "training",
+        max_rounds: int | None = None,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: RandomStateLike = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _check_fold(self, data: Input, weight: np.ndarray, name: str) -> None:
+        """Refuse a fold whose training part lacks a class."""
+        classes = data.classes
+        assert classes is not None
+        absent = classes[np.bincount(data.targets, weight, minlength=len(classes)) == 0.0]
+        if len(absent):
+            raise ValueError(
+                f"{name} of cv leaves no samples of class {absent.tolist()[0]!r} to learn from. "
+                "Shuffle the samples, or use StratifiedKFold, which a whole number stands for."
+            )
+
+    def _calibration(self, data: Input, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
+        """The calibration of the chosen models on what each of them has not seen."""
+        assert data.classes is not None
+        outputs, samples = [], []
+        for fold, model in zip(folds, models, strict=True):
+            samples.append(fold.parts[0])
+            outputs.append(model.outputs(data.source, fold.parts[0], data.covariates))
+        held_out = np.concatenate(samples)
+        weight = np.ones(data.n_samples) if data.weight is None else data.weight
+        weight = class_weights(self.class_weight, data.classes, data.targets, weight)
+        slope = calibration_slope(np.concatenate(outputs), data.targets[held_out], weight[held_out])
+        return {"calibration_slope_": slope}

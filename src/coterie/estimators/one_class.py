@@ -1,20 +1,46 @@
-"""Group discovery with one class: what is like the training data, and what is not."""
+"""Group discovery with one class, with given settings and with settings chosen on held-out samples of both kinds."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 
+from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
+from coterie.data.sums import Total, exact_sum, totals
+from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
-from coterie.inputs.reading import read_sample_weight, read_source
+from coterie.estimators.documentation import documented
+from coterie.estimators.validated import ValidatedDiscovery, grid, validated_rules
+from coterie.inputs.opening import Input, TargetKind
+from coterie.inputs.types import (
+    ClientLike,
+    FeaturesLike,
+    FoldsLike,
+    NamesLike,
+    RandomStateLike,
+    SamplesLike,
+    ScoringLike,
+    TargetsLike,
+)
 from coterie.search.oracle import Representative
-from coterie.search.samples import Samples
-from coterie.solver.losses import Loss, SquaredHinge
+from coterie.search.search import CorrelationLike
+from coterie.solver.losses import Loss, OneClassHinge
+from coterie.validation.held_out import HeldOutScores, NormalityScores
+from coterie.validation.nested import pairs_of
+from coterie.validation.path_search import Fold
+
+# Values of C that a number of them stands for, in units of 1 / (n sigma): from rejecting all training samples to hardly any.
+_LOWEST_C, _HIGHEST_C = 0.1, 1000.0
+_KINDS = {1: "normal samples", -1: "outliers"}
 
 
+@documented
 class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     r"""Find the few features that are typical of one class, and tell what does not belong to it.
 
@@ -34,41 +60,12 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         tenth of those found so far, rounded up.
 
     reuse_features : bool, default=True
-        Whether a block, the features of a round, may have features of earlier blocks. False, as in TPAMI 2016: every feature
-        is chosen once, no two support features are correlated at or over ``threshold``, and the weights are optimal for the
-        blocks that were found. True, as in ICML 2012: each round takes the most violated of all sets of uncorrelated features,
-        a feature's weight is the sum over its blocks, and the search can reach the optimum over all these sets
-        (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
-        may be correlated.
+        Whether a block, the features of a round, may have features of earlier blocks, as in
+        :class:`GroupDiscoveryClassifier`.
 
-    correlation : str, callable or None, default="pearson"
-        Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
-        constraint: no groups, the best features only.
+    %(grouping)s
 
-    threshold : float, default=0.7
-        Absolute correlation in (0, 1] from which on two features belong to the same group. The paper
-        uses 0.7 for Pearson's coefficient and 0.6 for symmetrical uncertainty.
-
-    n_bins : int, default=10
-        Bins of equal width over a feature's range, for symmetrical uncertainty.
-
-    affiliates : {"complete", "ranked"}, default="complete"
-        Collect every feature that is correlated with a support feature, or only those met while
-        looking for support features.
-
-    representative : {"score", "medoid"} or callable, default="score"
-        Which member of a would-be group is its support feature.
-
-    fixed_features : array-like of int, str or bool, default=None
-        Features (indices, names or a mask) that are support features from the start.
-
-    keep : {"support", "groups"}, default="support"
-        What :meth:`transform` keeps: the support features, or these and the affiliated ones.
-
-    predict_with : {"support", "groups"}, default="support"
-        What the prediction rests on: the support features with the weights of the discovery, or support and
-        affiliated features together, in a one-class machine with the same loss, ``C`` and weights.
-        The groups do not depend on it. ``"groups"`` holds all their columns in memory, dense ones as float64.
+    %(predict_with)s
 
     C : float, default=1.0
         Plays the part of 1 / (nu n) in the one-class SVM: the smaller it is, the more training
@@ -77,86 +74,19 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     standardize : bool, default=False
         Judge features by their values divided by their standard deviation; X is not copied.
 
-    cv : int, cross-validation generator or None, default=None
-        Embedded cross-validation: in each round every fold proposes support features from its part of the
-        samples, and those with the most votes are taken. A number means so many shuffled folds. A round
-        may then choose fewer features than ``n_features_per_round``.
+    %(embedded)s
 
-    cv_part : {"training", "fold"}, default="training"
-        The part of the samples that each fold of ``cv`` sees: all but its own, or its own alone (the paper's
-        partitions, which find less: a fifth of the samples with five folds).
-
-    max_rounds : int, default=None
-        Limit of rounds.
-
-    tol : float, default=1e-4
-        Relative precision: of the weights, given the blocks (a warning says where it is missed), of the bounds for
-        ``converged_at_``, and of the objective for ``"auto"``.
-
-    n_jobs : int, default=None
-        Number of threads; the result does not depend on it.
-
-    random_state : int, RandomState instance or None, default=None
-        Seed of the folds of ``cv``; nothing else is random.
-
-    verbose : int, default=0
-        Show progress: a bar on a terminal, lines elsewhere.
+    %(running)s
 
     Attributes
     ----------
-    groups_ : FeatureGroups
-        Groups in order of selection.
-
-    support_features_ : ndarray of shape (n_support,)
-        Indices of the support features in order of selection.
-
-    support_coef_ : ndarray of shape (1, n_support)
-        Their weights, sums over the blocks that a feature is in.
-
     coef_ : ndarray of shape (1, n_features)
         Weights of all features in the prediction.
-
-    prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (1, n_used)
-        The features that the prediction reads, and their weights: those of the support features unless
-        ``predict_with="groups"``.
-
-    prediction_gap_ : float
-        Certified relative optimality gap of the model that predicts, given its features (and blocks).
 
     offset_ : float
         The margin: ``decision_function = score_samples - offset_``.
 
-    standardize_ : bool
-        Whether features were judged by their values over their standard deviation.
-
-    objective_, dual_gap_ : float
-        Dual objective of the problem over the blocks that were found, and its certified relative optimality gap.
-
-    lower_bound_, upper_bound_ : float
-        Bounds of the optimum over all admissible sets, found or not (the papers' beta and phi): sets of at most as many
-        features as the largest block, no two of them correlated at or over ``threshold``.
-
-    block_weights_ : ndarray of shape (n_blocks,)
-        The papers' mu: the share of each block of ``history_`` in the model. They add up to 1.
-
-    history_ : list of Round
-        What happened in each round.
-
-    n_rounds_, converged_at_ : int
-        Number of rounds, and the first one after which the bounds lay within ``tol`` of each other, relative to the
-        objective: the optimum over all admissible sets was reached (or None).
-
-    scores_ : ndarray of shape (n_features,)
-        Scores of all features for the final dual variables.
-
-    votes_ : ndarray of int of shape (n_features,)
-        How often each feature was proposed by a fold; only with ``cv``.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(found)s
 
     See Also
     --------
@@ -176,103 +106,82 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
     [1, -1]
     """
 
+    _target: ClassVar[TargetKind] = "none"
+    _adjusts = False
+    offset_: float
+
     def __init__(
         self,
         n_features_to_select: int | float | str = "auto",
         *,
         n_features_per_round: int | str = 10,
         reuse_features: bool = True,
-        correlation: Any = "pearson",
+        correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",
         representative: Representative = "score",
-        fixed_features: Any = None,
+        fixed_features: ArrayLike | None = None,
         keep: str = "support",
         predict_with: str = "support",
         C: float = 1.0,
         standardize: bool = False,
-        cv: Any = None,
+        cv: FoldsLike = None,
         cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_features_per_round = n_features_per_round
-        self.reuse_features = reuse_features
-        self.correlation = correlation
-        self.threshold = threshold
-        self.n_bins = n_bins
-        self.affiliates = affiliates
-        self.representative = representative
-        self.fixed_features = fixed_features
-        self.keep = keep
-        self.predict_with = predict_with
-        self.C = C
-        self.standardize = standardize
-        self.cv = cv
-        self.cv_part = cv_part
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
         return tags
 
+    @property
+    def _loss(self) -> type[Loss]:
+        return OneClassHinge
+
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, feature_names: Any = None, client: Any = None
-    ) -> GroupDiscoveryOneClass:
+        self,
+        X: FeaturesLike,
+        y: TargetsLike = None,
+        sample_weight: SamplesLike = None,
+        *,
+        feature_names: NamesLike = None,
+        client: ClientLike = None,
+    ) -> Self:
         """Find groups of features that are typical of the samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-            Samples of one class.
+        %(X)s
         y : ignored
             For the common interface.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; a weight of 2 is the same as having the sample twice.
-        feature_names : array-like of str or callable, default=None
-            Names of the features, for data that have none; or a function that returns them, such as the
-            ``get_feature_names_out`` of the step before in a pipeline.
-        client : distributed.Client, default=None
-            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
-            Dask array chunked by features. None takes the active client, if there is one.
+        %(sample_weight)s
+        %(feature_names)s
+        %(client)s
 
         Returns
         -------
         self : GroupDiscoveryOneClass
             The fitted estimator.
         """
-        self._fit(X, None, sample_weight, feature_names, client)
-        return self
+        return self._fit(lambda: self._read(X, None, sample_weight, feature_names, client=client))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Samples:
-        reading = read_source(self, X)
-        labels = np.ones(reading.source.shape[0])
-        return Samples(reading.attributes, reading.source, labels, labels, read_sample_weight(sample_weight, labels))
+    def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        return {**attributes, "offset_": float(attributes["margin_"][0])}
 
-    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
-        return SquaredHinge(data.targets, weight, self.C, fit_intercept=False)
-
-    def _fitted_state(self, loop: Any) -> dict[str, Any]:
-        state = super()._fitted_state(loop)
-        return {**state, "offset_": float(state.pop("margin_")[0])}
-
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: FeaturesLike) -> np.ndarray:
         """How typical each sample is: ``w · x``.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        %(new_samples)s
 
         Returns
         -------
@@ -280,12 +189,12 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         """
         return self._outputs(X)[:, 0]
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: FeaturesLike) -> np.ndarray:
         """``score_samples(X) - offset_``: negative for outliers.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        %(new_samples)s
 
         Returns
         -------
@@ -293,15 +202,272 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         """
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: FeaturesLike) -> np.ndarray:
         """1 for samples like the training data, -1 for outliers.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
+        %(new_samples)s
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
         """
         return np.where(self.decision_function(X) >= 0, 1, -1)
+
+
+@documented
+class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
+    r"""One-class group discovery, with the number of features, C and what predicts chosen by cross-validation.
+
+    Every search learns from normal samples alone; known outliers serve to judge. For every C, threshold and scale each
+    fold goes once along the path of rounds, up to ``max_features_to_select``; every size on the path is scored on the held-out
+    samples, normal ones and outliers. All paths go through the data together, so that many of them read it as often
+    as one. The model is then fitted to all normal samples with what has the best mean score.
+
+    Parameters
+    ----------
+    %(sizes)s
+
+    Cs : int or list of float, default=10
+        Values of C to choose from. A number means so many, in equal ratios from 0.1 to 1000, over the number of normal samples
+        times the standard deviation of a typical feature's share in :math:`x \cdot \bar x`, the likeness of a sample to
+        the mean. Over this range the share of training samples that are accepted rises from none to nearly all.
+
+    %(choice)s
+
+    %(n_features_per_round)s
+
+    %(reuse_features)s
+
+    %(grouping)s
+
+    %(predict_with_choice)s
+
+    standardize : bool, "auto" or list of bool, default="auto"
+        Judge features by their values divided by their standard deviation; ``"auto"`` and ``[False, True]`` try both.
+
+    cv : int or cross-validation generator, default=5
+        Folds that decide. A number means so many shuffled folds, with their part of the outliers in each.
+
+    scoring : str, callable or None, default="balanced_accuracy"
+        The score, as in scikit-learn, of predicted labels or decision values: ``"balanced_accuracy"`` (or None),
+        ``"roc_auc"``, ``"average_precision"``, ...; normal samples are the positive class. All of these need samples of
+        both kinds. What a callable ``scorer(estimator, X, y)`` gets as X are the held-out samples' decision values, of
+        shape (n_samples, 1), and as estimator one that predicts from these; it may do without outliers. Sample weights
+        are handed on to it.
+
+    %(embedded_choice)s
+
+    %(running_paths)s
+
+    Attributes
+    ----------
+    %(chosen)s
+
+    offset_ : float
+        The margin: ``decision_function = score_samples - offset_``.
+
+    groups_, support_features_, support_coef_, coef_, history_, ...
+        As in :class:`GroupDiscoveryOneClass`, for the model fitted to all normal samples.
+
+    See Also
+    --------
+    GroupDiscoveryOneClass : With a given number of features, or ``"auto"``, and a given C; needs no outliers.
+    GroupDiscoveryClassifierCV : For classes of which each has samples enough to learn from.
+
+    Notes
+    -----
+    ``best_score_`` is the best of many and therefore a little too good; score the model on other data.
+    Of equal scores the one with fewer features counts, then the smaller C. The outliers choose the settings, so these suit
+    outliers of their kind.
+
+    ``"roc_auc"`` and ``"average_precision"`` look at the order of the samples and not at the margin. What they choose
+    may have the better ``decision_function`` and a small C, with which :meth:`predict` rejects nearly all samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryOneClassCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((150, 30)) < 0.05
+    >>> X[:120, :3] |= rng.random((120, 3)) < 0.9
+    >>> y = np.repeat([1, -1], [120, 30])
+    >>> model = GroupDiscoveryOneClassCV(10, rule="one_se", random_state=0).fit(X, y)
+    >>> sorted(model.support_features_.tolist())
+    [0, 1, 2]
+    >>> model.predict([[1] * 3 + [0] * 27, [0] * 30]).tolist()
+    [1, -1]
+
+    Without outliers the score must be a function that needs none, such as one that wants 95 % of them accepted:
+
+    >>> def accepts(model, X, y):
+    ...     return -abs((model.predict(X) == 1).mean() - 0.95)
+    >>> model = GroupDiscoveryOneClassCV(10, scoring=accepts, random_state=0).fit(X[:120])
+    >>> bool((model.predict(X[:120]) == 1).mean() > 0.8)
+    True
+    """
+
+    _target = "normality"
+    _stratified = True
+    _centred = False
+    _allowed: ClassVar[dict[str, Rule]] = validated_rules(GroupDiscoveryOneClass)
+
+    def __init__(
+        self,
+        max_features_to_select: int = 100,
+        *,
+        min_features_to_select: int = 1,
+        Cs: int | Sequence[float] = 10,
+        thresholds: Sequence[float] | None = None,
+        rule: str = "best",
+        nested: bool = False,
+        n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
+        correlation: CorrelationLike = "pearson",
+        threshold: float = 0.7,
+        n_bins: int = 10,
+        affiliates: str = "complete",
+        representative: Representative = "score",
+        fixed_features: ArrayLike | None = None,
+        keep: str = "support",
+        predict_with: str | Sequence[str] = "support",
+        standardize: bool | str | Sequence[bool] = "auto",
+        cv: FoldsLike = 5,
+        scoring: ScoringLike = "balanced_accuracy",
+        embedded_cv: FoldsLike = None,
+        cv_part: str = "training",
+        max_rounds: int | None = None,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: RandomStateLike = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    @with_callbacks
+    def fit(
+        self,
+        X: FeaturesLike,
+        y: TargetsLike = None,
+        sample_weight: SamplesLike = None,
+        *,
+        feature_names: NamesLike = None,
+        client: ClientLike = None,
+    ) -> Self:
+        """Choose on held-out samples of both kinds, then find the groups in all normal samples.
+
+        Parameters
+        ----------
+        %(X)s
+        y : array-like of shape (n_samples,), default=None
+            1 for normal samples and -1 for outliers. None takes the labels that a path, data set or store has; without any,
+            all samples are normal, and ``scoring`` must be a function that works so.
+        %(sample_weight)s
+        %(feature_names)s
+        %(client)s
+
+        Returns
+        -------
+        self : GroupDiscoveryOneClassCV
+            The fitted estimator.
+        """
+        return self._fit(lambda: self._read(X, y, sample_weight, feature_names, client=client))
+
+    def fit_predict(self, X: FeaturesLike, y: TargetsLike = None, sample_weight: SamplesLike = None) -> np.ndarray:
+        """Fit to X and y, and predict X: 1 for normal samples, -1 for outliers.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self.fit(X, y, sample_weight).predict(X)
+
+    def _held_out_scores(self, data: Input) -> HeldOutScores:
+        scores = NormalityScores(self.scoring, data, self._loss)
+        if self._compares and data.weight is data.score_weight:  # all samples are learnt from
+            raise ValueError(
+                f"scoring={self.scoring!r} compares normal samples with outliers, but no sample is known to be an outlier. "
+                "Give y with 1 for normal samples and -1 for known outliers, or as scoring a function (estimator, X, y) that "
+                "works without them, or take GroupDiscoveryOneClass, which needs no score."
+            )
+        return scores
+
+    @property
+    def _compares(self) -> bool:
+        """Whether the score needs both kinds of samples; a function of the user's may not."""
+        return not callable(self.scoring)
+
+    def _folds(self, data: Input) -> list[Fold]:
+        if not self._compares:
+            return super()._folds(data)
+        if isinstance(self.cv, Integral) and not isinstance(self.cv, bool):
+            for label, kind in _KINDS.items():
+                count = int(np.count_nonzero(data.labels == label))
+                if int(self.cv) > count:
+                    raise ValueError(f"cv={self.cv} folds are more than the {count} {kind}; each is scored on both kinds.")
+        folds = super()._folds(data)
+        self._check_kinds(data, [("A fold", fold) for fold in folds])
+        if self.nested:
+            self._check_kinds(data, [("A pair of folds", pair) for pair in pairs_of(folds)])
+        return folds
+
+    def _check_kinds(self, data: Input, folds: list[tuple[str, Fold]]) -> None:
+        """Refuse folds that cannot be scored."""
+        weight = np.ones(data.n_samples) if data.score_weight is None else data.score_weight
+        for name, fold in folds:
+            for part in fold.parts:
+                for label, kind in _KINDS.items():
+                    if not weight[part][data.labels[part] == label].any():
+                        raise ValueError(
+                            f"{name} of cv holds out no {kind} of positive weight, which scoring={self.scoring!r} needs; "
+                            "choose fewer or other folds."
+                        )
+
+    def _scales(self, data: Input) -> list[bool]:
+        # What a class has much of, and what it has with little spread, are both typical of it: neither way is the better one.
+        return [False, True] if isinstance(self.standardize, str) else super()._scales(data)
+
+    def _penalties(self, view: FeatureView) -> list[float]:
+        return grid(self.Cs, _LOWEST_C, _HIGHEST_C, lambda: _unit(view))
+
+
+def _unit(view: FeatureView) -> float:
+    r"""The number of samples times a typical standard deviation of :math:`x \cdot \bar x`.
+
+    With a small C all samples have the dual variable 1/n, and the weights are the features' means. To a first approximation
+    a larger C moves the dual variable of sample i by C times what :math:`x_i \cdot \bar x` is short of its mean, which
+    matters when it is as large as 1/n. A single feature adds its mean times its standard deviation to that; the typical one is
+    a mean in which features count by their squared means, since those of large means are the first to be selected. A mean
+    counts as no smaller than its standard error, so that features about zero have a unit, too.
+    """
+    largest, widest = (max(values) for values in zip(*view.map_blocks(_largest), strict=True))
+    products, shares = totals(view.map_blocks(_shares, largest, widest))
+    return view.moments.total_weight * (products / shares) * largest * widest
+
+
+def _mean_and_spread(view: FeatureView) -> tuple[np.ndarray, np.ndarray]:
+    """Means (at least their standard errors) and standard deviations of the features that vary, as the view has them."""
+    moments, total = view.moments, view.moments.total_weight
+    varies = moments.norm > 0.0
+    spread = moments.norm[varies] / np.sqrt(total)
+    mean = np.hypot(moments.mean[varies], spread / np.sqrt(total))
+    return (mean, spread) if view.scale is None else (mean / view.scale[varies], spread / view.scale[varies])
+
+
+def _largest(view: FeatureView) -> tuple[float, float]:
+    """The largest mean and standard deviation of a block."""
+    mean, spread = _mean_and_spread(view)
+    return float(mean.max(initial=0.0)), float(spread.max(initial=0.0))
+
+
+def _shares(view: FeatureView, largest: float, widest: float) -> list[Total]:
+    """Sums over the features of a block: of what counts, by its share, and of the shares."""
+    mean, spread = _mean_and_spread(view)
+    share = (mean / largest) ** 2  # products of large features would overflow
+    return [exact_sum(share * ((mean / largest) * (spread / widest))), exact_sum(share)]

@@ -1,22 +1,34 @@
-"""Group discovery for regression."""
+"""Group discovery for numbers, with given settings and with settings chosen by cross-validation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from coterie._parameters import Flag, Rule
-from coterie._sklearn import with_callbacks
 from coterie.estimators.base import GroupDiscovery
-from coterie.inputs.reading import opened, read_features, read_sample_weight, read_targets, with_covariates
+from coterie.estimators.documentation import documented
+from coterie.estimators.validated import ValidatedDiscovery, validated_rules
+from coterie.inputs.types import (
+    CovariatesLike,
+    FeaturesLike,
+    FoldsLike,
+    RandomStateLike,
+    SamplesLike,
+    ScoringLike,
+    TargetsLike,
+)
 from coterie.search.oracle import Representative
-from coterie.search.samples import Samples
-from coterie.solver.losses import Loss, SquaredLoss
+from coterie.search.search import CorrelationLike
+from coterie.solver.losses import Loss, LossRule
 
 
+@documented
 class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     """Find the few features that predict a number, and around each one its correlated features.
 
@@ -25,155 +37,43 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
 
     Parameters
     ----------
-    n_features_to_select : int, float or "auto", default=100
-        Number of support features, or their fraction of all features; where there are fewer, all that can be
-        had, with a warning. ``"auto"`` goes on until the optimum over all admissible sets is reached to
-        ``tol``; without ``reuse_features``, which may never get there, until new features change the objective by less.
+    %(n_features_to_select)s
 
-    n_features_per_round : int or "auto", default="auto"
-        Support features chosen in a round. Those of one round do not know of each other, so fewer a round take longer
-        and choose more carefully. ``"auto"`` is one a round up to ten, then a tenth of those found so far, rounded up
-        (fixed ones aside), so that the first features are the same for every ``n_features_to_select``.
+    loss : str or Loss, default="squared"
+        The loss: ``"squared"``, or a subclass of :class:`coterie.solver.losses.Loss` with losses of one's own
+        (``docs/development/adding-a-loss.md``).
 
-    reuse_features : bool, default=False
-        Whether a block, the features of a round, may have features of earlier blocks. False, as in TPAMI 2016: every feature
-        is chosen once, no two support features are correlated at or over ``threshold``, and the weights are optimal for the
-        blocks that were found. True, as in ICML 2012: each round takes the most violated of all sets of uncorrelated features,
-        a feature's weight is the sum over its blocks, and the search can reach the optimum over all these sets
-        (``converged_at_``). Then only the features of one block are uncorrelated; support features of different blocks
-        may be correlated.
+    %(n_features_per_round)s
 
-    correlation : str, callable or None, default="pearson"
-        Measure of correlation, one of those of :class:`GroupDiscoveryClassifier`. None lifts the
-        constraint: no groups, the best features only.
+    %(reuse_features)s
 
-    threshold : float, default=0.7
-        Absolute correlation in (0, 1] from which on two features belong to the same group. The paper
-        uses 0.7 for Pearson's coefficient and 0.6 for symmetrical uncertainty.
+    %(grouping)s
 
-    n_bins : int, default=10
-        Bins of equal width over a feature's range, for symmetrical uncertainty.
-
-    affiliates : {"complete", "ranked"}, default="complete"
-        Collect every feature that is correlated with a support feature, or only those met while
-        looking for support features.
-
-    representative : {"score", "medoid"} or callable, default="score"
-        Which member of a would-be group is its support feature.
-
-    fixed_features : array-like of int, str or bool, default=None
-        Features (indices, names or a mask) that are support features from the start.
-
-    keep : {"support", "groups"}, default="support"
-        What :meth:`transform` keeps: the support features, or these and the affiliated ones.
-
-    predict_with : {"support", "groups"}, default="support"
-        What the prediction rests on: the support features with the weights of the discovery, or support and
-        affiliated features together, in ridge regression with the same ``C`` and weights.
-        The groups do not depend on it. ``"groups"`` holds all their columns in memory, dense ones as float64.
+    %(predict_with)s
 
     C : float, default=1.0
         Weight of the squared errors. The regulariser grows with the square of the targets' scale
         over the features' scale.
 
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
+    %(fit_intercept)s
 
-    standardize : bool or "auto", default="auto"
-        Judge features by their values divided by their standard deviation. X is not copied, and the weights are those of
-        the original features. ``"auto"`` does so unless at least nine of ten values are zero (words, clicks): otherwise
-        features in small units could not win, but rare things must not be blown up. The papers do not (False).
+    %(standardize)s
 
-    cv : int, cross-validation generator or None, default=None
-        Embedded cross-validation: in each round every fold proposes support features from its part of the
-        samples, and those with the most votes are taken. A number means so many shuffled folds. A round
-        may then choose fewer features than ``n_features_per_round``.
+    %(embedded)s
 
-    cv_part : {"training", "fold"}, default="training"
-        The part of the samples that each fold of ``cv`` sees: all but its own, or its own alone (the paper's
-        partitions, which find less: a fifth of the samples with five folds).
-
-    max_rounds : int, default=None
-        Limit of rounds.
-
-    tol : float, default=1e-4
-        Relative precision: of the weights, given the blocks (a warning says where it is missed), of the bounds for
-        ``converged_at_``, and of the objective for ``"auto"``.
-
-    n_jobs : int, default=None
-        Number of threads; the result does not depend on it.
-
-    random_state : int, RandomState instance or None, default=None
-        Seed of the folds of ``cv``; nothing else is random.
-
-    verbose : int, default=0
-        Show progress: a bar on a terminal, lines elsewhere.
+    %(running)s
 
     Attributes
     ----------
-    groups_ : FeatureGroups
-        Groups in order of selection.
-
-    support_features_ : ndarray of shape (n_support,)
-        Indices of the support features in order of selection.
-
-    support_coef_ : ndarray of shape (1, n_support)
-        Their weights, sums over the blocks that a feature is in.
-
     coef_ : ndarray of shape (n_features,)
         Weights of all features in the prediction.
-
-    prediction_features_, prediction_coef_ : ndarray of shape (n_used,), (1, n_used)
-        The features that the prediction reads, and their weights: those of the support features unless
-        ``predict_with="groups"``.
-
-    prediction_gap_ : float
-        Certified relative optimality gap of the model that predicts, given its features (and blocks).
 
     intercept_ : float
         Intercept.
 
-    standardize_ : bool
-        Whether features were judged by their values over their standard deviation.
+    %(found)s
 
-    objective_, dual_gap_ : float
-        Dual objective of the problem over the blocks that were found, and its certified relative optimality gap.
-
-    lower_bound_, upper_bound_ : float
-        Bounds of the optimum over all admissible sets, found or not (the papers' beta and phi): sets of at most as many
-        features as the largest block, no two of them correlated at or over ``threshold``.
-
-    block_weights_ : ndarray of shape (n_blocks,)
-        The papers' mu: the share of each block of ``history_`` in the model. They add up to 1.
-
-    history_ : list of Round
-        What happened in each round.
-
-    n_rounds_, converged_at_ : int
-        Number of rounds, and the first one after which the bounds lay within ``tol`` of each other, relative to the
-        objective: the optimum over all admissible sets was reached (or None).
-
-    scores_ : ndarray of shape (n_features,)
-        Scores of all features for the final dual variables.
-
-    dual_coef_ : ndarray of shape (1, n_samples)
-        Dual variables: C times the weighted errors.
-
-    n_correlations_evaluated_, n_correlations_possible_ : int
-        Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
-        of features.
-
-    votes_ : ndarray of int of shape (n_features,)
-        How often each feature was proposed by a fold; only with ``cv``.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
-
-    covariate_coef_, covariate_names_ : ndarray of shape (n_outputs, n_covariates), (n_covariates,)
-        Weights and names of the covariates; only with ``covariates``.
+    %(adjusted)s
 
     See Also
     --------
@@ -195,127 +95,66 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
       2. 7 (alone)
     """
 
-    _allowed: ClassVar[dict[str, Rule]] = {**GroupDiscovery._allowed, "fit_intercept": Flag()}
+    _target = "numbers"
+    _allowed: ClassVar[dict[str, Rule]] = {
+        **GroupDiscovery._allowed,
+        "loss": LossRule("numbers"),
+        "fit_intercept": Flag(),
+    }
 
     def __init__(
         self,
         n_features_to_select: int | float | str = 100,
         *,
+        loss: str | type[Loss] = "squared",
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
-        correlation: Any = "pearson",
+        correlation: CorrelationLike = "pearson",
         threshold: float = 0.7,
         n_bins: int = 10,
         affiliates: str = "complete",
         representative: Representative = "score",
-        fixed_features: Any = None,
+        fixed_features: ArrayLike | None = None,
         keep: str = "support",
         predict_with: str = "support",
         C: float = 1.0,
         fit_intercept: bool = True,
         standardize: bool | str = "auto",
-        cv: Any = None,
+        cv: FoldsLike = None,
         cv_part: str = "training",
         max_rounds: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_features_per_round = n_features_per_round
-        self.reuse_features = reuse_features
-        self.correlation = correlation
-        self.threshold = threshold
-        self.n_bins = n_bins
-        self.affiliates = affiliates
-        self.representative = representative
-        self.fixed_features = fixed_features
-        self.keep = keep
-        self.predict_with = predict_with
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.cv = cv
-        self.cv_part = cv_part
-        self.max_rounds = max_rounds
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        feature_names: Any = None,
-        covariates: Any = None,
-        client: Any = None,
-    ) -> GroupDiscoveryRegressor:
-        """Find groups of features that predict a number.
+    def _published(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in attributes.items() if name != "margin_"}  # a classifier's
+        return {**kept, "intercept_": float(attributes["intercept_"][0])}
 
-        Parameters
-        ----------
-        X : {array-like, sparse, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-            Training data; a path is opened with :func:`coterie.data.open_features`.
-        y : array-like of shape (n_samples,) or str, default=None
-            Targets; of AnnData also the name of a column of ``obs``, of a path that of its labels. None takes those that a
-            path, data set or store has.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; a weight of 2 is the same as having the sample twice.
-        feature_names : array-like of str or callable, default=None
-            Names of the features, for data that have none; or a function that returns them, such as the
-            ``get_feature_names_out`` of the step before in a pipeline.
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            What is to be accounted for and not discovered (age, sex, principal components): fitted together with the
-            features, without a penalty that counts. None takes those that a data set or store has.
-        client : distributed.Client, default=None
-            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
-            Dask array chunked by features. None takes the active client, if there is one.
-
-        Returns
-        -------
-        self : GroupDiscoveryRegressor
-            The fitted estimator.
-        """
-        self._fit(X, y, sample_weight, feature_names, client, covariates=covariates)
-        return self
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None, covariates: Any = None) -> Samples:
-        X, covariates, y = with_covariates(X, covariates, y)
-        reading, y = read_features(self, X, y)
-        targets = read_targets(y)
-        values, known = self._read_covariates(covariates, targets)
-        weight = read_sample_weight(sample_weight, targets)
-        return Samples({**reading.attributes, **known}, reading.source, y, targets, weight, values)
-
-    def _loss(self, data: Samples, weight: np.ndarray) -> Loss:
-        return SquaredLoss(data.targets, weight, self.C, bool(self.fit_intercept))
-
-    def _fitted_state(self, loop: Any) -> dict[str, Any]:
-        state = super()._fitted_state(loop)
-        del state["margin_"]  # a classifier's
-        return {**state, "intercept_": float(state["intercept_"][0])}
-
-    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+    def predict(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
         """Predicted value of each sample.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            Those of these samples; needed where the model was fitted with covariates.
+        %(new_samples)s
+        %(new_covariates)s
 
         Returns
         -------
         values : ndarray of shape (n_samples,)
         """
-        return self._outputs(X, covariates)[:, 0]
+        return self._loss.predict(self._outputs(X, covariates))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
+    def score(
+        self,
+        X: FeaturesLike,
+        y: TargetsLike = None,
+        sample_weight: SamplesLike = None,
+        covariates: CovariatesLike = None,
+    ) -> float:
         """R², the share of the targets' variance that is predicted.
 
         Parameters
@@ -324,18 +163,126 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         y : array-like of shape (n_samples,), str or None, default=None
             Targets, as for :meth:`fit`.
         sample_weight : array-like of shape (n_samples,), default=None
-        covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-            Those of these samples; needed where the model was fitted with covariates.
+        %(new_covariates)s
 
         Returns
         -------
         score : float
         """
-        X, covariates, y = with_covariates(X, covariates, y)
-        X, y = opened(X, y)
-        return float(r2_score(y, self.predict(X, covariates), sample_weight=sample_weight))
+        predicted, target = self._prediction_and_target(X, y, covariates)
+        return float(r2_score(target, predicted, sample_weight=sample_weight))
 
     @property
     def coef_(self) -> np.ndarray:
         """Weights of all features, of shape (n_features,); built on demand."""
         return super().coef_[0]
+
+
+@documented
+class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
+    """Group discovery for numbers, with the number of features, C and what predicts chosen by cross-validation.
+
+    For every C, threshold and scale each fold goes once along the path of rounds, up to ``max_features_to_select``; every size
+    on the path is scored on the held-out samples. All paths go through the data together, so that many of them read it
+    as often as one. The model is then fitted to all samples with what has the best mean score.
+
+    Parameters
+    ----------
+    %(sizes)s
+
+    loss : str or Loss, default="squared"
+        The loss, as in :class:`GroupDiscoveryRegressor`.
+
+    %(Cs)s
+
+    %(choice)s
+
+    %(n_features_per_round)s
+
+    %(reuse_features)s
+
+    %(grouping)s
+
+    %(predict_with_choice)s
+
+    %(fit_intercept)s
+
+    %(standardize_choice)s
+
+    cv : int or cross-validation generator, default=5
+        Folds that decide. A number means so many shuffled folds.
+
+    scoring : str, callable or None, default=None
+        The score, as in scikit-learn; None for R². Sample weights are handed on to it. What a
+        callable ``scorer(estimator, X, y)`` gets as X are the held-out samples' predicted values, of shape
+        (n_samples, 1), and as estimator one that predicts from these.
+
+    %(embedded_choice)s
+
+    %(running_paths)s
+
+    Attributes
+    ----------
+    %(chosen)s
+
+    groups_, support_features_, support_coef_, coef_, intercept_, history_, ...
+        As in :class:`GroupDiscoveryRegressor`, for the model fitted to all samples.
+
+    See Also
+    --------
+    GroupDiscoveryRegressor : With a given number of features, or ``"auto"``, and a given C.
+    GroupDiscoveryClassifierCV : For classes.
+    sklearn.feature_selection.RFECV : Recursive elimination with the size chosen in the same way.
+
+    Notes
+    -----
+    ``best_score_`` is the best of many and therefore a little too good; score the model on other data.
+    Of equal scores the one with fewer features counts, then the smaller C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 20))
+    >>> y = 3 * X[:, 2] - X[:, 7] + rng.standard_normal(100)
+    >>> model = GroupDiscoveryRegressorCV(10, rule="one_se", random_state=0).fit(X, y)
+    >>> model.support_features_
+    array([2, 7])
+    """
+
+    _allowed: ClassVar[dict[str, Rule]] = validated_rules(GroupDiscoveryRegressor)
+
+    def __init__(
+        self,
+        max_features_to_select: int = 100,
+        *,
+        loss: str | type[Loss] = "squared",
+        min_features_to_select: int = 1,
+        Cs: int | Sequence[float] = 10,
+        thresholds: Sequence[float] | None = None,
+        rule: str = "best",
+        nested: bool = False,
+        n_features_per_round: int | str = "auto",
+        reuse_features: bool = False,
+        correlation: CorrelationLike = "pearson",
+        threshold: float = 0.7,
+        n_bins: int = 10,
+        affiliates: str = "complete",
+        representative: Representative = "score",
+        fixed_features: ArrayLike | None = None,
+        keep: str = "support",
+        predict_with: str | Sequence[str] = "support",
+        fit_intercept: bool = True,
+        standardize: bool | str | Sequence[bool] = "auto",
+        cv: FoldsLike = 5,
+        scoring: ScoringLike = None,
+        embedded_cv: FoldsLike = None,
+        cv_part: str = "training",
+        max_rounds: int | None = None,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: RandomStateLike = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
@@ -27,10 +28,13 @@ from coterie.data.source import Moments
 from coterie.data.sums import Total, exact_sum, totals
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
-from coterie.inputs.reading import read_folds
+from coterie.inputs.folds import read_folds
+from coterie.inputs.opening import Input
+from coterie.inputs.types import FoldsLike, ScoringLike
+from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
 from coterie.search.prediction import LinearModel
-from coterie.search.samples import Samples
+from coterie.search.search import SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import constant_scores, nested_scores, pairs_of
 from coterie.validation.path_search import Fold, PathSearch, Setting
@@ -42,14 +46,21 @@ _MODEL = OneOf("support", "groups")
 
 
 class ValidatedDiscovery(GroupDiscovery):
-    """Base class: chooses C, threshold, scale, model and size on held-out samples, then fits the plain estimator to all."""
+    """Base class: chooses C, threshold, scale, model and size on held-out samples, then searches in all samples."""
 
+    max_features_to_select: int
+    min_features_to_select: int
+    Cs: int | Sequence[float]
+    thresholds: Sequence[float] | None
+    rule: str
+    nested: bool
+    scoring: ScoringLike
+    embedded_cv: FoldsLike
     C_: float
     threshold_: float
     standardize_: bool
     predict_with_: str
     n_features_: int
-    _plain: ClassVar[type[GroupDiscovery]]
     _allowed: ClassVar[dict[str, Rule]] = {
         "max_features_to_select": Whole(1),
         "min_features_to_select": Whole(1),
@@ -63,15 +74,16 @@ class ValidatedDiscovery(GroupDiscovery):
         "embedded_cv": Anything(),
     }
 
-    def _compute(self, data: Samples) -> dict[str, Any]:
+    def _compute(self, data: Input) -> dict[str, Any]:
         score = self._held_out_scores(data)
         folds = self._folds(data)
         n_threads = thread_count(self.n_jobs)
         moments = data.source.moments(data.weight, n_threads=n_threads)
         moments.require_variation()
-        most = min(int(self.max_features_to_select), data.source.shape[1])
+        most = min(int(self.max_features_to_select), data.n_features)
+        shared = self._shared_settings()
         search = PathSearch(
-            make=lambda setting: self._plain_estimator(*setting, "support"),
+            settings=shared,
             data=data,
             n_features=most,
             predict_with=_several(self.predict_with),
@@ -81,7 +93,7 @@ class ValidatedDiscovery(GroupDiscovery):
             from_margin=is_outlier_detector(self),
             keep_models=is_classifier(self),
         )
-        settings = self._settings(data, moments)
+        settings = self._candidate_settings(data, moments)
         paths, largest, models = search.run([*folds, *(pairs_of(folds) if self.nested else ())], settings)
         outer = {candidate: own[: len(folds)] for candidate, own in paths.items()}
         results = score_table(outer, largest)
@@ -93,14 +105,15 @@ class ValidatedDiscovery(GroupDiscovery):
         if self.nested:
             pairs = {candidate: own[len(folds) :] for candidate, own in paths.items()}
             scores = nested_scores(outer, pairs, len(folds), rule=self.rule, fewest=fewest, largest=largest)
-            alone = self._plain_estimator(*chosen)
-            constant = constant_scores(score, data, folds, lambda weight: alone._adjusted_loss(data, weight))
+            constant = constant_scores(score, data, folds, _chosen(shared, chosen))
             nested = {"nested_scores_": scores, "constant_scores_": constant}
-        return self._plain_estimator(*chosen)._discover(
+        return self._discovered(
             data,
+            _chosen(shared, chosen),
             size,
-            owner=self,
             moments=moments,
+            # A signal that has ended the validation asks for the model that it has chosen.
+            stoppable=not stop_requested(),
             **{f"{name}_": value for name, value in chosen._asdict().items()},
             n_features_=size,
             best_score_=float(results["mean_test_score"][row]),
@@ -109,31 +122,27 @@ class ValidatedDiscovery(GroupDiscovery):
             **self._calibration(data, folds, [_at_size(own, size) for own in models[chosen]]),
         )
 
-    def _calibration(self, data: Samples, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
+    def _calibration(self, data: Input, folds: Sequence[Fold], models: Sequence[LinearModel]) -> dict[str, Any]:
         """What the held-out outputs of the chosen models tell of probabilities: nothing, without classes."""
         return {}
 
-    def _held_out_scores(self, data: Samples) -> HeldOutScores:
+    def _held_out_scores(self, data: Input) -> HeldOutScores:
         """The score that decides."""
-        return HeldOutScores(self.scoring, data)
+        return HeldOutScores(self.scoring, data, self._loss)
 
-    def _procedure(self) -> GroupDiscovery:
-        """The plain estimator with what was chosen: the search of the last fit."""
-        chosen = self._plain_estimator(self.C_, self.threshold_, self.standardize_, self.predict_with_)
-        return chosen.set_params(n_features_to_select=self.n_features_)
+    @property
+    def _embedded_cv(self) -> FoldsLike:
+        return self.embedded_cv
 
-    def _plain_estimator(self, C: float, threshold: float, standardize: bool, predict_with: str) -> GroupDiscovery:
-        """The estimator of one candidate."""
-        names = self._plain._get_param_names()
-        own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        chosen = {"C": C, "threshold": threshold, "standardize": standardize, "predict_with": predict_with}
-        return self._plain(**{**own, **chosen, "cv": self.embedded_cv})
+    def _fitted_settings(self) -> SearchSettings:
+        chosen = Candidate(self.C_, self.threshold_, self.standardize_, self.predict_with_)
+        return _chosen(self._shared_settings(), chosen)
 
-    def _settings(self, data: Samples, moments: Moments) -> list[Setting]:
+    def _candidate_settings(self, data: Input, moments: Moments) -> list[Setting]:
         """All that paths are searched with."""
         thresholds = [float(self.threshold)] if self.thresholds is None else [float(value) for value in self.thresholds]
         if self.correlation is None:
-            thresholds = thresholds[:1]  # which nobody looks at
+            thresholds = thresholds[:1]  # it has no effect
         view = partial(FeatureView.of, data.source, data.weight, centred=self._centred, moments=moments)
         return [
             Setting(C, threshold, standardize)
@@ -156,19 +165,19 @@ class ValidatedDiscovery(GroupDiscovery):
         """The values of C for features of this scale."""
         return penalties(self.Cs, view)
 
-    def _scales(self, data: Samples) -> list[bool]:
+    def _scales(self, data: Input) -> list[bool]:
         """Whether to standardise, or both to choose from."""
         if isinstance(self.standardize, str):
             return [False, True] if data.mostly_zero else [True]
         return list(dict.fromkeys(bool(value) for value in _several(self.standardize)))
 
-    def _folds(self, data: Samples) -> list[Fold]:
+    def _folds(self, data: Input) -> list[Fold]:
         """The folds with their weights; each has something to learn from and something to judge by."""
-        learnt, judged = (np.ones(len(data.y)) if w is None else w for w in (data.weight, data.score_weight))
+        learnt, judged = (np.ones(data.n_samples) if w is None else w for w in (data.weight, data.score_weight))
         folds = []
-        parts = read_folds(self.cv, data.y, classifier=self._stratified, shuffle=True, random_state=self.random_state)
+        parts = read_folds(self.cv, data.labels, classifier=self._stratified, shuffle=True, random_state=self.random_state)
         for number, (train, held_out) in enumerate(parts, start=1):
-            weight = np.zeros(len(data.y))
+            weight = np.zeros(data.n_samples)
             weight[train] = learnt[train]
             for name, mass in (("training", weight.sum()), ("held-out", judged[held_out].sum())):
                 if mass == 0.0:
@@ -179,7 +188,7 @@ class ValidatedDiscovery(GroupDiscovery):
             self._check_pairs(data, folds)
         return folds
 
-    def _check_pairs(self, data: Samples, folds: list[Fold]) -> None:
+    def _check_pairs(self, data: Input, folds: list[Fold]) -> None:
         """Refuse folds of which two leave nothing to learn from or to judge by."""
         for pair in pairs_of(folds):
             if len(folds) < 3 or pair.weight.sum() == 0.0 or not all(len(part) for part in pair.parts):
@@ -189,28 +198,13 @@ class ValidatedDiscovery(GroupDiscovery):
                 )
             self._check_fold(data, pair.weight, "A pair of folds")
 
-    def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:
+    def _check_fold(self, data: Input, weight: np.ndarray, name: str) -> None:
         """Refuse a fold from which nothing can be learnt."""
 
-    @staticmethod
-    def _from_older_parameters(
-        parameters: dict[str, Any], attributes: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Parameters and attributes of a file from the time when C was given, not chosen: it was the only candidate."""
-        if "C" not in parameters or "Cs" in parameters:
-            return parameters, attributes
-        chosen = {name: parameters[name] for name in Candidate._fields}
-        parameters = {name: value for name, value in parameters.items() if name != "C"}
-        parameters["Cs"] = [chosen["C"]]
-        if "cv_results_" in attributes:
-            results = attributes["cv_results_"]
-            columns = {name: np.full(len(results["n_features"]), value) for name, value in chosen.items()}
-            attributes = {
-                **attributes,
-                **{f"{name}_": value for name, value in chosen.items()},
-                "cv_results_": {**columns, **results},
-            }
-        return parameters, attributes
+
+def _chosen(settings: SearchSettings, candidate: Candidate) -> SearchSettings:
+    """The settings with what was chosen."""
+    return replace(settings, **candidate._asdict())
 
 
 def _at_size(models: Mapping[int, LinearModel], size: int) -> LinearModel:

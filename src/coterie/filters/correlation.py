@@ -8,7 +8,8 @@ import numpy as np
 
 from coterie._numba import thread_count
 from coterie.data.view import FeatureView
-from coterie.inputs.reading import numeric_targets, source_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.targets import numeric_targets
 
 
 def correlation_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarray:

@@ -8,7 +8,9 @@ import numpy as np
 
 from coterie._numba import thread_count
 from coterie.data.view import FeatureView
-from coterie.inputs.reading import class_codes, opened, source_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import opened
+from coterie.inputs.targets import class_codes
 
 # Scatter within the classes counts as at least this part of the whole: below it there is only rounding.
 _LEAST_WITHIN = 1e-10

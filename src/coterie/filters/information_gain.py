@@ -11,7 +11,9 @@ from coterie._parameters import Whole, check
 from coterie.data.source import Columns, for_blocks
 from coterie.data.view import FeatureView
 from coterie.filters.ranges import feature_ranges
-from coterie.inputs.reading import class_codes, opened, source_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import opened
+from coterie.inputs.targets import class_codes
 from coterie.kernels import filters as kernels
 
 # Each thread has a table of all bins and classes.

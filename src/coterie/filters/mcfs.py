@@ -16,7 +16,7 @@ from coterie._parameters import Whole, check
 from coterie.cluster.placing import in_one_process
 from coterie.data.source import FeatureSource, Moments
 from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbours
-from coterie.inputs.reading import source_of
+from coterie.inputs.arrays import source_of
 from coterie.order import by_content
 
 # Products of features and residuals that are held at a time.

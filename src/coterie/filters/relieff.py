@@ -15,7 +15,9 @@ from coterie.data.view import FeatureView
 from coterie.filters.probes import by_probes, once
 from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import manhattan_distances, nearest, variation
-from coterie.inputs.reading import class_codes, opened, source_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import opened
+from coterie.inputs.targets import class_codes
 
 
 def relieff_score(

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from coterie._parameters import N_FEATURES, OneOf, Options, Rule, check_options
-from coterie.data.source import FeatureSource
-from coterie.inputs.reading import n_features_wanted, read_features, read_source
+from coterie.inputs.features import n_features_wanted
+from coterie.inputs.opening import Input, open_input
+from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import Ranked
 from coterie.selection import Selector
-
-
-@dataclass(frozen=True)
-class _ScoredData:
-    """What a fit works on: features, and labels where the score learns from them."""
-
-    attributes: dict[str, Any]
-    source: FeatureSource
-    y: Any
 
 
 class FilterSelector(Selector):
@@ -100,17 +91,14 @@ class FilterSelector(Selector):
         self : FilterSelector
             The fitted selector.
         """
-        return self._fit(X, y, client=client)
+        return self._fit(lambda: self._read(X, y, client))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _ScoredData:
+    def _read(self, X: FeaturesLike, y: TargetsLike, client: ClientLike = None) -> Input:
         check_options("parameters", self.parameters or {}, SCORES[self.score_func].load())
-        if SCORES[self.score_func].supervised:
-            reading, y = read_features(self, X, y)
-        else:
-            reading = read_source(self, X)
-        return _ScoredData(reading.attributes, reading.source, y)
+        supervised = SCORES[self.score_func].supervised
+        return open_input(X, y, reader=self, target="labels" if supervised else "any", client=client)
 
-    def _compute(self, data: _ScoredData) -> dict[str, Any]:
+    def _compute(self, data: Input) -> dict[str, Any]:
         n_wanted = n_features_wanted(self.n_features_to_select, data.source.shape[1])
         scores = SCORES[self.score_func].load()(data.source, data.y, **(self.parameters or {}))
         order = Ranked(data.source, scores)

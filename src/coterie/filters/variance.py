@@ -8,7 +8,7 @@ import numpy as np
 
 from coterie._numba import thread_count
 from coterie.data.view import FeatureView
-from coterie.inputs.reading import source_of
+from coterie.inputs.arrays import source_of
 
 
 def variance_score(X: Any, y: Any = None, *, n_jobs: int | None = None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from coterie.data.memory import as_source
 from coterie.data.names import check_names
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import SPARSE_FORMATS, check_features, filled, opened, refuse_kinds, take_columns, with_remedy
+from coterie.inputs.arrays import SPARSE_FORMATS, check_features, filled, refuse_kinds, take_columns, with_remedy
+from coterie.inputs.containers import opened
+from coterie.inputs.types import NamesLike
 from coterie.persistence.slim import KeptNames, names_digest
 
 # Names that a message lists.
@@ -183,6 +185,6 @@ def _name(model: Any, feature_names: Any) -> None:
     model.__dict__ = state
 
 
-def named(X: Any, feature_names: Any, read: Callable[[Any], FeatureSource]) -> FeatureSource:
-    """A source over X, as ``read`` reads it, with these names."""
-    return as_source(read(X), feature_names() if callable(feature_names) else feature_names)
+def named(source: FeatureSource, feature_names: NamesLike) -> FeatureSource:
+    """A source over the same features with these names."""
+    return as_source(source, feature_names() if callable(feature_names) else feature_names)

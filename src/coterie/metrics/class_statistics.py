@@ -11,7 +11,10 @@ from scipy import sparse, stats
 
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
-from coterie.inputs.reading import class_codes, feature_positions, opened, source_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import opened
+from coterie.inputs.features import feature_positions
+from coterie.inputs.targets import class_codes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils.multiclass import type_of_target
 
 from coterie._parameters import Number, Whole, check
-from coterie.inputs.reading import take_samples
+from coterie.inputs.arrays import take_samples
 from coterie.metrics.stability import (
     group_hamming_stability,
     group_tanimoto_stability,

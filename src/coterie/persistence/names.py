@@ -30,11 +30,11 @@ class Home(NamedTuple):
 _HOMES: dict[str, Home] = {
     # Estimators
     "GroupDiscoveryClassifier": Home("coterie.estimators.classifier"),
-    "GroupDiscoveryClassifierCV": Home("coterie.estimators.classifier_cv"),
+    "GroupDiscoveryClassifierCV": Home("coterie.estimators.classifier"),
     "GroupDiscoveryOneClass": Home("coterie.estimators.one_class"),
-    "GroupDiscoveryOneClassCV": Home("coterie.estimators.one_class_cv"),
+    "GroupDiscoveryOneClassCV": Home("coterie.estimators.one_class"),
     "GroupDiscoveryRegressor": Home("coterie.estimators.regressor"),
-    "GroupDiscoveryRegressorCV": Home("coterie.estimators.regressor_cv"),
+    "GroupDiscoveryRegressorCV": Home("coterie.estimators.regressor"),
     "CorrelationGroups": Home("coterie.correlation.groups"),
     "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
     "DependencyAwareSelector": Home("coterie.probing.estimator", "coterie.ranking.estimator"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie.data.annotations import annotations_of
 from coterie.groups import FeatureGroups
-from coterie.inputs.reading import with_covariates
+from coterie.inputs.containers import unwrapped
 from coterie.marginal import Association
 from coterie.plots.canvas import BLUE, GREY, SKY, VERMILLION, axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
@@ -127,8 +127,8 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
     if data is None:
         table, rows = known, range(len(feature))
     else:
-        opened = with_covariates(data, None)[0]
-        table = getattr(opened, "feature_info", None) or annotations_of(opened) or opened
+        found = unwrapped(data)
+        table = getattr(found.origin, "feature_info", None) or annotations_of(found.X) or found.X
         rows = feature.tolist()
     result = {}
     for name in ("chromosome", "position"):

@@ -10,7 +10,9 @@ from sklearn.base import is_classifier
 from coterie._parameters import Whole, check
 from coterie.data import as_source
 from coterie.data.view import FeatureView
-from coterie.inputs.reading import opened, source_of
+from coterie.estimators.base import settings_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import opened
 from coterie.plots.canvas import axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
 from coterie.search.prediction import group_effects
@@ -69,7 +71,7 @@ def member_correlations(
     chosen = groups[int(group)]
     members = chosen.members[: int(max_members)]
     source = source_of(opened(X, None)[0])
-    measure = model._procedure()._measure(FeatureView.of(as_source(source.columns(members))))
+    measure = settings_of(model).measure(FeatureView.of(as_source(source.columns(members))))
     matrix = np.asarray(measure.within(np.arange(len(members))), dtype=float)
     np.fill_diagonal(matrix, 1.0)
     names = [_short(name) for name in chosen.labels[: len(members)]]

@@ -10,7 +10,9 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from coterie.groups import FeatureGroups
-from coterie.inputs.reading import feature_positions, opened, source_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import opened
+from coterie.inputs.features import feature_positions
 from coterie.plots.canvas import BLUE, axes_or_new, figure_of, plain, style
 
 if TYPE_CHECKING:

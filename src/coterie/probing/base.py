@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
-from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import n_features_wanted, opened, read_features, read_source
+from coterie.inputs.features import n_features_wanted
+from coterie.inputs.opening import open_input
+from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 from coterie.probing.criteria import Criterion, as_criterion
 from coterie.probing.criteria.base import Evaluator
 from coterie.probing.evaluation import AnyWorkers, Workers
@@ -64,27 +65,23 @@ class CriterionSelector(Selector):
         self : object
             The fitted selector.
         """
-        return self._fit(X, y, client=client)
+        return self._fit(lambda: self._read(X, y, client))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
+    def _read(self, X: FeaturesLike, y: TargetsLike, client: ClientLike = None) -> Problem:
         criterion = as_criterion(self.criterion)
-        X, y = opened(X, y, cluster=lives_on_cluster(self, X))
-        if y is None and not criterion.supervised:
-            reading = read_source(self, X)
-        else:
-            reading, y = read_features(self, X, y)
-        source = reading.source
+        data = open_input(X, y, reader=self, target="labels" if criterion.supervised else "optional", client=client)
+        source, labels = data.source, data.y
         source.moments().require_variation()
         n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
         workers: AnyWorkers
         evaluate: Evaluator
         if isinstance(source, DistributedSource):
             workers = ClusterWorkers(source)
-            evaluate = workers.bind(criterion, y, self.cv)
+            evaluate = workers.bind(criterion, labels, self.cv)
         else:
             workers = Workers(self.n_jobs, criterion.prefer)
-            evaluate = criterion.bind(source, y, self.cv)
-        return Problem(reading.attributes, source, y, criterion, evaluate, workers, n_wanted)
+            evaluate = criterion.bind(source, labels, self.cv)
+        return Problem(data.attributes, source, labels, criterion, evaluate, workers, n_wanted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ from coterie.bounds import DataFileError, read_regular
 from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
 from coterie.files import new_file
-from coterie.inputs.reading import Fold
+from coterie.inputs.folds import Fold
 from coterie.persistence.archive import plain_array, read_parts
 from coterie.persistence.names import digested_name
 from coterie.probing.adaptive import AdaptivePlan

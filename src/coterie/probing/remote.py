@@ -15,7 +15,7 @@ import numpy as np
 
 from coterie.cluster.parts import Recipe
 from coterie.cluster.source import DistributedSource
-from coterie.inputs.reading import Fold
+from coterie.inputs.folds import Fold
 from coterie.probing.criteria.base import Criterion, Evaluator
 
 # What no process is: a worker is never the one that has sent the task.

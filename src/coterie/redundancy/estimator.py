@@ -22,19 +22,15 @@ from coterie._parameters import (
     Rule,
     Whole,
 )
-from coterie.cluster.placing import lives_on_cluster
 from coterie.cluster.source import DistributedSource
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.inputs.reading import (
-    class_codes,
-    n_features_wanted,
-    opened,
-    read_folds,
-    read_source,
-    read_targets,
-)
+from coterie.inputs.features import n_features_wanted
+from coterie.inputs.folds import read_folds
+from coterie.inputs.opening import open_input
+from coterie.inputs.targets import class_codes, read_targets
+from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy.alm import solve_alm
@@ -83,6 +79,11 @@ class _Candidates:
     groups: list[np.ndarray]
     X: Any
     y: Any
+
+    @property
+    def source(self) -> FeatureSource:
+        """The features."""
+        return self.view.source
 
 
 class GlobalRedundancySelector(Selector):
@@ -374,25 +375,24 @@ class GlobalRedundancySelector(Selector):
         self : GlobalRedundancySelector
             The fitted selector.
         """
-        return self._fit(X, y, client=client)
+        return self._fit(lambda: self._read(X, y, client))
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> _Candidates:
+    def _read(self, X: FeaturesLike, y: TargetsLike, client: ClientLike = None) -> _Candidates:
         if _is(self.redundancy, "precomputed") and (isinstance(self.score_func, str) or callable(self.score_func)):
             raise ValueError(
                 "redundancy='precomputed' means that X is a matrix of features by features; pass an array of scores as "
                 "score_func."
             )
         check_given_options(self)
-        X, y = opened(X, y, cluster=lives_on_cluster(self, X))
-        reading = read_source(self, X)
-        n_selected = n_features_wanted(self.n_features_to_select, reading.source.shape[1])
-        view = FeatureView.of(reading.source, n_threads=thread_count(self.n_jobs))
+        data = open_input(X, y, reader=self, target="any", client=client)
+        n_selected = n_features_wanted(self.n_features_to_select, data.n_features)
+        view = FeatureView.of(data.source, n_threads=thread_count(self.n_jobs))
         if isinstance(self.n_candidates, (int, np.integer)) and self.n_candidates < n_selected:
             raise ValueError(
                 f"n_candidates={self.n_candidates} is less than the {n_selected} features to select; ask for more candidates."
             )
-        matrix, groups = self._matrix(X, view.n_features), group_positions(self.groups, reading.source)
-        return _Candidates(reading.attributes, view, n_selected, matrix, groups, X, y)
+        matrix, groups = self._matrix(data.X, view.n_features), group_positions(self.groups, data.source)
+        return _Candidates(data.attributes, view, n_selected, matrix, groups, data.X, data.y)
 
     @property
     def _on_cluster(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroup
-from coterie.inputs.reading import feature_positions
+from coterie.inputs.features import feature_positions
 from coterie.selection import feature_label
 
 

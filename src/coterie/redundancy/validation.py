@@ -21,7 +21,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from coterie._numba import one_blas_thread
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Fold, LoneClassWarning, take_samples
+from coterie.inputs.arrays import take_samples
+from coterie.inputs.folds import Fold
+from coterie.inputs.targets import LoneClassWarning
 from coterie.redundancy.refinement import PoolRule, Refinement
 
 # Candidates for each feature asked for, None for all, 1 for the score alone; and powers of the scores. The first of each is

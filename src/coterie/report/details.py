@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from coterie._numba import one_blas_thread
 from coterie.data import as_source
 from coterie.data.view import FeatureView
-from coterie.estimators.base import GroupDiscovery
-from coterie.search.prediction import classes_of, group_effects
-from coterie.search.samples import Samples
+from coterie.estimators.base import GroupDiscovery, input_of, settings_of
+from coterie.inputs.opening import Input
+from coterie.search.prediction import group_effects
 
 # Members of a group in its heat map, and features in all of them; groups whose values are kept, and samples of each.
 _HEAT_MEMBERS = 24
@@ -125,7 +125,7 @@ def describe(
     check_is_fitted(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said at the fit already
-        data: Samples = model._read(X, y, sample_weight)
+        data = input_of(model, X, y, sample_weight)
     if data.source.shape[1] != model.n_features_in_:
         given, known = data.source.shape[1], model.n_features_in_
         raise ValueError(f"X has {given} features, but the model was fitted to {known}; pass the data of its fit.")
@@ -134,10 +134,10 @@ def describe(
         return _described(model, data, image)
 
 
-def _described(model: GroupDiscovery, data: Samples, image: dict[str, Any] | None) -> GroupDetails:
+def _described(model: GroupDiscovery, data: Input, image: dict[str, Any] | None) -> GroupDetails:
     groups, source = model.groups_, data.source
     labelled = is_classifier(model)
-    classes = [str(label) for label in data.attributes["classes_"].tolist()] if labelled else None
+    classes = None if data.classes is None else [str(label) for label in data.classes.tolist()]
     if labelled and classes != [str(label) for label in getattr(model, "classes_", np.empty(0)).tolist()]:
         raise ValueError("y has other classes than the model; pass the data of its fit.")
     targets = np.asarray(data.targets)
@@ -224,7 +224,7 @@ def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> dict[str
     return {"names": names, "counts": counts}
 
 
-def _effects(model: GroupDiscovery, data: Samples, scale: np.ndarray, step: int) -> np.ndarray:
+def _effects(model: GroupDiscovery, data: Input, scale: np.ndarray, step: int) -> np.ndarray:
     """Effects of the groups on all outputs of the model that predicts."""
     features, coef = np.asarray(model.prediction_features_), np.asarray(model.prediction_coef_)
     if np.array_equal(features, model.groups_.support):
@@ -234,7 +234,7 @@ def _effects(model: GroupDiscovery, data: Samples, scale: np.ndarray, step: int)
     return group_effects(model.groups_, features, coef, np.concatenate(scales) if scales else np.empty(0))
 
 
-def _correlations(model: GroupDiscovery, data: Samples) -> list[tuple[np.ndarray, np.ndarray] | None]:
+def _correlations(model: GroupDiscovery, data: Input) -> list[tuple[np.ndarray, np.ndarray] | None]:
     """Correlations between the first members of the first groups, by the model's own measure."""
     budget = min(_HEAT_FEATURES, _ENTRIES // max(1, data.source.shape[0]))
     wanted: list[np.ndarray | None] = []
@@ -246,9 +246,8 @@ def _correlations(model: GroupDiscovery, data: Samples) -> list[tuple[np.ndarray
     features = np.unique(np.concatenate([part for part in wanted if part is not None] or [np.empty(0, dtype=np.int64)]))
     if not len(features):
         return [None] * len(wanted)
-    procedure = model._procedure()
     view = FeatureView.of(as_source(data.source.columns(features)), data.weight)
-    measure = procedure._measure(view)
+    measure = settings_of(model).measure(view)
     result: list[tuple[np.ndarray, np.ndarray] | None] = []
     for part in wanted:
         matrix = None if part is None else np.asarray(measure.within(np.searchsorted(features, part)))
@@ -256,7 +255,7 @@ def _correlations(model: GroupDiscovery, data: Samples) -> list[tuple[np.ndarray
     return result
 
 
-def _training_curve(model: GroupDiscovery, data: Samples) -> dict[str, Any] | None:
+def _training_curve(model: GroupDiscovery, data: Input) -> dict[str, Any] | None:
     """The score of each round's model on the data it was fitted to: what looks better than it is."""
     predicts = getattr(model, "predict_with_", model.predict_with)
     n_samples, n_support = data.source.shape[0], len(model.groups_)
@@ -264,13 +263,13 @@ def _training_curve(model: GroupDiscovery, data: Samples) -> dict[str, Any] | No
     adjusted = hasattr(model, "covariate_names_")  # whose values are not at hand here
     if predicts != "support" or not plain_score or adjusted or n_samples * n_support > _ENTRIES:
         return None
-    weight = np.ones(n_samples) if data.weight is None else data.weight
+    settings = settings_of(model)
     columns = data.source.columns(model.groups_.support)
     view = FeatureView.of(
         as_source(columns),
         data.weight,
         standardize=bool(getattr(model, "standardize_", model.standardize is True)),
-        centred=model._procedure()._loss(data, weight).centred,
+        centred=settings.loss_of(data).centred,
     )
     centre, scales = (np.asarray(part) for part in (view.centre(np.arange(n_support)), view.scales(np.arange(n_support))))
     sizes, scores = [], []
@@ -281,15 +280,13 @@ def _training_curve(model: GroupDiscovery, data: Samples) -> dict[str, Any] | No
         own = coef / scales[: len(coef), None]
         outputs = np.asarray(columns[:, : len(coef)] @ own) + entry.intercept - centre[: len(coef)] @ own
         sizes.append(len(coef))
-        scores.append(_score(model, outputs, data))
+        scores.append(_score(settings.loss.predict(outputs), data))
     return {"sizes": sizes, "score": scores}
 
 
-def _score(model: GroupDiscovery, outputs: np.ndarray, data: Samples) -> float:
-    if is_regressor(model):
-        return float(r2_score(data.targets, outputs[:, 0], sample_weight=data.weight))
-    found = classes_of(np.arange(len(data.attributes["classes_"])), outputs[:, 0] if outputs.shape[1] == 1 else outputs)
-    return float(accuracy_score(data.targets, found, sample_weight=data.weight))
+def _score(predicted: np.ndarray, data: Input) -> float:
+    score = r2_score if data.classes is None else accuracy_score
+    return float(score(data.targets, predicted, sample_weight=data.weight))
 
 
 def _trait(targets: np.ndarray) -> dict[str, float]:
@@ -297,7 +294,7 @@ def _trait(targets: np.ndarray) -> dict[str, float]:
     return {"mean": float(targets.mean()), "sd": float(targets.std()), "min": low, "max": high}
 
 
-def _image(data: Samples, shape: Sequence[int], order: str) -> dict[str, Any]:
+def _image(data: Input, shape: Sequence[int], order: str) -> dict[str, Any]:
     """The image that features are pixels of, and the mean of all images as greys."""
     rows, columns = check_image(shape, order, data.source.shape[1])
     grey = None

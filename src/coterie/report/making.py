@@ -12,7 +12,8 @@ import numpy as np
 
 from coterie import __version__
 from coterie.files import new_file
-from coterie.inputs.reading import opened, source_of, with_covariates
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import unwrapped
 from coterie.markup import tag
 from coterie.report.details import describe
 from coterie.report.environment import fingerprint
@@ -202,12 +203,13 @@ def _discovery(
     if X is None:
         raise ValueError("A report of a model needs the data of its fit: coterie.report(model, X, y).")
     label = label if label is not None else _name_of(y)
-    X, covariates, y = with_covariates(X, covariates, y)  # a path is opened
+    found = unwrapped(X, y)
     if name is None:
-        name = Path(X.path).name if hasattr(X, "path") else "the data"
+        name = "the data" if found.origin is None else Path(found.origin.path).name
     if feature_info is None:
-        feature_info = getattr(X, "feature_info", {})
-    X, y = opened(X, y)
+        feature_info = {} if found.origin is None else found.origin.feature_info
+    covariates = found.covariates if covariates is None else covariates
+    X, y = found.X, found.y
     details = describe(model, X, y, sample_weight, image_shape=image_shape, image_order=image_order)
     source, task = source_of(X), task_of(model)
     more = {"covariates": covariates} if hasattr(model, "covariate_names_") else {}

@@ -1,191 +1,165 @@
-"""Paths in lockstep: many searches over the same features, with one pass over these a round for all of them.
+"""Many searches over the same features in lockstep, with one pass over the features per round for all of them.
 
-Values of C, folds, half-samples and permuted labels make paths that differ in the loss, the weights of the samples or the
-labels. They advance round by round together: :class:`~coterie.search.scores.SharedPass` scores the features for
-all, then every path takes its own step. Where they can be forked, processes share the paths, each with passes of its own
-(:mod:`coterie._copies`); elsewhere the steps are taken side by side on the threads. What a path finds is what it would
-have found alone: the same support features in the same order, with weights that agree to about ten digits (the moments of
-dense features are computed for all weights at once, and so rounded differently).
+Values of C, folds, half-samples and permuted labels make searches that differ in the loss, the sample weights or the labels.
+They advance round by round together: :class:`~coterie.search.scores.SharedPass` scores the features for all, then every search
+takes its own step on one of the threads. Inside ``joblib.parallel_config("loky", n_jobs=...)`` processes share the searches,
+each with passes of its own. The result of a search does not depend on the others: the same support features in the same order,
+with weights that agree to about ten digits (the moments of dense features are computed for all weights at once, and so rounded
+differently).
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TypeAlias, TypeVar
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 
-from coterie._copies import Beat, can_copy, in_copies
-from coterie._numba import one_blas_thread, run_chunks
+from coterie._numba import one_blas_thread, run_chunks, thread_count
 from coterie.data.many_moments import many_moments
 from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.source import Moments
 from coterie.data.view import FeatureView
 from coterie.interruption import stop_requested
-from coterie.search.loop import CuttingPlane
-from coterie.search.membership import MetOnTheWay
-from coterie.search.scores import SharedPass
+from coterie.search.loop import CuttingPlane, Round
+from coterie.search.membership import EncounteredFeatures
+from coterie.search.scores import LazyScores, SharedPass
+from coterie.search.search import Search
 
-# Bytes of a path for each feature (mean, norm, whether it is free) and each value of a column in its design; and what all
-# paths at the same time may take.
+# Bytes of a search for each feature (mean, norm, whether it is free) and each value of a column in its design; and what all
+# searches at the same time may take.
 _PER_FEATURE = 24
 _PER_VALUE = 8
 _MOST_BYTES = 1 << 31
-# Paths that a process must have for itself to be worth its start.
-_LEAST_PATHS = 2
+# Searches that a process must have for itself, and values that all searches read in a pass, to be worth its start.
+_LEAST_SEARCHES = 2
+_LEAST_VALUES = 10**7
+
+T = TypeVar("T")
+# Results, one per search, of finished loops whose positions among all searches are given.
+Finish: TypeAlias = Callable[[Sequence[int], Sequence[CuttingPlane]], list[T]]
+OnRound: TypeAlias = Callable[[int, CuttingPlane], bool]
 
 
-@dataclass(frozen=True)
-class Path:
-    """A search: by which estimator, for which targets, on which samples, how far.
+def run_searches(searches: Sequence[Search], finish: Finish[T], *, n_threads: int, on_round: OnRound | None = None) -> list[T]:
+    """Run searches over one source to their ends; one result for each.
 
-    Attributes
+    Parameters
     ----------
-    estimator : GroupDiscovery
-        Its parameters are those of the search.
-    data : Samples
-        The features with the labels or targets of this path.
-    weight : ndarray of shape (n_samples,) or None
-        Weights of the samples. Paths that share an array share the moments of the features.
-    n_features : int or None
-        Support features to find; None for the estimator's own rule.
-    noting : bool, default=False
-        Whether the groups along the path are wanted: where the walk alone tells their members, these are written down.
+    searches : sequence of Search
+        All of them have their state in memory at the same time; see :func:`batches`.
+    finish : callable
+        Given positions and finished loops, returns what is wanted of each. It runs in the process that ran them, so it must
+        be picklable where processes share the searches.
+    n_threads : int
+        Number of threads; never changes a result.
+    on_round : callable, optional
+        Called with the position and the loop of a search after each of its rounds, by several threads at the same time; a
+        true answer ends the search. Not called for searches of other processes.
     """
+    n_processes = _process_count(searches)
+    if n_processes < 2:
+        with one_blas_thread():
+            loops, _ = run_together(searches, n_threads=n_threads, on_round=on_round)
+            return finish(range(len(searches)), loops)
+    shares = [range(first, len(searches), n_processes) for first in range(n_processes)]
+    parts = Parallel(n_jobs=n_processes)(
+        delayed(_run_share)([_portable(searches[position]) for position in share], share, finish) for share in shares
+    )
+    results: dict[int, T] = {}
+    for share, part in zip(shares, parts, strict=True):
+        results |= dict(zip(share, part, strict=True))
+    return [results[position] for position in range(len(searches))]
 
-    estimator: Any
-    data: Any
-    weight: np.ndarray | None
-    n_features: int | None
-    noting: bool = False
+
+def _process_count(searches: Sequence[Search]) -> int:
+    """Number of processes that the active configuration of joblib asks for and the work is worth."""
+    backend, n_jobs = get_active_backend()
+    if n_jobs in (None, 1) or getattr(backend, "supports_sharedmem", False):
+        return 1
+    source = searches[0].data.source
+    n_samples, n_features = source.shape
+    if not isinstance(source, DenseSource | SparseSource) or len(searches) * n_samples * n_features < _LEAST_VALUES:
+        return 1
+    return min(int(backend.effective_n_jobs(n_jobs)), len(searches) // _LEAST_SEARCHES)
+
+
+def _portable(search: Search) -> Search:
+    """The search without what only the estimator needs of its data."""
+    return replace(search, data=replace(search.data, X=None, attributes={}))
+
+
+def _run_share(searches: Sequence[Search], positions: Sequence[int], finish: Finish[T]) -> list[T]:
+    """Run some of the searches in a worker process."""
+    with one_blas_thread():
+        loops, _ = run_together(searches, n_threads=thread_count(None))
+        return finish(positions, loops)
 
 
 def run_together(
-    paths: Sequence[Path], *, n_threads: int, on_round: Callable[[int, CuttingPlane], bool] | None = None
+    searches: Sequence[Search], *, n_threads: int, on_round: OnRound | None = None
 ) -> tuple[list[CuttingPlane], float]:
-    """The finished loops of some paths over one source, and how many times the features were read for their scores.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        All of them have their state in memory at the same time; see :func:`batches`.
-    n_threads : int
-        Number of threads, or of processes that share the paths; never changes a result.
-    on_round : callable, optional
-        Called with the position and the loop of each path after each of its rounds, by several threads at the same time;
-        a true answer ends the path. Paths that other processes take are not shown; a signal that asks to stop ends all.
-    """
-    with one_blas_thread(), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # nobody sees these models; the one that is fitted in the end warns
-        loops = _loops(paths, n_threads)
-        views = [view for loop in loops for view in loop.oracle.views]
-        shared = SharedPass(views, n_threads)
-
-        def advance(share: Sequence[int], beat: Beat) -> list[tuple[CuttingPlane, float]]:
-            """The loops of a share at their ends, and the passes of all of them together beside the first."""
-            for position in share:
-                shown = partial(on_round, position, loops[position]) if on_round and 0 in share else None
-                loops[position].on_round = partial(_after_round, loops[position], shown, beat)
-            _advance([loops[position] for position in share], shared, n_threads)
-            for position in share:
-                loops[position].on_round = None
-            return [(loops[position], shared.n_passes * (position == share[0])) for position in share]
-
-        known = [*views, *(view.moments for view in views), *(loop.master.loss for loop in loops), paths[0].data.source]
-        results = among_processes(advance, loops, paths[0].estimator, known, n_threads=n_threads)
-    return [loop for loop, _ in results], sum(n_passes for _, n_passes in results)
+    """The finished loops of some searches, and how many times the features were read for their scores; see above."""
+    with one_blas_thread():
+        loops = _loops(searches, n_threads)
+        shared = SharedPass([view for loop in loops for view in loop.oracle.views], n_threads)
+        for position, loop in enumerate(loops):
+            shown = None if on_round is None else partial(on_round, position, loop)
+            loop.on_round = partial(_after_round, loop, shown)
+        _advance(loops, shared, n_threads)
+        for loop in loops:
+            loop.on_round = None
+    return loops, shared.n_passes
 
 
-def among_processes(
-    compute: Callable[[Sequence[int], Beat], list[Any]],
-    loops: Sequence[CuttingPlane],
-    estimator: Any,
-    known: Sequence[Any] = (),
-    *,
-    n_threads: int,
-) -> list[Any]:
-    """What is computed for each of some loops, which processes share where that is safe.
-
-    Neighbours, which are alike, go to different processes, to and fro: of rising values of C nobody gets the larger ones. One
-    process takes all where they are few, the features are elsewhere, or functions of the user's are called on the way.
-
-    Parameters
-    ----------
-    compute : callable
-        Given positions, and what to call after each step (see :func:`coterie._copies.in_copies`); returns a result for each.
-    loops : sequence of CuttingPlane
-        The loops.
-    estimator : GroupDiscovery
-        Whose loops they are, or one like it.
-    known : sequence of objects
-        What results may refer to and need not be sent.
-    n_threads : int
-        Number of threads, or processes.
-    """
-    own = callable(estimator.representative) or not isinstance(estimator.correlation, str | None)
-    near = isinstance(loops[0].oracle.view.source, DenseSource | SparseSource)
-    n_copies = min(n_threads, len(loops) // _LEAST_PATHS) if near and not own and can_copy() else 1
-    shares: list[list[int]] = [[] for _ in range(max(n_copies, 1))]
-    for position in range(len(loops)):
-        turn, place = divmod(position, len(shares))
-        shares[len(shares) - 1 - place if turn % 2 else place].append(position)
-    parts = in_copies([partial(compute, share) for share in shares], known, n_threads=n_threads // len(shares))
-    results: list[Any] = [None] * len(loops)
-    for share, part in zip(shares, parts, strict=True):
-        for position, result in zip(share, part, strict=True):
-            results[position] = result
-    return results
-
-
-def _after_round(loop: CuttingPlane, shown: Callable[[], bool] | None, beat: Beat, _: Any) -> bool:
-    if loop.met is not None:
-        loop.met.note(loop)
-    ended = shown is not None and shown()
-    return beat(stop_requested()) or ended
+def _after_round(loop: CuttingPlane, shown: Callable[[], bool] | None, _: Round) -> bool:
+    if loop.encountered is not None:
+        loop.encountered.record(loop)
+    return (shown is not None and shown()) or stop_requested()
 
 
 def _advance(loops: Sequence[CuttingPlane], shared: SharedPass, n_threads: int) -> None:
     """Take loops to their ends, round by round together."""
     for loop in loops:
         loop.begin()
-    while going := [loop for loop in loops if not loop.finished]:
-        queries = [loop.queries() for loop in going]
+    while unfinished := [loop for loop in loops if not loop.finished]:
+        queries = [loop.queries() for loop in unfinished]
         answers = iter(shared.best([query for own in queries for query in own]))
         scores = [[next(answers) for _ in own] for own in queries]
-
-        def steps(start: int, stop: int, going: Any = going, scores: Any = scores) -> None:
-            for loop, own in zip(going[start:stop], scores[start:stop], strict=True):
-                loop.step(own)
-
-        run_chunks(steps, range(len(going) + 1), n_threads)
+        run_chunks(partial(_step, unfinished, scores), range(len(unfinished) + 1), n_threads)
 
 
-def _loops(paths: Sequence[Path], n_threads: int) -> list[CuttingPlane]:
-    """The loops of some paths, with one view for all that have the same weights and scale."""
-    weights = {id(path.weight): path.weight for path in paths}
-    source = paths[0].data.source
+def _step(loops: Sequence[CuttingPlane], scores: Sequence[Sequence[LazyScores]], start: int, stop: int) -> None:
+    for loop, own in zip(loops[start:stop], scores[start:stop], strict=True):
+        loop.step(own)
+
+
+def _loops(searches: Sequence[Search], n_threads: int) -> list[CuttingPlane]:
+    """The loops of some searches, with one view for all that have the same sample weights and scale."""
+    source = searches[0].data.source
+    weights = {id(search.data.weight): search.data.weight for search in searches}
     given = {key: weight for key, weight in weights.items() if weight is not None}
-    moments: dict[int, Any] = (
-        dict(zip(given, many_moments(source, list(given.values()), n_threads=n_threads), strict=True)) if given else {}
-    )
-    views: dict[tuple[int, Any], FeatureView] = {}
+    moments: dict[int, Moments] = {}
+    if given:
+        moments = dict(zip(given, many_moments(source, list(given.values()), n_threads=n_threads), strict=True))
+    views: dict[tuple[int, bool], FeatureView] = {}
     loops = []
-    for path in paths:
-        key = id(path.weight), path.estimator.standardize
-        loop = path.estimator._loop(path.data, path.weight, path.n_features, moments.get(key[0]), views.get(key))
+    for search in searches:
+        key = id(search.data.weight), search.standardizes
+        loop = search.loop(moments.get(key[0]), views.get(key))
         views[key] = loop.oracle.view
-        loop.met = MetOnTheWay() if path.noting and not loop.oracle.complete else None
+        loop.warns = False  # these models are intermediate: the final fit warns
+        if search.records_members and not loop.oracle.complete:
+            loop.encountered = EncounteredFeatures()
         loops.append(loop)
     return loops
 
 
-def batches(items: Sequence[Any], n_features: int, n_values: int = 0) -> Iterator[Sequence[Any]]:
-    """Items, a path each, in parts that fit into memory together; ``n_values`` are those of the columns a path selects."""
+def batches(items: Sequence[T], n_features: int, n_values: int = 0) -> Iterator[Sequence[T]]:
+    """Items, one search each, in parts that fit into memory together; ``n_values`` are those of the columns in a design."""
     size = max(1, _MOST_BYTES // (_PER_FEATURE * n_features + _PER_VALUE * n_values))
     for first in range(0, len(items), size):
         yield items[first : first + size]

@@ -27,7 +27,7 @@ from coterie.solver.block_problem import Solution, block_norms
 from coterie.solver.master import Master
 
 if TYPE_CHECKING:
-    from coterie.search.membership import MetOnTheWay
+    from coterie.search.membership import EncounteredFeatures
 
 # A round of the automatic schedule takes this part of the features found so far.
 _SHARE = 10
@@ -88,9 +88,9 @@ class Round:
     margin: np.ndarray
     n_correlations_evaluated: int
     passes: float
-    lower: float = np.nan  # files from before the bounds have none
-    upper: float = np.nan
-    set_size: int = 0
+    lower: float
+    upper: float
+    set_size: int
     covariate_coef: np.ndarray | None = None
 
 
@@ -162,8 +162,10 @@ class CuttingPlane:
         Whether no candidate was left.
     stopped : bool
         Whether ``on_round`` ended the loop.
-    met : MetOnTheWay or None
-        Whom the search has met in which round, where somebody writes it down.
+    encountered : EncounteredFeatures or None
+        Features encountered in each round, if they are recorded.
+    warns : bool
+        Whether a master problem that stops above ``tol`` is warned of.
     """
 
     def __init__(
@@ -188,7 +190,8 @@ class CuttingPlane:
         self.settled = False
         self.exhausted = False
         self.stopped = False
-        self.met: MetOnTheWay | None = None
+        self.encountered: EncounteredFeatures | None = None
+        self.warns = True
         self._reuse = oracle.reuse
         self._known: set[frozenset[int]] = set()
         self._owners = np.empty(0, dtype=np.int64)
@@ -210,11 +213,11 @@ class CuttingPlane:
         return self.oracle.queries(self.solution.residual, self._wanted)
 
     def step(self, scores: Sequence[LazyScores] | None = None) -> None:
-        """One round, with the answers to :meth:`queries` if somebody has them already."""
+        """One round, with the answers to :meth:`queries` if they are known already."""
         self._number = number = self._number + 1
         self._look_for_larger_sets()
         block = self.oracle.find_block(self.solution.residual, self._wanted, scores)
-        # Nobody looks at the bounds of many paths to a given size, which end there whatever the bounds are.
+        # Bounds of many searches in lockstep to a given size are not needed: these end there whatever the bounds are.
         if scores is None or self.rule.n_features is None or self._reuse:
             self._bound_from_above()
         if self._is_spent(block):
@@ -349,7 +352,7 @@ class CuttingPlane:
         self.master.add_block(features)
         self.solution = solution = self.master.solve()
         self.lower = max(self.lower, solution.bound)
-        if solution.gap > self.rule.tol:
+        if self.warns and solution.gap > self.rule.tol:
             warnings.warn(
                 f"The master problem of round {number} stopped at a relative gap of {solution.gap:.1e}, over "
                 f"tol={self.rule.tol:g}. Scale the features (standardize=True) or choose a smaller C.",

@@ -1,4 +1,4 @@
-"""Who is a member of the groups at every size of a path, from one look at its end."""
+"""Members of the groups at every size of a path, from one look at its end."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Membership:
         return cls(members, since[order][first])
 
 
-class MetOnTheWay:
-    """Affiliated features as a search meets them, which is all there is to know of groups of the ``"ranked"`` kind."""
+class EncounteredFeatures:
+    """Affiliated features as a search encounters them: the members of groups of the ``"ranked"`` kind."""
 
     def __init__(self) -> None:
         self._known = np.empty(0, dtype=np.int64)
         self._features: list[np.ndarray] = []
         self._since: list[np.ndarray] = []
 
-    def note(self, loop: CuttingPlane) -> None:
-        """Write down whom the last round has met."""
+    def record(self, loop: CuttingPlane) -> None:
+        """Record the features that the last round has encountered."""
         fresh = np.setdiff1d(loop.oracle.affiliations.feature, self._known)
         self._known = np.union1d(self._known, fresh)
         self._features.append(fresh)
@@ -59,6 +59,20 @@ class MetOnTheWay:
         return Membership.of(
             np.concatenate([supports, *self._features]), np.concatenate([np.arange(1, len(supports) + 1), *self._since])
         )
+
+
+def memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
+    """Members of the groups along each path."""
+    by_weight: dict[int, list[int]] = {}
+    found: dict[int, Membership] = {}
+    for position, loop in enumerate(loops):
+        if loop.encountered is not None:
+            found[position] = loop.encountered.membership(loop)
+        else:
+            by_weight.setdefault(id(loop.oracle.view.sample_weight), []).append(position)
+    for positions in by_weight.values():
+        found |= dict(zip(positions, complete_memberships([loops[k] for k in positions]), strict=True))
+    return [found[position] for position in range(len(loops))]
 
 
 def complete_memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:

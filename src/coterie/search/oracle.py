@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import NamedTuple
+from typing import NamedTuple, Required, TypedDict
 
 import numpy as np
 
@@ -62,6 +62,15 @@ class CandidateGroup(NamedTuple):
 
 
 Representative = str | Callable[[CandidateGroup], int]
+
+
+class OracleOptions(TypedDict, total=False):
+    """The keyword parameters of :class:`Oracle`."""
+
+    threshold: Required[float]
+    affiliates: str
+    representative: Representative
+    reuse: bool
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
-from coterie.data.source import FeatureSource, Moments
+from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.groups import FeatureGroups
 from coterie.search.loop import CuttingPlane
 from coterie.solver.block_problem import Solution
 from coterie.solver.design import design_of
@@ -107,7 +107,21 @@ def unscaled(
     return LinearModel(features, original, intercept - original @ view.centre(features), margin.copy(), gap)
 
 
-def group_effects(groups: FeatureGroups, features: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:
+class HasMembers(Protocol):
+    """A group: its members, the support feature first, and the correlations of the others with it."""
+
+    @property
+    def members(self) -> np.ndarray:
+        """The features."""
+        ...
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlations of the affiliated features."""
+        ...
+
+
+def group_effects(groups: Sequence[HasMembers], features: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """What each group does to the outputs of a linear model, of shape (n_groups, n_outputs).
 
     The change of an output when the support feature rises by one standard deviation and the other members that the model
@@ -115,7 +129,7 @@ def group_effects(groups: FeatureGroups, features: np.ndarray, coef: np.ndarray,
 
     Parameters
     ----------
-    groups : FeatureGroups
+    groups : FeatureGroups, or a sequence of groups
         The groups.
     features, coef
         The features that the model reads, and their weights of shape (n_outputs, n_used).
@@ -133,16 +147,3 @@ def group_effects(groups: FeatureGroups, features: np.ndarray, coef: np.ndarray,
         follows = np.append(1.0, np.nan_to_num(group.correlation))
         effects[number] = standardised[:, place[read]] @ follows[read]
     return effects
-
-
-def with_effects(groups: FeatureGroups, model: LinearModel, moments: Moments) -> FeatureGroups:
-    """The groups with their effects; over several outputs, the norm."""
-    scale = moments.norm[model.features] / np.sqrt(moments.total_weight)
-    effects = group_effects(groups, model.features, model.coef, scale)
-    sizes = effects[:, 0] if effects.shape[1] == 1 else np.linalg.norm(effects, axis=1)
-    return FeatureGroups([replace(group, effect=float(value)) for group, value in zip(groups, sizes, strict=True)])
-
-
-def classes_of(classes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The classes that decision values stand for."""
-    return classes[(scores > 0).astype(np.int64) if scores.ndim == 1 else np.argmax(scores, axis=1)]

@@ -16,21 +16,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.top import TopQuery
 from coterie.data.view import FeatureView
-from coterie.inputs.reading import read_folds
+from coterie.inputs.folds import read_folds
+from coterie.inputs.types import FoldsLike, RandomStateLike
 from coterie.order import in_order
-from coterie.search.oracle import Affiliations, Block, Oracle
+from coterie.search.oracle import Affiliations, Block, Oracle, OracleOptions
 from coterie.search.scores import LazyScores, SharedPass
 
 
 def fold_parts(
-    view: FeatureView, y: np.ndarray, cv: Any, seen: str, *, classifier: bool, random_state: Any
+    view: FeatureView, y: np.ndarray, cv: FoldsLike, seen: str, *, classifier: bool, random_state: RandomStateLike
 ) -> list[FeatureView]:
     """The parts of a view that folds see.
 
@@ -45,7 +46,7 @@ def fold_parts(
     y : ndarray of shape (n_samples,)
         Labels or targets.
     cv, classifier, random_state
-        As in :func:`coterie.inputs.reading.read_folds`.
+        As in :func:`coterie.inputs.folds.read_folds`.
     seen : {"training", "fold"}
         Whether a fold sees the samples to train on, or those of the fold itself.
     """
@@ -81,10 +82,11 @@ class VotingOracle(Oracle):
         How often each feature was proposed, over all rounds and folds.
     """
 
-    def __init__(self, correlation: Correlation, folds: Sequence[Correlation], **options: Any) -> None:
+    def __init__(self, correlation: Correlation, folds: Sequence[Correlation], **options: Unpack[OracleOptions]) -> None:
         super().__init__(correlation, **options)
         # Of a fold's walk only the features count, not which group they are in there.
-        self.folds = [Oracle(fold, **{**options, "affiliates": "complete"}) for fold in folds]
+        complete: OracleOptions = {**options, "affiliates": "complete"}
+        self.folds = [Oracle(fold, **complete) for fold in folds]
         self._votes: Counter[int] = Counter()
         self._shared = SharedPass(self.views, self.view.n_threads)
 

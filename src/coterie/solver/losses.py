@@ -15,15 +15,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from coterie._parameters import Rule
 from coterie.kernels.hinge import squared_hinges, unit_hinge_offset
 from coterie.solver.rows import Rows
 
 # What a loss may have besides what every loss has; see Loss.
 MERGING = ("kinds", "merged", "spread")
 OPTIONAL = ("mass", "dual_weight", "conjugate", "plain", "scaled", *MERGING)
+
+
+class Targets(NamedTuple):
+    """Targets of a loss.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples,)
+        Class codes from 0, or numbers.
+    n_classes : int
+        Number of classes; 0 for numbers.
+    """
+
+    values: np.ndarray
+    n_classes: int
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,25 @@ class Loss(ABC):
     dual_weight: np.ndarray
     covariates: np.ndarray | None = None
     covariate_penalty: float = 0.0
+
+    @classmethod
+    def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
+        """The loss of some targets, for an estimator whose ``loss`` names this class."""
+        raise NotImplementedError(f"{cls.__name__} is not a loss that an estimator can be given: it has no of().")
+
+    @staticmethod
+    def predict(outputs: np.ndarray) -> np.ndarray:
+        """Predictions of shape (n_samples,) from linear outputs of shape (n_samples, n_outputs): the inverse link.
+
+        Class codes, or numbers on the scale of the targets. Everything that is scored or shown goes through here.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
+        """Outputs, of shape (n_outputs,), of the best prediction that is the same for all samples."""
+        loss = cls.of(targets, weight, 1.0, True)
+        return loss.evaluate(np.zeros((len(weight), loss.n_outputs))).intercept
 
     @abstractmethod
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
@@ -202,6 +238,26 @@ class SquaredHinge(Loss):
         self.signs = self.labels[:, None]
         self.mass = np.full((1, self.n_strata), importance / self.n_strata)
 
+    @classmethod
+    def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
+        """The loss of two classes, or of several, one against the rest."""
+        codes, n_classes = targets
+        if n_classes == 2:
+            return SquaredHinge(np.where(codes == 1, 1.0, -1.0), weight, C, fit_intercept)
+        return OneVsRestHinge(codes, n_classes, weight, C, fit_intercept)
+
+    @staticmethod
+    def predict(outputs: np.ndarray) -> np.ndarray:
+        """The second of two classes where the output is positive; of several the one with the largest output."""
+        return (outputs[:, 0] > 0).astype(np.int64) if outputs.shape[1] == 1 else np.argmax(outputs, axis=1)
+
+    @classmethod
+    def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
+        """Outputs that predict the largest class: the shares of the classes, or the difference of two."""
+        codes, n_classes = targets
+        shares = np.bincount(codes, weight, minlength=n_classes) / weight.sum()
+        return shares if n_classes > 2 else shares[1:] - shares[:1]
+
     @property
     def dual_weight(self) -> np.ndarray:  # type: ignore[override]
         """C times the weights; made when asked for, because samples can be many and solvers work on merged ones."""
@@ -235,6 +291,25 @@ class SquaredHinge(Loss):
         """The loss at these outputs, with gamma and b eliminated."""
         codes = (self.labels < 0.0).astype(np.int64)
         return _squared_hinges(outputs, codes, np.zeros(1, dtype=np.int64), self.weight, self.C, self.mass, previous)
+
+
+class OneClassHinge(SquaredHinge):
+    """The squared hinge loss of one class (TPAMI section 3.8): all labels are 1, and there is no intercept."""
+
+    @classmethod
+    def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
+        """The loss of samples of one class; outliers have weight zero."""
+        return SquaredHinge(np.ones(len(targets.values)), weight, C, fit_intercept=False)
+
+    @staticmethod
+    def predict(outputs: np.ndarray) -> np.ndarray:
+        """1 where the output, less the margin, is not negative; -1 for outliers."""
+        return np.where(outputs[:, 0] >= 0, 1, -1)
+
+    @classmethod
+    def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
+        """An output for which all samples are normal."""
+        return np.ones(1)
 
 
 class UnitHinge(Loss):
@@ -416,6 +491,21 @@ class SquaredLoss(Loss):
         # The mean goes first: what is left of large targets after it is small, and so are the rounding errors.
         self._mean = float(np.average(self.targets, weights=self.weight)) if fit_intercept else 0.0
 
+    @classmethod
+    def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
+        """The loss of some numbers."""
+        return SquaredLoss(targets.values, weight, C, fit_intercept)
+
+    @staticmethod
+    def predict(outputs: np.ndarray) -> np.ndarray:
+        """The outputs themselves: the link is the identity."""
+        return outputs[:, 0]
+
+    @classmethod
+    def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
+        """The mean."""
+        return np.array([np.average(targets.values, weights=weight)])
+
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
         """The loss at these outputs, with b eliminated."""
         centred = self.targets - self._mean
@@ -455,6 +545,35 @@ class SquaredLoss(Loss):
         """Mean targets of the rows, that of a single sample to the last digit."""
         first = self.targets[rows.first]
         return first + rows.sums(self.weight * (self.targets - first[rows.owner])) / rows.sums(self.weight)
+
+
+# The losses that an estimator can be given by name, by what it predicts.
+LOSSES: dict[str, dict[str, type[Loss]]] = {
+    "classes": {"squared_hinge": SquaredHinge},
+    "numbers": {"squared": SquaredLoss},
+}
+
+
+class LossRule(Rule):
+    """A name of a loss for classes or for numbers, or a :class:`Loss` of the user's."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def allows(self, value: Any) -> bool:
+        """Whether a value names a loss, or is one."""
+        if isinstance(value, str):
+            return value in LOSSES[self.kind]
+        return isinstance(value, type) and issubclass(value, Loss)
+
+    def words(self, value: Any = None) -> str:
+        """What the parameter must be."""
+        return f"one of {', '.join(map(repr, LOSSES[self.kind]))}, or a subclass of Loss"
+
+
+def loss_of(loss: str | type[Loss], kind: str) -> type[Loss]:
+    """The class of a loss given by name or as a class."""
+    return LOSSES[kind][loss] if isinstance(loss, str) else loss
 
 
 def _shares(weight: np.ndarray, rows: Rows) -> np.ndarray:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin, is_classifier
 from sklearn.metrics import check_scoring
 
-from coterie.search.prediction import classes_of
-from coterie.search.samples import Samples
+from coterie.inputs.opening import Input
+from coterie.inputs.types import ScoringLike
+from coterie.solver.losses import Loss
 
 
 class HeldOutScores:
@@ -22,29 +21,31 @@ class HeldOutScores:
     ----------
     scoring : str, callable or None
         As in scikit-learn; None for the accuracy, or R² of numbers.
-    data : Samples
+    data : Input
         Targets, classes if there are any, and sample weights, which enter the score.
+    loss : type of Loss
+        The loss, whose link turns outputs into predictions.
     """
 
     _model: BaseEstimator
     _y: np.ndarray
 
-    def __init__(self, scoring: Any, data: Samples) -> None:
+    def __init__(self, scoring: ScoringLike, data: Input, loss: type[Loss]) -> None:
         scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # as messages show it
         if isinstance(scoring, (list, tuple, set, dict)):
             raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
         self._weight = data.score_weight
-        self._model, self._y = self._judged(data)
+        self._model, self._y = self._judged(data, loss)
         self._scorer = None if scoring is None else check_scoring(self._model, scoring=scoring)
 
-    def _judged(self, data: Samples) -> tuple[BaseEstimator, np.ndarray]:
+    def _judged(self, data: Input, loss: type[Loss]) -> tuple[BaseEstimator, np.ndarray]:
         """What scorers take for the model, and the targets as they want them."""
-        classes = data.attributes.get("classes_")
+        classes = data.classes
         if classes is None:
-            return _Numbers(), data.targets
+            return _Numbers(loss), data.targets
         if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
             classes = np.arange(len(classes))  # scikit-learn's scores know labels that are numbers or strings
-        return _DecisionValues(classes), classes[data.targets]
+        return _DecisionValues(classes, loss), classes[data.targets]
 
     def __call__(self, outputs: np.ndarray, held_out: np.ndarray) -> float:
         """Score of the outputs, of shape (n_held_out, n_outputs), of some samples."""
@@ -70,13 +71,14 @@ class NormalityScores(HeldOutScores):
     None is ``"balanced_accuracy"``. Other parameters as in :class:`HeldOutScores`.
     """
 
-    def __init__(self, scoring: Any, data: Samples) -> None:
+    def __init__(self, scoring: ScoringLike, data: Input, loss: type[Loss]) -> None:
         name = "balanced_accuracy" if scoring is None else scoring
         self._quick = {"balanced_accuracy": _balanced_accuracy, "roc_auc": _roc_auc}.get(name if isinstance(name, str) else "")
-        super().__init__(scoring if self._quick is None else None, data)
+        super().__init__(scoring if self._quick is None else None, data, loss)
 
-    def _judged(self, data: Samples) -> tuple[BaseEstimator, np.ndarray]:
-        return _Normality(), data.y
+    def _judged(self, data: Input, loss: type[Loss]) -> tuple[BaseEstimator, np.ndarray]:
+        assert data.y is not None
+        return _Normality(loss), data.y
 
     def _default(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
         assert self._quick is not None
@@ -86,8 +88,9 @@ class NormalityScores(HeldOutScores):
 class _DecisionValues(ClassifierMixin, BaseEstimator):
     """A classifier whose data are decision values already; scorers take it for the model that made them."""
 
-    def __init__(self, classes: np.ndarray) -> None:
+    def __init__(self, classes: np.ndarray, loss: type[Loss]) -> None:
         self.classes = classes
+        self.loss = loss
         self.classes_ = classes
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _DecisionValues:
@@ -98,11 +101,14 @@ class _DecisionValues(ClassifierMixin, BaseEstimator):
         return X[:, 0] if X.shape[1] == 1 else X
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        return classes_of(self.classes_, self.decision_function(X))
+        return np.asarray(self.classes_[self.loss.predict(X)])
 
 
 class _Normality(OutlierMixin, BaseEstimator):
     """An outlier detector whose data are decision values already."""
+
+    def __init__(self, loss: type[Loss]) -> None:
+        self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Normality:
         """There is nothing to learn."""
@@ -112,18 +118,21 @@ class _Normality(OutlierMixin, BaseEstimator):
         return X[:, 0]
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        return np.where(X[:, 0] >= 0, 1, -1)
+        return self.loss.predict(X)
 
 
 class _Numbers(RegressorMixin, BaseEstimator):
-    """A regressor whose data are the predicted numbers already."""
+    """A regressor whose data are linear outputs already."""
+
+    def __init__(self, loss: type[Loss]) -> None:
+        self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Numbers:
         """There is nothing to learn."""
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        return X[:, 0]
+        return self.loss.predict(X)
 
 
 def _accuracy(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:

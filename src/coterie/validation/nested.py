@@ -1,21 +1,23 @@
 """The score of the whole procedure, the choice of its settings included: nested cross-validation without nested work.
 
-The outer fold k asks what is chosen without its samples. For that every other fold j is held out in turn, in fits to what is
-left without both. The fit without j and k serves twice: the outer fold k, scored on j, and the outer fold j, scored on k. So
-five folds take ten fits a setting instead of twenty, and the fits of the outer folds are those that the choice for all samples
-rests on anyway.
+The outer fold k measures what is chosen without its samples. For that every other fold j is held out in turn, in fits to
+what is left without both. The fit without j and k serves twice: the outer fold k, scored on j, and the outer fold j, scored on
+k. So five folds take ten fits per setting instead of twenty, and the fits of the outer folds are those that the choice for all
+samples rests on anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
-from coterie.search.samples import Samples
-from coterie.solver.losses import Loss
-from coterie.validation.held_out import HeldOutScores, NormalityScores
+from coterie.inputs.opening import Input
+from coterie.search.search import SearchSettings
+from coterie.solver.losses import Loss, Targets
+from coterie.validation.held_out import HeldOutScores
 from coterie.validation.path_search import Fold
 from coterie.validation.score_table import Candidate, ScoredPath, choose, merge_paths, score_table
 
@@ -67,33 +69,26 @@ def nested_scores(
     return scores
 
 
-def constant_scores(
-    score: HeldOutScores, data: Samples, folds: Sequence[Fold], loss_of: Callable[[np.ndarray], Loss]
-) -> np.ndarray:
+def constant_scores(score: HeldOutScores, data: Input, folds: Sequence[Fold], settings: SearchSettings) -> np.ndarray:
     """The score of each fold for a prediction that does not look at the features.
 
     That is the largest class, the mean, or of one class that all samples are normal; with covariates, what the loss of the
-    fold's samples (``loss_of`` their weights) makes of these alone.
+    fold's samples makes of these alone.
     """
-    classes = data.attributes.get("classes_")
     scores = np.empty(len(folds))
+    targets = Targets(data.targets, 0 if data.classes is None else len(data.classes))
     for number, fold in enumerate(folds):
-        if data.covariates is not None:
-            scores[number] = score(_by_covariates(loss_of(fold.weight), data.covariates[fold.parts[0]]), fold.parts[0])
-            continue
-        if isinstance(score, NormalityScores):
-            outputs = np.ones(1)
-        elif classes is None:
-            outputs = np.array([np.average(data.targets, weights=fold.weight)])
-        else:
-            shares = np.bincount(data.targets, fold.weight, minlength=len(classes)) / fold.weight.sum()
-            outputs = shares if len(classes) > 2 else shares[1:] - shares[:1]
         held_out = fold.parts[0]
-        scores[number] = score(np.tile(outputs, (len(held_out), 1)), held_out)
+        if data.covariates is not None:
+            loss = settings.loss_of(replace(data, weight=fold.weight))
+            outputs = _by_covariates(loss, data.covariates[held_out])
+        else:
+            outputs = np.tile(settings.loss.constant_outputs(targets, fold.weight), (len(held_out), 1))
+        scores[number] = score(outputs, held_out)
     return scores
 
 
 def _by_covariates(loss: Loss, covariates: np.ndarray) -> np.ndarray:
     """Outputs of the model without features for samples with these covariates."""
     state = loss.evaluate(np.zeros((len(loss.strata), loss.n_outputs)))
-    return covariates @ state.covariate_coef + state.intercept
+    return np.asarray(covariates @ state.covariate_coef + state.intercept)

@@ -1,7 +1,7 @@
 """Scores of many searches on held-out samples: all folds and all settings, in lockstep.
 
 A path is searched once, up to the largest size, and sizes on it are scored: the model of the support features after each
-round, from the weights that the rounds have written down; models on the groups at a few sizes, each of which is fitted anew.
+round, from the weights that the rounds have recorded; models on the groups at a few sizes, each of which is fitted anew.
 The folds' held-out samples have weight zero, so the features are neither cut nor copied; the few columns of a model are
 read once more for the outputs of these samples. Only features with gaps (:class:`~coterie.data.imputation.ImputedSource`) are
 copied, once for each fold, which fills them from its own training samples.
@@ -10,31 +10,31 @@ copied, once for each fold, which fills them from its own training samples.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from coterie._copies import Beat
-from coterie._numba import one_blas_thread, run_chunks
+from coterie._numba import run_chunks
 from coterie.data.imputation import ImputedSource
+from coterie.data.source import Columns, FeatureSource
+from coterie.inputs.opening import Input
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
-from coterie.search.lockstep import Path, among_processes, batches, run_together
+from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
-from coterie.search.membership import Membership, complete_memberships
+from coterie.search.membership import Membership, memberships
 from coterie.search.prediction import LinearModel, covariate_coef, fit_members, unscaled
-from coterie.search.samples import Samples
+from coterie.search.search import Search, SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.score_table import Candidate, ScoredPath
 
 # Models on groups are fitted at sizes of which each is at least so many times the one before.
 _STEP = 1.5
-# What is added to a model's outputs, from its intercept and its margin.
-Offset = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Setting(NamedTuple):
@@ -74,15 +74,33 @@ class SearchResult(NamedTuple):
     models: dict[Candidate, list[dict[int, LinearModel]]]
 
 
+class SizedModel(NamedTuple):
+    """A model of some size on a path: its number of support features, its outputs for held-out samples, and itself."""
+
+    size: int
+    outputs: np.ndarray
+    model: LinearModel
+
+
+class FinishedPath(NamedTuple):
+    """What is kept of a path: models on support features and on groups (where they are wanted), and where it was stopped."""
+
+    models: dict[str, list[SizedModel]]
+    stopped_at: int | None
+
+
+Job: TypeAlias = "tuple[Fold, Setting]"
+
+
 @dataclass(frozen=True)
 class PathSearch:
     """Searches with every setting in every fold, and scores all sizes.
 
     Attributes
     ----------
-    make : callable
-        Makes the estimator of a setting.
-    data : Samples
+    settings : SearchSettings
+        Settings that all paths share; those of a path replace some of them.
+    data : Input
         All samples.
     n_features : int
         How far the paths go.
@@ -100,8 +118,8 @@ class PathSearch:
         Whether the models of the folds are wanted afterwards.
     """
 
-    make: Callable[[Setting], Any]
-    data: Samples
+    settings: SearchSettings
+    data: Input
     n_features: int
     predict_with: Sequence[str]
     score: HeldOutScores
@@ -112,7 +130,6 @@ class PathSearch:
 
     def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> SearchResult:
         """Search with every setting in every fold."""
-        estimators = {setting: self.make(setting) for setting in settings}
         # Fold by fold: paths that share the weights share moments and views, too.
         jobs = [(fold, setting) for fold in folds for setting in settings]
         scored: dict[Candidate, list[ScoredPath]] = {
@@ -120,88 +137,89 @@ class PathSearch:
         }
         models: dict[Candidate, list[dict[int, LinearModel]]] = {candidate: [] for candidate in scored}
         largest: int | None = None
-        n_samples, n_columns = self.data.source.shape
-        n_values = 0 if self.data.source.is_sparse else n_samples * self.n_features
-        parts = self._parts(jobs, n_columns, n_values)
+        parts = self._parts(jobs)
         for number, part in enumerate(parts, start=1):
-            data = self._data_of(part[0][0])
-            grouped = "groups" in self.predict_with
-            paths = [Path(estimators[setting], data, fold.weight, self.n_features, grouped) for fold, setting in part]
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
-            with self.progress() as bar:
-                loops, _ = run_together(paths, n_threads=self.n_threads, on_round=_Watch(bar, note))
-            for model in self.predict_with:
-                members = _memberships(loops) if model == "groups" else None
-                tested = [np.concatenate(fold.parts) for fold, _ in part]
-                outputs = self._outputs(loops, tested, members, paths[0].estimator)
-                for (fold, setting), path in zip(part, outputs, strict=True):
-                    first = 0
-                    for held_out in fold.parts:
-                        here = slice(first, first + len(held_out))
-                        first = here.stop
-                        own = [(size, self.score(values[here], held_out)) for size, values, _ in path]
-                        scored[setting.predicting(model)].append(own)
+            for (fold, setting), path in zip(part, self._finished(part, note), strict=True):
+                for kind, found in path.models.items():
+                    candidate = setting.predicting(kind)
+                    scored[candidate] += self._scored(fold, found)
                     if self.keep_models and len(fold.parts) == 1:
-                        models[setting.predicting(model)].append({size: kept for size, _, kept in path})
-            stopped = [len(loop.oracle.supports) for loop in loops if loop.stopped]
-            if stopped:
-                largest = min(stopped) if largest is None else min(largest, *stopped)
+                        models[candidate].append({one.size: one.model for one in found})
+                if path.stopped_at is not None:
+                    largest = path.stopped_at if largest is None else min(largest, path.stopped_at)
         return SearchResult(scored, largest, models)
 
-    def _parts(self, jobs: Sequence[tuple[Fold, Setting]], n_columns: int, n_values: int) -> list[Any]:
+    def _finished(self, part: Sequence[Job], note: str) -> list[FinishedPath]:
+        """The paths of some jobs, all over the same source."""
+        source = self._source_of(part[0][0])
+        searches = []
+        weighted: dict[int, Input] = {}
+        for fold, setting in part:
+            data = weighted.setdefault(id(fold), replace(self.data, source=source, weight=fold.weight))
+            settings = replace(self.settings, **setting._asdict())
+            searches.append(Search(data, settings, self.n_features, self.n_threads, "groups" in self.predict_with))
+        held_out = [np.concatenate(fold.parts) for fold, _ in part]
+        finish = partial(
+            _finish, held_out, self.data.covariates, tuple(self.predict_with), self.from_margin, n_threads=self.n_threads
+        )
+        with self.progress() as bar:
+            return run_searches(searches, finish, n_threads=self.n_threads, on_round=_Watch(bar, note))
+
+    def _scored(self, fold: Fold, models: Sequence[SizedModel]) -> list[ScoredPath]:
+        """The scores of a path's models on each part of what a fold holds out; users' scores run in this thread alone."""
+        paths, first = [], 0
+        for held_out in fold.parts:
+            here = slice(first, first + len(held_out))
+            first = here.stop
+            paths.append([(one.size, self.score(one.outputs[here], held_out)) for one in models])
+        return paths
+
+    def _parts(self, jobs: Sequence[Job]) -> list[Sequence[Job]]:
         """The jobs in parts that go through the data together: that fit into memory, and have the same data."""
+        n_samples, n_columns = self.data.source.shape
+        n_values = 0 if self.data.source.is_sparse else n_samples * self.n_features
         if not isinstance(self.data.source, ImputedSource):
             return list(batches(jobs, n_columns, n_values))
         folds = [list(own) for _, own in groupby(jobs, key=lambda job: id(job[0]))]
         return [part for own in folds for part in batches(own, n_columns, n_values)]
 
-    def _data_of(self, fold: Fold) -> Samples:
-        """The samples as a fold may see them: its gaps are filled from what it learns from."""
+    def _source_of(self, fold: Fold) -> FeatureSource:
+        """The features as a fold may see them: its gaps are filled from what it learns from."""
         source = self.data.source
-        if not isinstance(source, ImputedSource):
-            return self.data
-        return replace(self.data, source=source.refilled(fold.weight > 0.0))
+        return source.refilled(fold.weight > 0.0) if isinstance(source, ImputedSource) else source
 
-    def _outputs(
-        self,
-        loops: Sequence[CuttingPlane],
-        held_out: Sequence[np.ndarray],
-        members: Sequence[Membership] | None,
-        estimator: Any,
-    ) -> list[list[tuple[int, np.ndarray, LinearModel]]]:
-        """The sizes on each path, outputs of held-out samples and models, of the support features or of given members.
 
-        Scores are left to the caller: functions of users' may not be made for several threads.
-        """
+def _finish(
+    held_out: Sequence[np.ndarray],
+    covariates: np.ndarray | None,
+    predict_with: Sequence[str],
+    from_margin: bool,
+    positions: Sequence[int],
+    loops: Sequence[CuttingPlane],
+    *,
+    n_threads: int,
+) -> list[FinishedPath]:
+    """The models of finished paths with their outputs for held-out samples; scores are left to the caller."""
+    found: list[dict[str, list[SizedModel]]] = [{} for _ in loops]
+    for kind in predict_with:
+        members = memberships(loops) if kind == "groups" else None
 
-        def compute(share: Sequence[int], beat: Beat) -> list[list[tuple[int, np.ndarray, LinearModel]]]:
-            results: list[list[tuple[int, np.ndarray, LinearModel]]] = [[] for _ in share]
+        def task(start: int, stop: int, kind: str = kind, members: Sequence[Membership] | None = members) -> None:
+            for place in range(start, stop):
+                samples = held_out[positions[place]]
+                known = None if covariates is None else covariates[samples]
+                outputs = _HeldOutOutputs(loops[place], samples, known, from_margin)
+                models = outputs.of_support() if members is None else outputs.of_groups(members[place])
+                found[place][kind] = list(models)
 
-            def task(start: int, stop: int) -> None:
-                for place in range(start, stop):
-                    k = share[place]
-                    covariates = None if self.data.covariates is None else self.data.covariates[held_out[k]]
-                    if members is None:
-                        found = _support_outputs(loops[k], held_out[k], self._offset, covariates)
-                    else:
-                        found = _group_outputs(loops[k], held_out[k], members[k], self._offset, covariates)
-                    for one in found:
-                        results[place].append(one)
-                        beat(False)
-
-            run_chunks(task, range(len(share) + 1), self.n_threads)
-            return results
-
-        with one_blas_thread():
-            return among_processes(compute, loops, estimator, n_threads=self.n_threads)
-
-    def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
-        """What is added to the outputs of a model."""
-        return intercept - margin if self.from_margin else intercept
+        run_chunks(task, range(len(loops) + 1), n_threads)
+    stops = [len(loop.oracle.supports) if loop.stopped else None for loop in loops]
+    return [FinishedPath(models, stop) for models, stop in zip(found, stops, strict=True)]
 
 
 class _Watch:
-    """Looks on while paths advance, and shows how far they are."""
+    """Shows how far the paths have advanced."""
 
     def __init__(self, bar: RoundProgress, note: str) -> None:
         self._bar = bar
@@ -217,55 +235,66 @@ class _Watch:
         return stop_requested()
 
 
-def _memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
-    """The members of the groups along each path."""
-    by_weight: dict[int, list[int]] = {}
-    found: dict[int, Membership] = {}
-    for position, loop in enumerate(loops):
-        if loop.met is not None:
-            found[position] = loop.met.membership(loop)
-        else:
-            by_weight.setdefault(id(loop.oracle.view.sample_weight), []).append(position)
-    for positions in by_weight.values():
-        found |= dict(zip(positions, complete_memberships([loops[k] for k in positions]), strict=True))
-    return [found[position] for position in range(len(loops))]
+@dataclass(frozen=True)
+class _HeldOutOutputs:
+    """Outputs of the models on a path for held-out samples.
 
+    Attributes
+    ----------
+    loop : CuttingPlane
+        The finished path.
+    samples : ndarray of int
+        The held-out samples.
+    covariates : ndarray or None
+        Their covariates.
+    from_margin : bool
+        Whether outputs are counted from the margin.
+    """
 
-def _support_outputs(loop: CuttingPlane, held_out: np.ndarray, offset: Offset, covariates: np.ndarray | None) -> Any:
-    columns = _columns(loop, loop.oracle.supports, held_out)
-    size = 0
-    for entry in loop.history:
-        if entry.n_support == size:  # a block of old features: a search for so many ends before it
-            continue
-        size = entry.n_support
-        model = unscaled(loop.oracle.view, loop.oracle.supports[:size], entry.coef, entry.intercept, entry.margin, entry.gap)
-        added = offset(entry.intercept, entry.margin)
-        if covariates is not None and entry.covariate_coef is not None:
-            model = replace(model, covariate_coef=entry.covariate_coef.T)
-            added = added + covariates @ entry.covariate_coef
-        yield size, columns[:, :size] @ entry.coef + added, model
+    loop: CuttingPlane
+    samples: np.ndarray
+    covariates: np.ndarray | None
+    from_margin: bool
 
+    def of_support(self) -> Iterator[SizedModel]:
+        """The model of the support features after each round."""
+        view, supports = self.loop.oracle.view, self.loop.oracle.supports
+        columns = self._columns(supports)
+        size = 0
+        for entry in self.loop.history:
+            if entry.n_support == size:  # a block of old features: a search for so many ends before it
+                continue
+            size = entry.n_support
+            model = unscaled(view, supports[:size], entry.coef, entry.intercept, entry.margin, entry.gap)
+            added = self._offset(entry.intercept, entry.margin)
+            if self.covariates is not None and entry.covariate_coef is not None:
+                model = replace(model, covariate_coef=entry.covariate_coef.T)
+                added = added + self.covariates @ entry.covariate_coef
+            yield SizedModel(size, columns[:, :size] @ entry.coef + added, model)
 
-def _group_outputs(
-    loop: CuttingPlane, held_out: np.ndarray, members: Membership, offset: Offset, covariates: np.ndarray | None
-) -> Any:
-    for size in coarse([entry.n_support for entry in loop.history]):
-        own = members.at(size)
-        coef, parts = fit_members(loop, own)
-        states = [part.state for part in parts]
-        free = [np.concatenate([getattr(state, name) for state in states]) for name in ("intercept", "margin")]
-        model = unscaled(loop.oracle.view, own, coef, free[0], free[1], max(part.gap for part in parts))
-        added, known = offset(*free), covariate_coef(states)
-        if known is not None:
-            model = replace(model, covariate_coef=known)
-            added = added + covariates @ known.T
-        yield size, _columns(loop, own, held_out) @ coef + added, model
+    def of_groups(self, members: Membership) -> Iterator[SizedModel]:
+        """Models on whole groups at some sizes."""
+        for size in coarse([entry.n_support for entry in self.loop.history]):
+            own = members.at(size)
+            coef, parts = fit_members(self.loop, own)
+            states = [part.state for part in parts]
+            intercept = np.concatenate([state.intercept for state in states])
+            margin = np.concatenate([state.margin for state in states])
+            model = unscaled(self.loop.oracle.view, own, coef, intercept, margin, max(part.gap for part in parts))
+            added, known = self._offset(intercept, margin), covariate_coef(states)
+            if known is not None:
+                model = replace(model, covariate_coef=known)
+                added = added + self.covariates @ known.T
+            yield SizedModel(size, self._columns(own) @ coef + added, model)
 
+    def _columns(self, features: np.ndarray) -> Columns:
+        """Some features of the held-out samples, as the models have them."""
+        columns = self.loop.oracle.view.model_columns(features)
+        return columns[self.samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[self.samples]
 
-def _columns(loop: CuttingPlane, features: np.ndarray, samples: np.ndarray) -> Any:
-    """Some features of some samples, as the models have them."""
-    columns = loop.oracle.view.model_columns(features)
-    return columns[samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[samples]
+    def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
+        """What is added to the outputs of a model."""
+        return intercept - margin if self.from_margin else intercept
 
 
 def coarse(sizes: Sequence[int]) -> list[int]:

@@ -17,7 +17,8 @@ from coterie.correlation.profile.sampled import correlations_of, drawn_pairs
 from coterie.correlation.profile.tiles import count_here, tiles_of
 from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource, Moments
-from coterie.inputs.reading import opened, source_of
+from coterie.inputs.arrays import source_of
+from coterie.inputs.containers import opened
 
 
 def correlation_profile(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from coterie._parameters import Rule
 from coterie._sklearn import sample_major
 from coterie.data.source import LARGEST_NORM, FeatureSource
-from coterie.inputs.reading import Fold
+from coterie.inputs.folds import Fold
 
 
 class Evaluator(Protocol):

@@ -12,7 +12,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Fold, read_folds, read_labels
+from coterie.inputs.folds import Fold, read_folds
+from coterie.inputs.targets import read_labels
 from coterie.probing.criteria.base import Criterion, Scorer, own_columns
 from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion

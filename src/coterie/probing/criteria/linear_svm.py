@@ -13,7 +13,8 @@ from sklearn.svm import LinearSVC
 from coterie._parameters import PENALTY, Anything, Number, OneOf, Rule, Whole, check_parameters
 from coterie._sklearn import fitted_svm
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Fold, read_folds, read_labels
+from coterie.inputs.folds import Fold, read_folds
+from coterie.inputs.targets import read_labels
 from coterie.probing.criteria.base import Criterion, mean_over_folds, own_columns
 
 

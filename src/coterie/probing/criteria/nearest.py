@@ -12,7 +12,8 @@ import numpy as np
 from coterie._numba import read_only
 from coterie._parameters import Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Fold, read_folds, read_labels
+from coterie.inputs.folds import Fold, read_folds
+from coterie.inputs.targets import read_labels
 from coterie.kernels.neighbours import count_right, count_right_again, gather_factors, room_for, squared_norms
 from coterie.probing.criteria.base import Criterion, mean_over_folds
 

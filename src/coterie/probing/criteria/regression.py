@@ -11,7 +11,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from coterie._parameters import PENALTY, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Fold, read_folds, read_targets
+from coterie.inputs.folds import Fold, read_folds
+from coterie.inputs.targets import read_targets
 from coterie.probing.criteria.base import Criterion, own_columns
 from coterie.probing.criteria.ridge import LeaveOneOut
 

@@ -10,7 +10,8 @@ from scipy import linalg
 
 from coterie._parameters import PENALTY, OneOf, Rule, check_parameters
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Fold, read_labels, read_targets
+from coterie.inputs.folds import Fold
+from coterie.inputs.targets import read_labels, read_targets
 from coterie.probing.criteria.base import Criterion, dense_columns
 
 # Smallest 1 - h_ii that is more than rounding, for leverages h_ii.

@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from coterie._numba import one_blas_thread
 from coterie._parameters import PENALTY, Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
-from coterie.inputs.reading import Fold
+from coterie.inputs.folds import Fold
 from coterie.probing.criteria.base import Criterion, dense_columns
 
 # Directions of X with singular values below this share of the largest are rounding.

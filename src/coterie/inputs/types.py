@@ -1,0 +1,53 @@
+"""Types of what users pass in: features, targets, folds, seeds and clients."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from scipy import sparse
+
+    from coterie.data.covariates import Covariates
+    from coterie.data.dataset import Dataset
+    from coterie.data.source import FeatureSource
+    from coterie.data.store.reading import Store
+
+
+class AnnDataLike(Protocol):
+    """An AnnData object: features in ``X``, samples in ``obs``, features in ``var``."""
+
+    X: Any
+    obs: Any
+    var: Any
+
+
+class Splitter(Protocol):
+    """A cross-validation splitter of scikit-learn's."""
+
+    def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator[tuple[Any, Any]]:
+        """Training and test samples of each fold."""
+        ...
+
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+# Features: arrays, sparse matrices and arrays, data frames, AnnData, paths, opened data sets and stores, sources.
+FeaturesLike: TypeAlias = (
+    "ArrayLike | sparse.sparray | sparse.spmatrix | PathLike | AnnDataLike | FeatureSource | Dataset | Store"
+)
+# Labels or numbers, one per sample; the name of a column; None where the data bring their own.
+TargetsLike: TypeAlias = "ArrayLike | str | None"
+# One number or row of numbers per sample.
+SamplesLike: TypeAlias = "ArrayLike | None"
+CovariatesLike: TypeAlias = "ArrayLike | Covariates | None"
+NamesLike: TypeAlias = "ArrayLike | Callable[[], ArrayLike] | None"
+FoldsLike: TypeAlias = "int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None"
+RandomStateLike: TypeAlias = "int | np.random.RandomState | None"
+ClientLike: TypeAlias = "Client | None"
+ClassWeightLike: TypeAlias = "Mapping[Any, float] | str | None"
+ScoringLike: TypeAlias = "str | Callable[..., float] | None"

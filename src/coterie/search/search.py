@@ -1,0 +1,205 @@
+"""A search for groups as a value: the data, the settings, and how far it goes.
+
+Estimators, cross-validation and confidences all search by the same few lines here; they differ in the samples' weights, the
+targets and some settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coterie._numba import one_blas_thread
+from coterie.correlation.measures import measure_of
+from coterie.correlation.protocol import Correlation
+from coterie.data.source import Moments
+from coterie.data.view import FeatureView
+from coterie.inputs.opening import Input
+from coterie.inputs.targets import class_weights
+from coterie.inputs.types import ClassWeightLike, FoldsLike, RandomStateLike
+from coterie.progress import RoundProgress
+from coterie.search.loop import CuttingPlane, Round, StoppingRule
+from coterie.search.oracle import Oracle, OracleOptions, Representative
+from coterie.search.voting import VotingOracle, fold_parts
+from coterie.selection import fixed_positions
+from coterie.solver.adjusted import adjusted
+from coterie.solver.design import design_of
+from coterie.solver.losses import Loss, Targets
+from coterie.solver.master import Master
+
+# A name, a function of two blocks of columns, a class with the methods of Correlation, or None for no constraint.
+CorrelationLike: TypeAlias = "str | Callable[..., np.ndarray] | type[Correlation] | None"
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How groups are searched for, whatever the data.
+
+    Attributes
+    ----------
+    loss : type of Loss
+        The loss.
+    C : float
+        Its weight.
+    fit_intercept : bool
+        Whether the model has an intercept.
+    class_weight : dict, "balanced" or None
+        Weights of the classes in the loss.
+    n_features_per_round : int or None
+        Features of a block; None for the automatic schedule.
+    reuse_features : bool
+        Whether blocks may share features.
+    correlation : str, callable, class or None
+        Measure of correlation; None lifts the constraint.
+    threshold : float
+        Absolute correlation from which on two features belong together.
+    n_bins : int
+        Bins of symmetrical uncertainty.
+    affiliates : {"complete", "ranked"}
+        Which affiliated features are collected.
+    representative : {"score", "medoid"} or callable
+        Which member stands for a group.
+    fixed_features : array-like or None
+        Features that come first.
+    predict_with : {"support", "groups"}
+        Features of the model that predicts.
+    standardize : bool or None
+        Whether features are divided by their standard deviations; None: unless most values are zero.
+    cv, cv_part, random_state
+        Folds of embedded cross-validation (None: none), the part of the samples that each sees, and their seed.
+    max_rounds : int or None
+        Limit of rounds.
+    tol : float
+        Relative precision.
+    """
+
+    loss: type[Loss]
+    C: float = 1.0
+    fit_intercept: bool = True
+    class_weight: ClassWeightLike = None
+    n_features_per_round: int | None = None
+    reuse_features: bool = False
+    correlation: CorrelationLike = "pearson"
+    threshold: float = 0.7
+    n_bins: int = 10
+    affiliates: str = "complete"
+    representative: Representative = "score"
+    fixed_features: ArrayLike | None = None
+    predict_with: str = "support"
+    standardize: bool | None = None
+    cv: FoldsLike = None
+    cv_part: str = "training"
+    random_state: RandomStateLike = None
+    max_rounds: int | None = None
+    tol: float = 1e-4
+
+    def measure(self, view: FeatureView) -> Correlation:
+        """The measure of correlation on a view; Pearson's, for purities alone, where there is no constraint."""
+        return measure_of("pearson" if self.correlation is None else self.correlation, view, self.n_bins)
+
+    def loss_of(self, data: Input) -> Loss:
+        """The loss of some samples, covariates eliminated."""
+        weight = np.ones(data.n_samples) if data.weight is None else data.weight
+        n_classes = 0 if data.classes is None else len(data.classes)
+        used = weight if data.classes is None else class_weights(self.class_weight, data.classes, data.targets, weight)
+        loss = self.loss.of(Targets(data.targets, n_classes), used, self.C, self.fit_intercept)
+        return adjusted(loss, data.covariates, weight)
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search with some settings in some data.
+
+    Attributes
+    ----------
+    data : Input
+        Features, targets and sample weights. Searches that share an array of weights share the moments of the features.
+    settings : SearchSettings
+        How to search.
+    n_features : int or None
+        Support features to find; None for the rule of convergence.
+    n_threads : int
+        Number of threads; never changes a result.
+    records_members : bool
+        Whether the members of groups at every size are wanted; where only the walk encounters them, they are recorded.
+    """
+
+    data: Input
+    settings: SearchSettings
+    n_features: int | None
+    n_threads: int = 1
+    records_members: bool = False
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether features are divided by their standard deviations."""
+        return not self.data.mostly_zero if self.settings.standardize is None else self.settings.standardize
+
+    def loop(self, moments: Moments | None = None, view: FeatureView | None = None) -> CuttingPlane:
+        """The loop over rounds, ready to run; with the moments, or the whole view, where they are known."""
+        settings, data = self.settings, self.data
+        loss = settings.loss_of(data)
+        if view is None:
+            view = FeatureView.of(
+                data.source,
+                data.weight,
+                standardize=self.standardizes,
+                centred=loss.centred,
+                n_threads=self.n_threads,
+                moments=moments,
+            )
+        fixed = self._fixed(view)
+        view.moments.require_variation()
+        wanted = None if self.n_features is None else min(self.n_features, view.n_features) - len(fixed)
+        rule = StoppingRule(wanted, settings.n_features_per_round, settings.max_rounds, settings.tol)
+        return CuttingPlane(self._oracle(view), Master(loss, design_of(view)), rule, fixed)
+
+    def _fixed(self, view: FeatureView) -> np.ndarray:
+        fixed = fixed_positions(self.settings.fixed_features, view)
+        if self.n_features is not None and len(fixed) > self.n_features:
+            raise ValueError(
+                f"fixed_features has {len(fixed)} features, more than n_features_to_select={self.n_features}, which counts "
+                "them."
+            )
+        return fixed
+
+    def _oracle(self, view: FeatureView) -> Oracle:
+        settings, data = self.settings, self.data
+        options: OracleOptions = {
+            "threshold": np.inf if settings.correlation is None else settings.threshold,
+            "affiliates": settings.affiliates,
+            "representative": settings.representative,
+            "reuse": settings.reuse_features,
+        }
+        measure = settings.measure(view)
+        if settings.cv is None:
+            return Oracle(measure, **options)
+        parts = fold_parts(
+            view,
+            data.labels,
+            settings.cv,
+            settings.cv_part,
+            classifier=data.classes is not None,
+            random_state=settings.random_state,
+        )
+        return VotingOracle(measure, [settings.measure(part) for part in parts], **options)
+
+
+def run_with_progress(loop: CuttingPlane, title: str, verbose: int, on_round: Callable[[Round], bool]) -> None:
+    """Run a loop to its end and show its progress under a title; a true answer of ``on_round`` ends it."""
+    source = loop.oracle.view.source
+
+    def after(entry: Round) -> bool:
+        n_workers = getattr(source, "n_workers", None)
+        workers = "" if n_workers is None else f", {n_workers} workers"
+        bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}{workers}")
+        return on_round(entry)
+
+    loop.on_round = after
+    total = None if loop.rule.n_features is None else loop.rule.n_features + len(loop.fixed)
+    with one_blas_thread(), RoundProgress(total, verbose, title) as bar:
+        loop.run()
