@@ -53,8 +53,15 @@ def layer_of(module):
     return next((level for level, names in enumerate(LAYERS) if package_of(module) in names), None)
 
 
+def is_for_types(node):
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    """The modules that a module imports when it runs; what only type checkers import is no dependency."""
+    tree = ast.parse(path.read_text())
+    for_types = {id(inner) for node in ast.walk(tree) if is_for_types(node) for inner in ast.walk(node)}
+    for node in (node for node in ast.walk(tree) if id(node) not in for_types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

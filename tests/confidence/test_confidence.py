@@ -70,7 +70,9 @@ def test_true_groups_are_told_from_false_ones(planted):
     true = np.array([bool(set(group.members) & set(planted.groups.members)) for group in model.groups_])
     assert result.confidence[true].min() > 0.7 > 0.6 > result.confidence[~true].max()
     assert result.false_share[true].max() < 0.4
-    assert model.groups_.at_least(0.7) == coterie.FeatureGroups([g for g, ok in zip(model.groups_, true, strict=True) if ok])
+    assert result.attach(model.groups_).at_least(0.7) == coterie.FeatureGroups(
+        [g for g, ok in zip(model.groups_, true, strict=True) if ok]
+    )
 
 
 def test_no_signal():
@@ -87,6 +89,9 @@ def test_what_the_groups_and_the_model_get(planted, tmp_path):
     with pytest.raises(ValueError, match="have no confidence yet"):
         model.groups_.at_least(0.5)
     result = group_confidence(model, planted.X, planted.y, **QUICK)
+    assert not hasattr(model, "confidence_")
+    assert all(group.confidence is None for group in model.groups_)
+    assert result.attach_to(model) is model
     assert model.confidence_ is result
     assert [group.confidence for group in model.groups_] == result.confidence.tolist()
     frame = model.groups_.to_frame()
@@ -146,19 +151,18 @@ def test_interrupted(planted, monkeypatch):
     """Ctrl-C keeps the pairs that are done."""
     model = fitted(planted)
     calls = []
-    run = estimation.run_together
+    run = estimation.run_searches
 
-    def interrupted(paths, **options):
+    def interrupted(paths, finish, **options):
         calls.append(len(paths))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return run(paths, **options)
+        return run(paths, finish, **options)
 
-    monkeypatch.setattr(estimation, "run_together", interrupted)
+    monkeypatch.setattr(estimation, "run_searches", interrupted)
     with pytest.warns(UserWarning, match="Stopped after 5 of 9 pairs of half-samples and 0 of 2 permutations"):
         result = group_confidence(model, planted.X, planted.y, n_pairs=9, n_permutations=2, random_state=0)
     assert result.n_pairs == 5
-    assert model.confidence_ is result
     calls[:] = [0]
     model = fitted(planted)
     with pytest.raises(KeyboardInterrupt):
@@ -170,15 +174,15 @@ def test_a_signal_ends_it_after_a_batch(planted, monkeypatch):
     model = fitted(planted)
     asked = []
     monkeypatch.setattr(estimation, "stop_requested", lambda: len(asked) > 0)
-    run = estimation.run_together
+    run = estimation.run_searches
 
-    def last(paths, **options):
-        loops = run(paths, **options)
+    def last(paths, finish, **options):
+        loops = run(paths, finish, **options)
         if len(paths) > 3:
             asked.extend(paths[4:])
         return loops
 
-    monkeypatch.setattr(estimation, "run_together", last)
+    monkeypatch.setattr(estimation, "run_searches", last)
     with pytest.raises(KeyboardInterrupt):  # the first batch itself was cut off
         group_confidence(model, planted.X, planted.y, n_pairs=5)
 
@@ -189,16 +193,8 @@ def test_fixed_features_are_no_discoveries(planted):
     assert np.isnan(result.confidence[0])
     assert not np.isnan(result.confidence[1:]).any()
     assert len(result.permuted[0]) <= 7
-    assert 100 not in model.groups_.at_least(0.0).support
+    assert 100 not in result.attach(model.groups_).at_least(0.0).support
     assert "1. fixed" in repr(result)
-
-
-def test_a_model_of_an_older_file(planted):
-    """Which has no attribute that says whether features were standardised, only the parameter."""
-    model = fitted(planted, standardize=False)
-    expected = group_confidence(model, planted.X, planted.y, **QUICK).confidence
-    del model.standardize_
-    np.testing.assert_array_equal(group_confidence(model, planted.X, planted.y, **QUICK).confidence, expected)
 
 
 def test_one_class_has_no_labels_to_shuffle(planted):

@@ -13,10 +13,12 @@ from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit, Strati
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, group_confidence
-from coterie.estimators import base
+from coterie.estimators import base, validated
+from coterie.estimators.base import input_of
 from coterie.search import lockstep
-from coterie.search.lockstep import Path, run_together
-from coterie.search.membership import MetOnTheWay, complete_memberships
+from coterie.search.lockstep import run_together
+from coterie.search.membership import EncounteredFeatures, complete_memberships
+from coterie.search.search import Search
 from coterie.validation import path_search
 from tests.conftest import grouped_matrix, sparse_counts
 
@@ -87,12 +89,12 @@ def test_members_at_every_size_are_those_of_separate_fits(rng, affiliates):
     ]
     folds = {"cv": 3, "random_state": 0, "threshold": 0.4}
     estimators += [GroupDiscoveryClassifier(9, affiliates=affiliates, cv_part=part, **folds) for part in ("training", "fold")]
-    data = estimators[0]._read(X, y)
-    met = [MetOnTheWay() for _ in estimators]
+    data = input_of(estimators[0], X, y, weight)
+    met = [EncounteredFeatures() for _ in estimators]
     loops, _ = run_together(
-        [Path(estimator, data, weight, 9) for estimator in estimators],
+        [Search(data, estimator._settings(), 9) for estimator in estimators],
         n_threads=1,
-        on_round=lambda position, loop: met[position].note(loop),
+        on_round=lambda position, loop: met[position].record(loop),
     )
     ranked = [own.membership(loop) for own, loop in zip(met, loops, strict=True)]
     members = ranked if affiliates == "ranked" else complete_memberships(loops)
@@ -184,7 +186,8 @@ def test_a_signal_ends_the_paths_after_the_round(planted, monkeypatch):
         return len(rounds) > 9  # two folds, two values of C: in the third round
 
     monkeypatch.setattr(path_search, "stop_requested", stop)
-    monkeypatch.setattr(base, "stop_requested", lambda: len(rounds) > 9)
+    for module in (base, validated):
+        monkeypatch.setattr(module, "stop_requested", lambda: len(rounds) > 9)
     options = {"Cs": [0.1, 1.0], "cv": 2, "random_state": 0, "n_jobs": 1}
     model = GroupDiscoveryClassifierCV(20, **options).fit(planted.X, planted.y)
     assert set(model.cv_results_["n_features"]) == {1, 2, 3}

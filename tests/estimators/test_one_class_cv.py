@@ -18,6 +18,7 @@ from coterie import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV, group_conf
 from coterie.data import FeatureView, as_source
 from coterie.estimators.one_class import _unit
 from coterie.validation.held_out import _balanced_accuracy, _roc_auc
+from tests.estimators.chosen import chosen_estimator
 
 SHARE = make_scorer(accuracy_score)  # of accepted samples, where all are normal
 NAMES = ["C", "threshold", "standardize", "predict_with"]
@@ -77,7 +78,7 @@ def test_path_scores_equal_separate_fits_to_normal_samples(mixed, rng, scoring, 
             assert row[f"split{fold}_test_score"] == pytest.approx(expected, abs=1e-8)
     best = table.iloc[int(np.argmax(table["mean_test_score"]))]
     assert model.best_score_ == best["mean_test_score"]
-    plain = model._procedure().fit(rows[y == 1], sample_weight=weight[y == 1])
+    plain = chosen_estimator(model).fit(rows[y == 1], sample_weight=weight[y == 1])
     np.testing.assert_array_equal(model.support_features_, plain.support_features_)
     np.testing.assert_allclose(model.decision_function(rows), plain.decision_function(rows), rtol=1e-7, atol=1e-9)
     assert model.offset_ == pytest.approx(plain.offset_)

@@ -1,8 +1,10 @@
 """Paths in lockstep find what each of them finds alone."""
 
+import os
 import signal
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 from scipy import sparse
@@ -14,10 +16,12 @@ from coterie.data import as_source
 from coterie.data.many_moments import many_moments
 from coterie.data.shared_top import SharedTop
 from coterie.data.top import Free, TopQuery
+from coterie.estimators.base import input_of
 from coterie.interruption import stopping_gracefully
 from coterie.search import lockstep
-from coterie.search.lockstep import Path, batches, run_together
+from coterie.search.lockstep import batches, run_searches, run_together
 from coterie.search.scores import LazyScores, SharedPass
+from coterie.search.search import Search
 
 
 def make_data(kind, seed=0, n_samples=90, n_features=150):
@@ -47,6 +51,10 @@ def halves(rng, n_samples, n_pairs=3):
             yield weight
 
 
+def search(estimator, data, weight, n_features, records_members=False):
+    return Search(replace(data, weight=weight), estimator._settings(), n_features, records_members=records_members)
+
+
 ESTIMATORS = [
     GroupDiscoveryClassifier(13, threshold=0.6),
     GroupDiscoveryClassifier(9, n_features_per_round=4, standardize=True, class_weight="balanced"),
@@ -70,14 +78,14 @@ def test_equal_to_single_paths(estimator, kind):
     y = target if isinstance(estimator, GroupDiscoveryRegressor) else (target > 0).astype(int)
     rng = np.random.default_rng(1)
     if isinstance(estimator, GroupDiscoveryOneClass):
-        data = estimator._read(X, None)
+        data = input_of(estimator, X)
         samples = [data]
     else:
-        data = estimator._read(X, y)
+        data = input_of(estimator, X, y)
         samples = [data, replace(data, targets=rng.permutation(data.targets))]
     own = estimator._n_features_wanted(X.shape[1])
     paths = [
-        Path(clone(estimator).set_params(C=C), data, weight, own)
+        search(clone(estimator).set_params(C=C), data, weight, own)
         for data in samples
         for weight in [None, *halves(rng, X.shape[0], 1)]
         for C in (0.01, 0.3)
@@ -85,13 +93,13 @@ def test_equal_to_single_paths(estimator, kind):
     together, passes = run_together(paths, n_threads=2)
     assert passes > 0
     for path, loop in zip(paths, together, strict=True):
-        alone = path.estimator._loop(path.data, path.weight, path.n_features)
+        alone = path.loop()
         with one_blas_thread():
             alone.run()
         np.testing.assert_array_equal(loop.oracle.supports, alone.oracle.supports)
         np.testing.assert_allclose(loop.solution.coef, alone.solution.coef, rtol=1e-8, atol=1e-10)
         assert loop.solution.objective == pytest.approx(alone.solution.objective, rel=1e-9)
-        if path.n_features is None or path.estimator.reuse_features:  # else nobody looks at the bounds
+        if path.n_features is None or path.settings.reuse_features:  # else bounds are not computed
             assert loop.converged_at == alone.converged_at
         assert loop.exhausted == alone.exhausted
 
@@ -99,15 +107,26 @@ def test_equal_to_single_paths(estimator, kind):
 def test_three_classes_and_threads():
     X, target = make_data("C")
     estimator = GroupDiscoveryClassifier(10)
-    data = estimator._read(X, np.digitize(target, [-1.5, 1.5]))
-    paths = [Path(estimator, data, weight, 10) for weight in halves(np.random.default_rng(0), len(target))]
+    data = input_of(estimator, X, np.digitize(target, [-1.5, 1.5]))
+    paths = [search(estimator, data, weight, 10) for weight in halves(np.random.default_rng(0), len(target))]
     one, two = (run_together(paths, n_threads=n)[0] for n in (1, 2))
     for path, a, b in zip(paths, one, two, strict=True):
-        alone = estimator._loop(data, path.weight, 10)
+        alone = path.loop()
         with one_blas_thread():
             alone.run()
         np.testing.assert_array_equal(a.oracle.supports, alone.oracle.supports)
         np.testing.assert_array_equal(a.solution.coef, b.solution.coef)
+
+
+def outcome(positions, loops):
+    """All bits of finished loops."""
+    found = []
+    for position, loop in zip(positions, loops, strict=True):
+        rounds = [{name: np.asarray(value).tobytes() for name, value in vars(entry).items()} for entry in loop.history]
+        members = None if loop.encountered is None else loop.encountered.membership(loop).feature.tobytes()
+        groups = loop.oracle.collect().feature.tobytes()
+        found.append((position, rounds, loop.solution.residual.tobytes(), groups, members))
+    return found
 
 
 @pytest.mark.parametrize("kind", ["C", "sparse"])
@@ -120,36 +139,54 @@ def test_three_classes_and_threads():
     ],
     ids=repr,
 )
-def test_same_bits_from_threads_and_processes(estimator, kind, monkeypatch):
+def test_same_bits_from_threads(estimator, kind):
     X, target = make_data(kind)
-    data = estimator._read(X, target if isinstance(estimator, GroupDiscoveryRegressor) else target > 0)
-    paths = [Path(estimator, data, weight, 8, True) for weight in halves(np.random.default_rng(0), len(target), 4)]
-
-    def found(n_threads, forks):
-        monkeypatch.setenv("COTERIE_FORK", forks)
-        loops = run_together(paths, n_threads=n_threads)[0]
-        groups = [loop.oracle.collect() for loop in loops]
-        met = [None if loop.met is None else loop.met.membership(loop) for loop in loops]
-        rounds = [vars(entry) for loop in loops for entry in loop.history]
-        residuals = [loop.solution.residual.tobytes() for loop in loops]
-        bits = [{name: np.asarray(value).tobytes() for name, value in entry.items()} for entry in rounds]
-        return (bits, residuals), groups, met
-
-    expected, groups, met = found(1, "1")
-    for n_threads, forks in ((2, "0"), (2, "1"), (3, "1")):
-        again, again_groups, again_met = found(n_threads, forks)
-        assert again == expected
-        for one, other in zip([*groups, *met], [*again_groups, *again_met], strict=True):
-            if one is not None:
-                np.testing.assert_array_equal(one.feature, other.feature)
+    data = input_of(estimator, X, target if isinstance(estimator, GroupDiscoveryRegressor) else target > 0)
+    paths = [search(estimator, data, weight, 8, True) for weight in halves(np.random.default_rng(0), len(target), 4)]
+    expected = run_searches(paths, outcome, n_threads=1)
+    assert [position for position, *_ in expected] == list(range(8))
+    assert run_searches(paths, outcome, n_threads=3) == expected
 
 
-def test_signals_stop_all_processes():
-    """The paths of all processes end after the round in which a signal has come to the first."""
+def test_same_bits_from_processes(monkeypatch):
+    """Inside joblib.parallel_config with a backend of processes, these share the searches."""
+    monkeypatch.setattr(lockstep, "_LEAST_VALUES", 0)
+    X, target = make_data("C")
+    estimator = GroupDiscoveryClassifier(6)
+    data = input_of(estimator, X, target > 0)
+    paths = [search(estimator, data, weight, 6) for weight in halves(np.random.default_rng(0), len(target), 3)]
+    expected = run_searches(paths, process_and_supports, n_threads=1)
+    assert {process for process, _ in expected} == {os.getpid()}
+    with joblib.parallel_config("loky", n_jobs=2):
+        shared = run_searches(paths, process_and_supports, n_threads=1)
+    with joblib.parallel_config("threading", n_jobs=2):
+        here = run_searches(paths, process_and_supports, n_threads=1)
+    joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
+    assert os.getpid() not in {process for process, _ in shared}
+    assert {process for process, _ in here} == {os.getpid()}
+    for one, other, third in zip(expected, shared, here, strict=True):
+        assert one[1] == other[1] == third[1]
+
+
+def process_and_supports(positions, loops):
+    return [(os.getpid(), (loop.oracle.supports.tolist(), loop.solution.residual.tobytes())) for loop in loops]
+
+
+def test_small_work_is_not_worth_processes():
+    X, target = make_data("C")
+    estimator = GroupDiscoveryClassifier(3)
+    data = input_of(estimator, X, target > 0)
+    paths = [search(estimator, data, weight, 3) for weight in halves(np.random.default_rng(0), len(target), 2)]
+    with joblib.parallel_config("loky", n_jobs=2):
+        assert {process for process, _ in run_searches(paths, process_and_supports, n_threads=1)} == {os.getpid()}
+
+
+def test_signals_stop_all_paths():
+    """All paths end after the round in which a signal has come."""
     X, target = make_data("C")
     estimator = GroupDiscoveryRegressor(40)
-    data = estimator._read(X, target)
-    paths = [Path(estimator, data, weight, 40) for weight in halves(np.random.default_rng(0), len(target), 4)]
+    data = input_of(estimator, X, target)
+    paths = [search(estimator, data, weight, 40) for weight in halves(np.random.default_rng(0), len(target), 4)]
 
     def on_round(position, loop):
         if position == 0 and len(loop.history) == 2:
@@ -157,10 +194,9 @@ def test_signals_stop_all_processes():
         return False
 
     with stopping_gracefully(lambda _: None):
-        loops, _ = run_together(paths, n_threads=2, on_round=on_round)
+        loops, _ = run_together(paths, n_threads=1, on_round=on_round)
     assert all(loop.stopped for loop in loops)
-    assert [len(loop.history) for loop in loops[::4]] == [2, 2]  # in the process that the signal came to
-    assert all(len(loop.oracle.supports) for loop in loops)
+    assert {len(loop.history) for loop in loops} == {2}
 
 
 def test_same_result_for_any_order_of_columns():
@@ -170,8 +206,8 @@ def test_same_result_for_any_order_of_columns():
     chosen = []
     for columns in (np.arange(X.shape[1]), order):
         estimator = GroupDiscoveryRegressor(9)
-        data = estimator._read(np.ascontiguousarray(X[:, columns]), target)
-        loops, _ = run_together([Path(estimator, data, weight, 9) for weight in weights], n_threads=1)
+        data = input_of(estimator, np.ascontiguousarray(X[:, columns]), target)
+        loops, _ = run_together([search(estimator, data, weight, 9) for weight in weights], n_threads=1)
         chosen.append([columns[loop.oracle.supports] for loop in loops])
     np.testing.assert_array_equal(*chosen)
 
@@ -179,8 +215,8 @@ def test_same_result_for_any_order_of_columns():
 def test_a_path_can_be_ended():
     X, target = make_data("C")
     estimator = GroupDiscoveryRegressor(9)
-    data = estimator._read(X, target)
-    paths = [Path(estimator, data, None, 9)] * 2
+    data = input_of(estimator, X, target)
+    paths = [search(estimator, data, None, 9)] * 2
     loops, _ = run_together(paths, n_threads=1, on_round=lambda position, loop: position == 1 and len(loop.history) == 3)
     assert [len(loop.oracle.supports) for loop in loops] == [9, 3]
     assert [loop.stopped for loop in loops] == [False, True]
@@ -188,10 +224,10 @@ def test_a_path_can_be_ended():
 
 @pytest.mark.parametrize("kind", ["C", "sparse"])
 def test_few_are_asked_for(kind):
-    """Whoever asks for too few gets the rest by a pass of its own."""
+    """Features beyond those requested come by a pass of their own."""
     X, target = make_data(kind)
     estimator = GroupDiscoveryClassifier(9)
-    view = estimator._loop(estimator._read(X, target > 0), None, 9).oracle.view
+    view = search(estimator, input_of(estimator, X, target > 0), None, 9).loop().oracle.view
     residual = np.random.default_rng(0).standard_normal((len(target), 1))
     residual -= residual.mean()
     free = Free.where(view.moments, np.random.default_rng(1).random(view.n_features) < 0.7)
@@ -216,7 +252,7 @@ def test_single_precision_leaves_no_trace(case, rng):
     if case == "huge without weight":
         X[75] = 1e300
     estimator = GroupDiscoveryClassifier(9, standardize=case != "scales")
-    view = estimator._loop(estimator._read(X, np.arange(80) % 2), weight, 9).oracle.view
+    view = search(estimator, input_of(estimator, X, np.arange(80) % 2), weight, 9).loop().oracle.view
     residual = rng.standard_normal((80, 1)) * weight[:, None]
     free = Free(view.moments)
     expected = list(LazyScores(view, residual).descend(free, 10))
@@ -232,8 +268,8 @@ def test_small_features_of_a_long_tail_are_not_multiplied():
     X = sparse.random_array((200, 5000), density=0.05, rng=rng, format="csc")
     X = X.multiply(1.0 / (1 + np.arange(5000))).tocsc()
     estimator = GroupDiscoveryRegressor(20)
-    data = estimator._read(X, X[:, :10].sum(axis=1))
-    _, passes = run_together([Path(estimator, data, weight, 20) for weight in halves(rng, 200)], n_threads=1)
+    data = input_of(estimator, X, X[:, :10].sum(axis=1))
+    _, passes = run_together([search(estimator, data, weight, 20) for weight in halves(rng, 200)], n_threads=1)
     assert passes < 0.5 * 19  # of as many rounds
 
 

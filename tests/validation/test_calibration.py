@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
 from coterie.validation.calibration import calibration_slope
+from tests.estimators.chosen import chosen_estimator
 
 
 def loss_of(slope, outputs, codes, weight, n_classes):
@@ -76,7 +77,7 @@ def test_probabilities_are_as_good_as_those_of_scikit_learn(load):
         X, y = X[:600], y[:600]
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
     model = GroupDiscoveryClassifierCV(15, Cs=3, cv=3, random_state=0).fit(X, y)
-    rival = CalibratedClassifierCV(clone(model._procedure()), ensemble=False, cv=3).fit(X, y)
+    rival = CalibratedClassifierCV(chosen_estimator(model), ensemble=False, cv=3).fit(X, y)
     chance = np.tile(np.bincount(y) / len(y), (len(y_test), 1))
     ours, theirs, nothing = (
         (log_loss(y_test, p), brier_score_loss(y_test, p))
@@ -106,7 +107,7 @@ def test_folds_judge_what_they_have_not_seen(predict_with):
     model = GroupDiscoveryClassifierCV(4, Cs=2, cv=folds, predict_with=predict_with).fit(X, y)
     outputs = np.empty(120)
     for train, test in folds:
-        own = clone(model._procedure()).fit(X[train], y[train])
+        own = chosen_estimator(model).fit(X[train], y[train])
         outputs[test] = own.decision_function(X[test])
     np.testing.assert_allclose(model.calibration_slope_, calibration_slope(outputs[:, None], y), rtol=1e-4)
 

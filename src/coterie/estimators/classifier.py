@@ -210,7 +210,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return np.asarray(self.classes_[self._loss.predict(self._outputs(X, covariates))])
+        codes = self._loss.predict(self._outputs(X, covariates))
+        return np.asarray(self.classes_[codes])
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: FeaturesLike, covariates: CovariatesLike = None) -> np.ndarray:
