@@ -9,9 +9,11 @@ from coterie.validation.score_table import Candidate, choose, merge_paths, score
 ONE = Candidate(0.1, 0.7, False, "support")
 
 
-def table(n_features, C, mean, std):
-    results = {"n_features": n_features, "C": C, "mean_test_score": mean, "std_test_score": std}
-    return {**{name: np.array(values) for name, values in results.items()}, "split0_test_score": 0, "split1_test_score": 0}
+def table(n_features, C, mean, half):
+    """Two folds, each so far from the mean."""
+    mean, half = np.array(mean, dtype=float), np.array(half, dtype=float)
+    splits = {"split0_test_score": mean - half, "split1_test_score": mean + half}
+    return {"n_features": np.array(n_features), "C": np.array(C, dtype=float), "mean_test_score": mean, **splits}
 
 
 def test_exhausted_folds_keep_their_last_score():
@@ -43,22 +45,22 @@ def test_a_row_for_each_candidate_and_size():
 
 
 @pytest.mark.parametrize(
-    ("rule", "n_features", "C", "mean", "std", "row"),
+    ("rule", "n_features", "C", "mean", "half", "row"),
     [
         ("best", [1, 2, 3], [1, 1, 1], [0.5, 0.7, 0.7], [0, 0, 0], 1),
         ("best", [3, 2, 2], [1, 1, 0.1], [0.7, 0.7, 0.7], [0, 0, 0], 2),
         ("best", [1, 2, 3], [1, 1, 1], [np.nan, 0.7, np.nan], [0, 0, 0], 1),
-        # Two folds: the standard error is the deviation of the best row over the root of 2.
-        ("one_se", [1, 2, 3], [1, 1, 1], [0.61, 0.65, 0.7], [0, 0, 0.14], 0),
-        ("one_se", [1, 2, 3], [1, 1, 1], [0.59, 0.65, 0.7], [0, 0, 0.14], 1),
+        # Two folds: the standard error of the best row is half of their difference (ddof=1).
+        ("one_se", [1, 2, 3], [1, 1, 1], [0.61, 0.65, 0.7], [0, 0, 0.095], 0),
+        ("one_se", [1, 2, 3], [1, 1, 1], [0.59, 0.65, 0.7], [0, 0, 0.095], 1),
         ("one_se", [1, 2, 3], [1, 1, 1], [0.61, 0.65, 0.7], [1, 1, 0], 2),
-        ("one_se", [2, 2, 3], [0.1, 1, 1], [0.64, 0.65, 0.7], [0, 0, 0.14], 1),
-        ("one_se", [2, 2, 3], [1, 0.1, 1], [0.65, 0.65, 0.7], [0, 0, 0.14], 1),
-        ("one_se", [1, 2, 3], [1, 1, 1], [np.nan, 0.65, 0.7], [0, 0, 0.14], 1),
+        ("one_se", [2, 2, 3], [0.1, 1, 1], [0.64, 0.65, 0.7], [0, 0, 0.095], 1),
+        ("one_se", [2, 2, 3], [1, 0.1, 1], [0.65, 0.65, 0.7], [0, 0, 0.095], 1),
+        ("one_se", [1, 2, 3], [1, 1, 1], [np.nan, 0.65, 0.7], [0, 0, 0.095], 1),
     ],
 )
-def test_choice(rule, n_features, C, mean, std, row):
-    assert choose(table(n_features, C, mean, std), rule) == row
+def test_choice(rule, n_features, C, mean, half, row):
+    assert choose(table(n_features, C, mean, half), rule) == row
 
 
 def test_no_score_at_all():

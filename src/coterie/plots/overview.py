@@ -8,6 +8,7 @@ import numpy as np
 
 from coterie.plots.canvas import BLACK, BLUE, GREY, VERMILLION, axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
+from coterie.validation.score_table import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,14 +58,14 @@ def score_curve(model: Any, *, ax: Any = None, title: str | None = None) -> Figu
     folds = np.array([results[name][order] for name in results if name.startswith("split")])
     ax = axes_or_new(ax, 4.8, 3.4)
     if len(folds) > 1:
-        error = folds.std(axis=0, ddof=1) / np.sqrt(len(folds))
+        error = standard_error(folds)
         ax.fill_between(sizes, mean - error, mean + error, color=BLUE, alpha=0.18, linewidth=0)
     ax.plot(sizes, mean, "o-", color=BLUE, markersize=3.5, linewidth=1.6, gid="curve", label="held out")
     chosen = int(model.n_features_)
     ax.axvline(chosen, color=BLACK, linestyle=":", linewidth=1, label=f"chosen: {chosen}")
     if hasattr(model, "nested_scores_"):
         scores, constant = model.nested_scores_, float(model.constant_scores_.mean())
-        spread = scores.std(ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else 0.0
+        spread = float(standard_error(scores))
         ax.errorbar([chosen], [scores.mean()], [spread], fmt="D", color=BLACK, markersize=5, label="whole procedure")
         ax.axhline(constant, color=GREY, linestyle="--", linewidth=1, label="constant prediction")
     if sizes.max() > 20 * max(1, sizes.min()):

@@ -25,6 +25,7 @@ from coterie.inputs.arrays import take_samples
 from coterie.inputs.folds import Fold
 from coterie.inputs.targets import LoneClassWarning
 from coterie.redundancy.refinement import PoolRule, Refinement
+from coterie.validation.score_table import standard_error
 
 # Candidates for each feature asked for, None for all, 1 for the score alone; and powers of the scores. The first of each is
 # what is taken without validation, and what wins where others are no better.
@@ -151,7 +152,7 @@ def best_setting(table: np.ndarray) -> int:
     mean = table.mean(axis=1)
     best = int(np.argmax(mean >= mean.max() - 1e-12))
     gains = table[best] - table[0]
-    error = float(gains.std(ddof=1)) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    error = float(standard_error(gains))
     return best if gains.mean() > _ERRORS * error else 0
 
 

@@ -64,12 +64,26 @@ def merge_paths(paths: Sequence[ScoredPath], largest: int | None = None) -> tupl
     return sizes, table
 
 
+def standard_error(scores: np.ndarray) -> np.ndarray:
+    """Standard error of the mean over the first axis, one score per fold (``ddof=1``); 0 for a single fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.validation.score_table import standard_error
+    >>> round(float(standard_error(np.array([1.0, 2.0, 3.0]))), 3)
+    0.577
+    """
+    n_folds = len(scores)
+    return np.std(scores, axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(scores.shape[1:])[()]
+
+
 def choose(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int:
     """The row that a rule chooses among those with at least so many features (the largest, where there is none).
 
     ``"best"`` is the best mean score; ``"one_se"`` the fewest features with a mean score within one standard error
-    (over the folds, of the best row) of it. Of equal rows the one with fewer features, then the better score, then the smaller
-    C, then the first.
+    (:func:`standard_error` over the folds, of the best row) of it. Of equal rows the one with fewer features, then the better
+    score, then the smaller C, then the first.
     """
     mean = np.where(np.isnan(results["mean_test_score"]), -np.inf, results["mean_test_score"])
     if np.isneginf(mean).all():
@@ -79,6 +93,5 @@ def choose(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int
     best = order[np.argmax(mean[order])]
     limit = mean[best]
     if rule == "one_se":
-        n_folds = sum(name.startswith("split") for name in results)
-        limit = limit - results["std_test_score"][best] / np.sqrt(n_folds)
+        limit = limit - standard_error(np.array([results[name][best] for name in results if name.startswith("split")]))
     return int(order[np.argmax(mean[order] >= limit)])
