@@ -191,7 +191,12 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     """Checked float64 weights, or None when all are equal to one."""
     if sample_weight is None:
         return None
-    weight = check_sample_weight(sample_weight, y, dtype=np.float64)
+    try:
+        weight = check_sample_weight(sample_weight, y, dtype=np.float64)
+    except ValueError as error:
+        if "convert" not in str(error):
+            raise
+        raise ValueError(f"sample_weight must be numbers, one per sample: {error}.") from error
     if (weight < 0).any():
         place = int(np.argmax(weight < 0))
         raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}; weights must be at least 0.")
