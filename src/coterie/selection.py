@@ -14,11 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
-from coterie.cluster.placing import lives_on_cluster, placed
-from coterie.data.annotations import annotations_of
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
 from coterie.inputs.naming import columns_read, named, names_at
+from coterie.inputs.placing import lives_on_cluster, placed
 from coterie.inputs.reading import feature_positions, opened, read_source, with_covariates
 
 
@@ -67,7 +66,8 @@ class Selector(SelectorMixin, BaseEstimator):
             X = named(X, feature_names, lambda given: read_source(self, given).source)
         data: FitData = self._read(X, y, sample_weight, **more)
         fitted = {**data.attributes, **self._compute(data)}
-        columns = annotations_of(getattr(data, "source", None) or getattr(getattr(data, "view", None), "source", None))
+        source = getattr(data, "source", None) or getattr(getattr(data, "view", None), "source", None)
+        columns = {} if source is None else source.annotations
         if columns and isinstance(groups := fitted.get("groups_"), FeatureGroups):
             fitted["groups_"] = groups.annotated(columns)
         kept = {name: value for name, value in vars(self).items() if not _is_fitted(name)}

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.cluster.dask_engine import DaskEngine
-from coterie.cluster.engine import ClusterError, Engine
-from coterie.cluster.opening import check_workers
+from coterie.cluster import ClusterError
+from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.data.errors import DataFileError
 from coterie.data.opening import convert_with
 from coterie.data.readers.byte_stream import ByteStream
@@ -80,7 +79,7 @@ class _Part(NamedTuple):
     error: DataFileError | None = None
 
 
-def _collect(engine: Engine, reader: Reader, folder: Path, limit: int, progress: Progress | None) -> SparseRows:
+def _collect(engine: DaskEngine, reader: Reader, folder: Path, limit: int, progress: Progress | None) -> SparseRows:
     """The entries of all samples, sorted in runs by the workers."""
     if not isinstance(reader, LibsvmReader):
         raise DataFileError(f"workers read parts of LIBSVM text, and this is {reader.format}. Leave --dask out.", reader.path)

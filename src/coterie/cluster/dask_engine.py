@@ -1,17 +1,25 @@
-"""A cluster of Dask: tasks for ``dask.distributed``."""
+"""A cluster of Dask: tasks for ``dask.distributed``, and whether its workers compute like this process."""
 
 from __future__ import annotations
 
+import hashlib
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
-from coterie.cluster.engine import ClusterError
+from coterie.cluster import ClusterError
 from coterie.data.errors import missing_extra
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.structure import canonical_csc
+
+if TYPE_CHECKING:
+    pass
 
 # Seconds without any news after which a wait ends with an error. A worker that was stopped, not killed, is given up by Dask's
 # scheduler after its worker-ttl of five minutes; then its tasks go to others.
@@ -26,6 +34,9 @@ _SILENCE, _UNHEARD = 4.0, 3.0
 
 class DaskEngine:
     """Tasks for the workers of a Dask cluster.
+
+    Tasks are pure: whatever a worker has done can be done again by another one, so that a lost worker costs time and nothing
+    else. An engine never owns data.
 
     Parameters
     ----------
@@ -284,3 +295,53 @@ def size_of(value: Any) -> int:
     if hasattr(value, "__dict__"):
         return sum(size_of(one) for one in vars(value).values())
     return 8
+
+
+def check_workers(engine: DaskEngine) -> None:
+    """Refuse a cluster without workers or with another version of Coterie; say so if its processors sum otherwise."""
+    workers = engine.workers  # once: others may join in the meantime
+    if not workers:
+        raise ClusterError("The cluster has no workers yet. Wait for them (client.wait_for_workers(1)), or start some.")
+    handles = engine.map(_introduce, [() for _ in workers], {}, workers)
+    seen = engine.gather(handles, "the versions of coterie on the workers")
+    versions = {version for version, _ in seen} - {this_version()}
+    if versions:
+        raise ClusterError(
+            f"The workers have coterie {', '.join(sorted(versions))}, this process has {this_version()}. Install the same "
+            "version on all of them."
+        )
+    if any(word != fingerprint() for _, word in seen):
+        warnings.warn(
+            "The kernels of some workers sum in another order than those of this process (other processors): the groups are "
+            "the same, but last digits may depend on which worker computes. Set NUMBA_CPU_NAME=generic here and on all "
+            "workers for the same digits everywhere.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _introduce(_: dict[str, Any]) -> tuple[str, str]:
+    """What a worker says of itself."""
+    return this_version(), fingerprint()
+
+
+def this_version() -> str:
+    """The version of Coterie of this process."""
+    import coterie
+
+    return coterie.__version__
+
+
+@lru_cache(maxsize=1)
+def fingerprint() -> str:
+    """A digest of how the kernels of this process sum: processors with other vector registers sum in another order."""
+    rng = np.random.default_rng(20120626)
+    X, vectors = np.asfortranarray(rng.standard_normal((997, 3))), rng.standard_normal((997, 2))
+    X[rng.random(X.shape) < 0.5] = 0.0
+    text = hashlib.sha256()
+    for source in (DenseSource(X), DenseSource((8 * X).astype(np.int8)), SparseSource(canonical_csc(sparse.csc_array(X)))):
+        moments = source.moments()
+        products = source.products(vectors), source.products(vectors[:, :1], centre=moments.mean)
+        for part in (moments.mean, moments.norm, *products):
+            text.update(np.ascontiguousarray(part).tobytes())
+    return text.hexdigest()[:16]

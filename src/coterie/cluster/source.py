@@ -17,8 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.cluster import work
-from coterie.cluster.engine import Engine
-from coterie.cluster.fingerprint import this_version
+from coterie.cluster.dask_engine import DaskEngine, this_version
 from coterie.cluster.parts import Answer, ArrayPart, Call, Recipe, Ref, StorePart, answer, references
 from coterie.cluster.tops import ClusterSharedTop, ClusterTop
 from coterie.cluster.values import ClusterMoments, FeatureValues, FewValues, Table, rows_of
@@ -46,7 +45,7 @@ class DistributedSource:
 
     Parameters
     ----------
-    engine : Engine
+    engine : DaskEngine
         The cluster.
     parts : sequence of StorePart or ArrayPart
         The parts, in order of their features.
@@ -76,10 +75,11 @@ class DistributedSource:
     """
 
     first_feature = 0
+    array = None
 
     def __init__(
         self,
-        engine: Engine,
+        engine: DaskEngine,
         parts: Sequence[StorePart | ArrayPart],
         arrays: Sequence[Any],
         shape: tuple[int, int],
@@ -133,8 +133,8 @@ class DistributedSource:
 
     @property
     def n_workers(self) -> int:
-        """Number of workers that have parts open."""
-        return len({home for home in self._homes if home is not None})
+        """Number of workers that have parts open; of all workers for an array, which lies where Dask has it."""
+        return len({home for home in self._homes if home is not None}) or len(self.engine.workers)
 
     # ------------------------------------------------------------------------------------------------ asking the workers
 
@@ -154,18 +154,16 @@ class DistributedSource:
                 self._homes[k] = found.worker  # where the part is open now
         return [found.value for found in answers]
 
-    def ask_anybody(
+    def map_tasks(
         self,
         function: Callable[..., Any],
-        arguments: Sequence[tuple[Any, ...]],
+        tasks: Sequence[tuple[Any, ...]],
         *,
         what: str,
+        n_threads: int = 1,
         on_answer: Callable[[int, Any], None] | None = None,
     ) -> list[Any]:
-        """Answers of ``function(source, *own)`` for arguments, by any worker, which opens *all* features of the store.
-
-        ``on_answer(position, answer)`` is told each one as it comes.
-        """
+        """Answers of ``function(source, *task)`` for all tasks, by any worker, which opens *all* features of the store."""
         first = self.parts[0]
         if not isinstance(first, StorePart):
             raise ValueError(
@@ -173,11 +171,19 @@ class DistributedSource:
                 "Write the array to a store first (coterie.data.write_store or convert)."
             )
         whole = first._replace(first=0, last=self.shape[1])
-        count = len(arguments)
+        count, places = len(tasks), [(whole, None)] * len(tasks)
         tell = None if on_answer is None else lambda place, found: on_answer(place, found.value)
-        return [
-            found.value for found in self._answers(function, arguments, [(whole, None)] * count, [None] * count, what, tell)
-        ]
+        calls = [(function, *task) for task in tasks]
+        return [found.value for found in self._answers(work.on_whole, calls, places, [None] * count, what, tell)]
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Recipe:
+        """How each worker makes ``function(source, *arguments)`` of all features, for tasks of :meth:`map_tasks`."""
+        made = _recipe(function, *(self.sent(one) for one in arguments))
+        return made.passing() if large else made
+
+    def concurrency(self, n_threads: int) -> int:
+        """Number of tasks that run at the same time: that of the workers' threads."""
+        return max(1, self.engine.n_threads)
 
     def _answers(
         self,
@@ -222,7 +228,9 @@ class DistributedSource:
             return value.recipe
         if isinstance(value, FeatureView):
             return self.view_recipe(value)
-        if isinstance(value, (Recipe, Ref, int, float, str, bool, np.generic)) or value is None or callable(value):
+        if isinstance(value, (Recipe, Ref, int, float, str, bool, np.generic)) or value is None:
+            return value
+        if callable(value) and hasattr(value, "__qualname__"):
             return value
         if isinstance(value, np.ndarray) and value.nbytes <= _SMALL:
             return value

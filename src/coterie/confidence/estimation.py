@@ -21,12 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
-from coterie.cluster.placing import placed
 from coterie.confidence.halves import complementary, shuffled
 from coterie.confidence.result import Choices, GroupConfidence
 from coterie.data.dataset import Dataset
 from coterie.data.store import Store
 from coterie.estimators.base import GroupDiscovery
+from coterie.inputs.placing import placed
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
 from coterie.search.lockstep import Path, batches, run_together

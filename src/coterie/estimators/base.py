@@ -176,7 +176,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         then = loop.on_round
 
         def on_round(entry: Round) -> bool:
-            where = getattr(loop.oracle.view.source, "n_workers", None)
+            where = loop.oracle.view.source.n_workers
             workers = "" if where is None else f", {where} workers"
             bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}{workers}")
             return (then is not None and then(entry)) or (stoppable and stop_requested())

@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from coterie._numba import one_blas_thread, run_chunks
-from coterie.cluster.source import DistributedSource
-from coterie.cluster.work import moments_and_bad_values
 from coterie.data.source import FeatureSource, Moments
 
 # Samples whose distances to all others are held at a time; fixed, so that threads do not change a sum.
@@ -28,30 +25,12 @@ def by_probes(
 ) -> list[Any]:
     """Answers of ``look(source, moments, some probes, *arguments)``, in order of the probes.
 
-    ``look`` is pure, and one that other processes can import. An argument may be what :func:`once` has returned.
+    ``look`` is pure, and one that other processes can import. An argument may be what ``source.prepare`` has returned.
     """
     cuts = [*range(0, len(probes), _PROBES), len(probes)]
-    if isinstance(source, DistributedSource):
-        own = source.recipe(moments_and_bad_values, None).item(0)
-        pieces = [(own, look, probes[a:b], *arguments) for a, b in itertools.pairwise(cuts)]
-        return source.ask_anybody(_piece, pieces, what="distances between samples")
-    answers: dict[int, Any] = {}
-
-    def piece(start: int, stop: int) -> None:
-        answers[start] = look(source, moments, probes[start:stop], *arguments)
-
-    with one_blas_thread():
-        run_chunks(piece, cuts, n_threads)
-    return [answers[start] for start in sorted(answers)]
+    tasks = [(moments, look, probes[a:b], *arguments) for a, b in itertools.pairwise(cuts) if b > a]
+    return source.map_tasks(_look, tasks, what="distances between samples", n_threads=n_threads)
 
 
-def once(source: FeatureSource, moments: Moments, function: Look) -> Any:
-    """``function(source, moments)``, which all probes need: the value, or on a cluster how each worker makes it once."""
-    if isinstance(source, DistributedSource):
-        return source.recipe(function, source.recipe(moments_and_bad_values, None).item(0))
-    return function(source, moments)
-
-
-def _piece(source: Any, moments: Moments, look: Look, probes: np.ndarray, *arguments: Any) -> Any:
-    with one_blas_thread():
-        return look(source, moments, probes, *arguments)
+def _look(source: FeatureSource, moments: Moments, look: Look, probes: np.ndarray, *arguments: Any) -> Any:
+    return look(source, moments, probes, *arguments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import sys
 import warnings
 from collections.abc import Sequence
 from numbers import Integral
@@ -21,8 +20,6 @@ from sklearn.utils.validation import check_consistent_length
 
 from coterie._parameters import LARGEST_FACTOR, SMALLEST_FACTOR
 from coterie._sklearn import check_sample_weight, check_targets, safe_indexing, validate_data
-from coterie.cluster.placing import lives_on_cluster
-from coterie.cluster.source import DistributedSource
 from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
@@ -34,6 +31,7 @@ from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, FeatureSource
 from coterie.data.store import Store, is_store
 from coterie.data.structure import check_structure
 from coterie.inputs.frames import KINDS, is_frame, is_lazy, refuse_columns
+from coterie.inputs.placing import lives_on_cluster, on_cluster
 
 # Features up to which a fit on a cluster has the names of all of them as an attribute.
 _MANY_NAMES = 1 << 20
@@ -89,7 +87,7 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     X, _ = opened(X, cluster=lives_on_cluster(estimator, X))
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        many = isinstance(X, DistributedSource) and X.shape[1] > _MANY_NAMES
+        many = X.n_workers is not None and X.shape[1] > _MANY_NAMES
         if X.feature_names is not None and not many:  # other data, in an array, have none
             attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
         if isinstance(X, ImputedSource):
@@ -139,12 +137,9 @@ def opened(X: Any, y: Any = None, *, cluster: bool = False) -> tuple[Any, Any]:
     as y is the name of a column: of ``obs`` for an AnnData object, of the file (as ``label`` of :func:`open_features`) for a
     path. With ``cluster`` and an active client of Dask, stores and Dask arrays stay with its workers.
     """
-    if cluster and "distributed" in sys.modules:
-        from coterie.cluster.opening import on_cluster
-
-        found = on_cluster(X)
-        if found is not None:
-            return found[0], found[1] if y is None else y
+    found = on_cluster(X) if cluster else None
+    if found is not None:
+        return found[0], found[1] if y is None else y
     named = isinstance(y, str)
     if isinstance(X, (str, os.PathLike)) or is_anndata(X):
         X = open_features(X, label=y) if named else open_features(X)

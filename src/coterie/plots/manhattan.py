@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.data.annotations import annotations_of
+from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
 from coterie.inputs.reading import with_covariates
 from coterie.marginal import Association
@@ -128,7 +128,8 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
         table, rows = known, range(len(feature))
     else:
         opened = with_covariates(data, None)[0]
-        table = getattr(opened, "feature_info", None) or annotations_of(opened) or opened
+        own = opened.annotations if isinstance(opened, FeatureSource) else getattr(opened, "feature_info", None)
+        table = own or opened
         rows = feature.tolist()
     result = {}
     for name in ("chromosome", "position"):

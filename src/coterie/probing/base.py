@@ -9,14 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
-from coterie.cluster.placing import lives_on_cluster
-from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
+from coterie.inputs.placing import lives_on_cluster
 from coterie.inputs.reading import n_features_wanted, opened, read_features, read_source
 from coterie.probing.criteria import Criterion, as_criterion
 from coterie.probing.criteria.base import Evaluator
-from coterie.probing.evaluation import AnyWorkers, Workers
-from coterie.probing.remote import ClusterWorkers
+from coterie.probing.evaluation import AnyWorkers, TaskWorkers, Workers
 from coterie.selection import Selector
 
 
@@ -78,12 +76,12 @@ class CriterionSelector(Selector):
         n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
         workers: AnyWorkers
         evaluate: Evaluator
-        if isinstance(source, DistributedSource):
-            workers = ClusterWorkers(source)
-            evaluate = workers.bind(criterion, y, self.cv)
-        else:
+        if source.n_workers is None:
             workers = Workers(self.n_jobs, criterion.prefer)
             evaluate = criterion.bind(source, y, self.cv)
+        else:
+            workers = TaskWorkers(source)
+            evaluate = workers.bind(criterion, y, self.cv)
         return Problem(reading.attributes, source, y, criterion, evaluate, workers, n_wanted)
 
     def __sklearn_tags__(self) -> Any:

@@ -21,7 +21,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from coterie._copies import Beat, can_copy, in_copies
 from coterie._numba import one_blas_thread, run_chunks
-from coterie.data.many_moments import many_moments
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.view import FeatureView
 from coterie.interruption import stop_requested
@@ -171,7 +170,7 @@ def _loops(paths: Sequence[Path], n_threads: int) -> list[CuttingPlane]:
     source = paths[0].data.source
     given = {key: weight for key, weight in weights.items() if weight is not None}
     moments: dict[int, Any] = (
-        dict(zip(given, many_moments(source, list(given.values()), n_threads=n_threads), strict=True)) if given else {}
+        dict(zip(given, source.many_moments(list(given.values()), n_threads=n_threads), strict=True)) if given else {}
     )
     views: dict[tuple[int, Any], FeatureView] = {}
     loops = []

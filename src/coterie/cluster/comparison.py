@@ -1,4 +1,4 @@
-"""Units that run on the workers of a cluster, each in the usual process of its own there; the journal stays here."""
+"""A comparison of methods whose units run on workers, each in a process of its own there; the journal stays on the client."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
-from coterie.cluster.dask_engine import DaskEngine
-from coterie.cluster.opening import check_workers
+from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import check_same_store, is_wanted, threads_of_worker
 from coterie.comparison.process import Limits
 from coterie.comparison.result import Row
