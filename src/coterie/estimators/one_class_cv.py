@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
-from coterie.data.sums import Total, exact_sum, totals
+from coterie.data.totals import Total, exact_sum, totals
 from coterie.data.view import FeatureView
 from coterie.estimators.one_class import GroupDiscoveryOneClass
 from coterie.estimators.validated import ValidatedDiscovery, grid, validated_rules

@@ -12,9 +12,8 @@ from coterie._numba import thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
-from coterie.filters.probes import by_probes
-from coterie.filters.ranges import feature_ranges
-from coterie.filters.sample_graph import manhattan_distances, nearest, variation
+from coterie.filters.sample_graph import by_probes, manhattan_distances, nearest, variation
+from coterie.filters.univariate import feature_ranges
 from coterie.inputs.reading import class_codes, opened, source_of
 
 

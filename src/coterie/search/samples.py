@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.data.source import FeatureSource
-from coterie.data.zeros import mostly_zero
+from coterie.data.totals import mostly_zero
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,12 @@ from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
 from coterie.data.source import Columns, FeatureSource, Moments, annotated
 from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
-from coterie.data.store.pages import Pages
 from coterie.data.store.place import Folder, Place, place_of
 from coterie.data.structure import first_bad, is_partition
 
 PathLike = str | os.PathLike[str]
+# Bytes of a store after which a pass releases its pages.
+_RELEASE_EVERY = 1 << 26
 # Names that are checked and held together.
 _MANY_NAMES = 1 << 20
 
@@ -452,3 +455,38 @@ def check_store(path: PathLike) -> Store:
 def is_store(path: PathLike) -> bool:
     """Whether a path is a folder with a store's header in it."""
     return (Path(path) / HEADER).is_file()
+
+
+class Pages:
+    """The pages that some arrays map; of arrays that are not mapped there are none.
+
+    Parameters
+    ----------
+    arrays : sequence of ndarray
+        Arrays of a store, of the same features.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        self._maps = [found for array in arrays if (found := _map_of(array)) is not None]
+        self.n_bytes = sum(array.nbytes for array in arrays)
+
+    def n_pieces(self) -> int:
+        """Pieces of a pass after which pages are released."""
+        return max(1, -(-self.n_bytes // _RELEASE_EVERY)) if self._maps else 1
+
+    def release(self) -> None:
+        """Release all mapped pages; later reads load them from disk (or the page cache) again."""
+        for mapped in self._maps:
+            with suppress(AttributeError, OSError, ValueError):  # where there is no such advice, or nothing is mapped any more
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _map_of(array: np.ndarray) -> mmap.mmap | None:
+    """The map under an array, if there is one."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        found = getattr(base, "_mmap", None)
+        if isinstance(found, mmap.mmap):
+            return found
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None
