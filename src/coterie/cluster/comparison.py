@@ -6,7 +6,7 @@ import pickle
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import cpu_count
@@ -18,6 +18,9 @@ from coterie.comparison.result import Row
 from coterie.comparison.schedule import OnRow, Schedule, Unit, pickled
 from coterie.comparison.trial import Setting
 from coterie.files import temporary_folder
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # Seconds without any news of units that have no limit of their own: methods may take long.
 _LIMIT = 86_400.0
@@ -40,7 +43,7 @@ class ClusterSchedule:
         The client of the cluster.
     """
 
-    def __init__(self, setting: Setting, check: str, limits: Limits, client: Any) -> None:
+    def __init__(self, setting: Setting, check: str, limits: Limits, client: Client) -> None:
         self.setting = setting
         self.check = check
         self.limits = limits

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -19,8 +19,9 @@ from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.structure import canonical_csc
 
 if TYPE_CHECKING:
-    pass
+    from distributed import Client, Future
 
+T = TypeVar("T")
 # Seconds without any news after which a wait ends with an error. A worker that was stopped, not killed, is given up by Dask's
 # scheduler after its worker-ttl of five minutes; then its tasks go to others.
 LIMIT = 900.0
@@ -63,7 +64,7 @@ class DaskEngine:
     TypeError: client is a str; a distributed.Client is needed.
     """
 
-    def __init__(self, client: Any, *, limit: float = LIMIT, patience: float = _PATIENCE) -> None:
+    def __init__(self, client: Client, *, limit: float = LIMIT, patience: float = _PATIENCE) -> None:
         try:
             import distributed
         except ImportError as error:
@@ -86,7 +87,7 @@ class DaskEngine:
         """Threads of all workers."""
         return sum(self._ask(self.client.nthreads, "the number of threads").values())
 
-    def share(self, value: Any, home: str | None = None) -> Any:
+    def share(self, value: object, home: str | None = None) -> Future:
         """A future of the value: the result of a task that returns it, so that it is made anew when it is lost."""
         self.bytes_up += size_of(value)
         with self._quiet():
@@ -95,12 +96,12 @@ class DaskEngine:
             return self._ask(task, "a value to be shared")
 
     def map(
-        self, function: Callable[..., Any], parts: Sequence[tuple[Any, ...]], shared: Any, homes: Sequence[str | None]
-    ) -> list[Any]:
+        self, function: Callable[..., Any], parts: Sequence[tuple[Any, ...]], shared: object, homes: Sequence[str | None]
+    ) -> list[Future]:
         """Futures of ``function(*part, shared)``."""
         name = function.__name__.strip("_")
 
-        def submit() -> list[Any]:
+        def submit() -> list[Future]:
             return [
                 self.client.submit(
                     function,
@@ -120,9 +121,9 @@ class DaskEngine:
 
     def gather(
         self,
-        handles: Sequence[Any],
+        handles: Sequence[Future],
         what: str,
-        again: Callable[[int], Any] | None = None,
+        again: Callable[[int], Future] | None = None,
         on_answer: Callable[[int, Any], None] | None = None,
     ) -> list[Any]:
         """Answers in order; tasks that are late are begun ``again`` elsewhere, where that is told how.
@@ -152,9 +153,9 @@ class DaskEngine:
 
     def _wait(
         self,
-        futures: list[list[Any]],
+        futures: list[list[Future]],
         what: str,
-        again: Callable[[int], Any] | None,
+        again: Callable[[int], Future] | None,
         on_done: Callable[[list[int]], None] | None = None,
     ) -> None:
         """Wait until each part has an answer; begin late ones once more; tell which are done as they come."""
@@ -212,7 +213,7 @@ class DaskEngine:
         newest = max(seen.values(), default=0.0)
         return sorted(address for address, when in seen.items() if newest - when <= _UNHEARD)
 
-    def _gathered(self, futures: list[Any], what: str) -> list[Any]:
+    def _gathered(self, futures: list[Future], what: str) -> list[Any]:
         import distributed
 
         try:
@@ -238,7 +239,7 @@ class DaskEngine:
         where = f" at {address}" if address else ""
         return ClusterError(f"The scheduler of the cluster{where} is gone{detail}; it was asked for {what}.")
 
-    def _ask(self, question: Callable[[], Any], what: str) -> Any:
+    def _ask(self, question: Callable[[], T], what: str) -> T:
         """An answer of the scheduler, or one clear error."""
         self._check(what)
         try:
@@ -278,11 +279,11 @@ def _lost_errors() -> tuple[type[BaseException], ...]:
     return CancelledError, Lost, CommClosedError, TimeoutError, OSError
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: T) -> T:
     return value
 
 
-def size_of(value: Any) -> int:
+def size_of(value: object) -> int:
     """Bytes of the arrays in a value, about; what else there is counts little."""
     if isinstance(value, np.ndarray):
         return value.nbytes
@@ -290,7 +291,7 @@ def size_of(value: Any) -> int:
         return sum(size_of(one) for one in value.values())
     if isinstance(value, (list, tuple)):
         return sum(size_of(one) for one in value)
-    if hasattr(value, "indptr"):
+    if isinstance(value, (sparse.csc_array, sparse.csr_array)):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if hasattr(value, "__dict__"):
         return sum(size_of(one) for one in vars(value).values())
@@ -320,7 +321,7 @@ def check_workers(engine: DaskEngine) -> None:
         )
 
 
-def _introduce(_: dict[str, Any]) -> tuple[str, str]:
+def _introduce(_: dict[str, object]) -> tuple[str, str]:
     """What a worker says of itself."""
     return this_version(), fingerprint()
 

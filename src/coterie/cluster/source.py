@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -24,8 +24,12 @@ from coterie.cluster.values import ClusterMoments, FeatureValues, FewValues, Tab
 from coterie.data.bad_values import BadValues
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Columns, Moments, StrongPairs, StrongQuery
+from coterie.data.store.reading import PathLike, Store
 from coterie.data.top import TopQuery
 from coterie.data.view import FeatureView
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 # Bytes of columns that the client keeps; and columns up to which a product is computed here, from columns that are fetched.
 _CACHE = 1 << 28
@@ -34,6 +38,8 @@ _FETCHED = 4096
 _RECENT = 4
 # Arguments that go with every task; larger ones are shared.
 _SMALL = 1 << 10
+# A column that the client has: its values, or the rows and values of its entries.
+Column: TypeAlias = "np.ndarray | tuple[np.ndarray, np.ndarray]"
 
 
 class DistributedSource:
@@ -81,7 +87,7 @@ class DistributedSource:
         self,
         engine: DaskEngine,
         parts: Sequence[StorePart | ArrayPart],
-        arrays: Sequence[Any],
+        arrays: Sequence[Future | None],
         shape: tuple[int, int],
         is_sparse: bool,
         feature_names: Sequence[str] | None = None,
@@ -99,7 +105,7 @@ class DistributedSource:
         self._homes: list[str | None] = [
             workers[k % len(workers)] if workers and array is None else None for k, array in enumerate(arrays)
         ]
-        self._columns: OrderedDict[int, Any] = OrderedDict()
+        self._columns: OrderedDict[int, Column] = OrderedDict()
         self._columns_bytes = 0
         self._shared: dict[int, tuple[Any, Any]] = {}
         self._recent: deque[Ref] = deque(maxlen=_RECENT)
@@ -107,7 +113,9 @@ class DistributedSource:
         self.round_trips = 0
 
     @classmethod
-    def of_store(cls, store: Any, client: Any, *, n_parts: int | None = None, **options: Any) -> DistributedSource:
+    def of_store(
+        cls, store: PathLike | Store, client: Client, *, n_parts: int | None = None, **options: float
+    ) -> DistributedSource:
         """The features of a store, which all workers of a Dask cluster can open.
 
         Parameters
@@ -189,7 +197,7 @@ class DistributedSource:
         self,
         function: Callable[..., Any],
         arguments: Sequence[tuple[Any, ...]],
-        places: Sequence[tuple[StorePart | ArrayPart, Any]],
+        places: Sequence[tuple[StorePart | ArrayPart, Future | None]],
         homes: Sequence[str | None],
         what: str,
         on_answer: Callable[[int, Answer], None] | None = None,
@@ -203,7 +211,7 @@ class DistributedSource:
         shared = {token: ref.handle for token, ref in refs.items()}
         tasks = [(*place, call) for place, call in zip(places, calls, strict=True)]
 
-        def again(position: int) -> Any:
+        def again(position: int) -> Future:
             # What is shared may lie with the very worker that does not answer, so it is shared anew.
             lively = self.engine.lively()
             other = lively[position % len(lively)] if lively else None
@@ -253,7 +261,7 @@ class DistributedSource:
                 self._shared[id(value)] = weakref.ref(value, partial(self._forget, id(value))), weakref.ref(ref)
         return ref
 
-    def _forget(self, key: int, _: Any) -> None:
+    def _forget(self, key: int, _: object) -> None:
         """Release a shared array that nobody has any more."""
         self._shared.pop(key, None)
 
@@ -299,7 +307,7 @@ class DistributedSource:
             totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
         return [self._moments_of(recipe.item(k), total, [part[k] for part in parts]) for k, total in enumerate(totals)]
 
-    def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[Any]) -> ClusterMoments:
+    def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[tuple[Any, ...]]) -> ClusterMoments:
         table = Table(self, _recipe(work.moment_arrays, recipe))
         mean, norm = FeatureValues(table, 0), FeatureValues(table, 1)
         return ClusterMoments(
@@ -315,7 +323,7 @@ class DistributedSource:
         self,
         vectors: np.ndarray,
         *,
-        centre: Any = None,
+        centre: np.ndarray | FeatureValues | None = None,
         features: np.ndarray | None = None,
         out: np.ndarray | None = None,
         n_threads: int = 1,
@@ -332,7 +340,9 @@ class DistributedSource:
         out[:] = found
         return out
 
-    def _remote_products(self, vectors: np.ndarray, centre: Any, features: np.ndarray | None) -> np.ndarray:
+    def _remote_products(
+        self, vectors: np.ndarray, centre: np.ndarray | FeatureValues | None, features: np.ndarray | None
+    ) -> np.ndarray:
         """Products that the workers compute, of all features or of many."""
         many = np.arange(self.shape[1]) if features is None else np.asarray(features, dtype=np.int64)
         part = self._part_of(many)
@@ -436,7 +446,7 @@ class DistributedSource:
         if len(missing):
             self._keep(missing, self._fetch(missing))
 
-    def _fetched(self, features: np.ndarray) -> list[Any]:
+    def _fetched(self, features: np.ndarray) -> list[Column]:
         """Columns one by one: those that the client has, and the others, which come together."""
         with self._lock:
             known = {j: self._columns[j] for j in features.tolist() if j in self._columns}
@@ -449,9 +459,9 @@ class DistributedSource:
             known |= dict(zip(missing.tolist(), fresh, strict=True))
         return [known[j] for j in features.tolist()]
 
-    def _fetch(self, features: np.ndarray) -> list[Any]:
+    def _fetch(self, features: np.ndarray) -> list[Column]:
         """Some columns (rising) from the workers."""
-        columns: list[Any] = []
+        columns: list[Column] = []
         for found in self._ask_columns(features):
             if isinstance(found, np.ndarray):
                 columns += [np.ascontiguousarray(found[:, k]) for k in range(found.shape[1])]
@@ -477,7 +487,7 @@ class DistributedSource:
             return sparse.csc_array(sparse.hstack([*parts], format="csc")) if parts else self.columns(features)
         return np.asfortranarray(np.hstack([np.empty((self.shape[0], 0), dtype=self._dtype), *parts]).astype(self._dtype))
 
-    def _keep(self, features: np.ndarray, columns: list[Any]) -> None:
+    def _keep(self, features: np.ndarray, columns: list[Column]) -> None:
         with self._lock:
             for j, column in zip(features.tolist(), columns, strict=True):
                 if j not in self._columns:
@@ -516,7 +526,7 @@ class DistributedSource:
         return f"<DistributedSource: {n:,} samples x {m:,} features in {self.n_parts} parts>"
 
 
-def _bytes_of(column: Any) -> int:
+def _bytes_of(column: Column) -> int:
     return int(column.nbytes) if isinstance(column, np.ndarray) else int(column[0].nbytes + column[1].nbytes)
 
 
