@@ -1,6 +1,7 @@
 """The layers, and the rules of the house that no linter knows."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ LAYERS = [
     ["persistence"],
     ["kernels"],
     ["data"],
-    ["cluster"],
     ["_sklearn", "order"],
     ["inputs"],
     ["selection"],
@@ -32,6 +32,7 @@ LAYERS = [
     ["datasets", "marginal", "metrics"],
     ["plots", "report"],
     ["comparison"],
+    ["cluster"],
     ["cli"],
     ["__main__"],
 ]
@@ -81,6 +82,16 @@ def test_imports_go_one_way(path):
         theirs = layer_of(imported)
         if mine is not None and theirs is not None and package_of(imported) != package:
             assert theirs < mine, f"{name_of(path)} imports {imported}, which does not lie in an earlier layer"
+
+
+def test_the_cluster_is_a_leaf():
+    """Algorithms reach the workers through a source; what opens one there is loaded by name, in one module."""
+    outside = [path for path in MODULES if package_of(name_of(path)) != "cluster"]
+    importers = [name_of(path) for path in outside if any(package_of(name) == "cluster" for name in imports_of(path))]
+    assert importers == ["coterie.cli.app", "coterie.cli.cluster"]
+    by_name = [name_of(path) for path in outside if '"coterie.cluster' in path.read_text()]
+    assert by_name == ["coterie.inputs.placing"]
+    assert not [name_of(path) for path in outside if re.search(r"isinstance\([^)]*DistributedSource", path.read_text())]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -11,7 +11,6 @@ from scipy import linalg, special, stats
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from coterie._parameters import OneOf, check
-from coterie.data.annotations import annotations_of
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
@@ -207,7 +206,7 @@ def association(X: Any, y: Any = None, features: Any = None, *, covariates: Any 
         source.shape[0],
         () if known is None else known.names,
         None if names is None else tuple(str(names[j]) for j in chosen.tolist()),
-        {name: [_plain(values[j]) for j in chosen.tolist()] for name, values in annotations_of(source).items()},
+        {name: [_plain(values[j]) for j in chosen.tolist()] for name, values in source.annotations.items()},
     )
 
 

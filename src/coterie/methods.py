@@ -59,9 +59,8 @@ class Method(NamedTuple):
         return load(self.place)
 
 
-def _score(name: str, words: str, supervised: bool, *, signed: bool = False, on_cluster: str = "parts") -> Method:
-    place = f"coterie.filters.{name}:{name}_score"
-    return Method(place, words, supervised, signed, nested="ranking", on_cluster=on_cluster)
+def _score(place: str, words: str, supervised: bool, *, signed: bool = False, on_cluster: str = "parts") -> Method:
+    return Method(f"coterie.filters.{place}_score", words, supervised, signed, nested="ranking", on_cluster=on_cluster)
 
 
 def _selector(
@@ -101,13 +100,15 @@ _WALK: dict[str, Mapping[str, Any]] = {
 METHODS: dict[str, Method] = {
     "gdm": _selector(_GDM, "group discovery machine", nested="support", **_WALK),
     "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
-    "variance": _score("variance", "variance", False),
-    "lgd": _score("lgd", "local and global discriminative score", False),
-    "laplacian": _score("laplacian", "smoothness on a graph of the samples", False, signed=True, on_cluster="stores"),
-    "mcfs": _score("mcfs", "multi-cluster feature selection", False, on_cluster=""),
-    "fisher": _score("fisher", "Fisher's ratio of variances", True),
-    "relieff": _score("relieff", "ReliefF", True, signed=True, on_cluster="stores"),
-    "information_gain": _score("information_gain", "information gain", True),
+    "variance": _score("univariate:variance", "variance", False),
+    "lgd": _score("lgd:lgd", "local and global discriminative score", False),
+    "laplacian": _score(
+        "laplacian:laplacian", "smoothness on a graph of the samples", False, signed=True, on_cluster="stores"
+    ),
+    "mcfs": _score("mcfs:mcfs", "multi-cluster feature selection", False, on_cluster=""),
+    "fisher": _score("univariate:fisher", "Fisher's ratio of variances", True),
+    "relieff": _score("relieff:relieff", "ReliefF", True, signed=True, on_cluster="stores"),
+    "information_gain": _score("univariate:information_gain", "information gain", True),
     "grm": Method(
         "coterie.redundancy.estimator:GlobalRedundancySelector",
         "global redundancy minimisation over any of the scores",
@@ -166,7 +167,7 @@ REGRESSION: dict[str, Method] = {
     "gdm": _selector(_GDR, "group discovery machine", nested="support", **_WALK),
     "fgm": _selector(_GDR, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
     **{name: method for name, method in METHODS.items() if not method.supervised},
-    "correlation": _score("correlation", "absolute correlation with the target (as the F test)", True),
+    "correlation": _score("univariate:correlation", "absolute correlation with the target (as the F test)", True),
     "grm": METHODS["grm"]._replace(settings={"score_func": "correlation"}),
     "daf": METHODS["daf"]._replace(settings=_BY_RIDGE),
     "mrmr": _selector(_MRMR, "minimum redundancy, maximum relevance by correlations (difference)", nested="support"),
@@ -179,7 +180,7 @@ REGRESSION: dict[str, Method] = {
 # What evaluates subsets in daf, sffs and bif, by name.
 CRITERIA = {
     "knn": "coterie.probing.criteria.nearest:KNNCriterion",
-    "linear_svm": "coterie.probing.criteria.linear_svm:LinearSVMCriterion",
+    "linear_svm": "coterie.probing.criteria.svm:LinearSVMCriterion",
     "svm": "coterie.probing.criteria.svm:SVMCriterion",
     "ridge": "coterie.probing.criteria.ridge:RidgeCriterion",
     "knn_regression": "coterie.probing.criteria.regression:KNNRegressionCriterion",

@@ -10,12 +10,12 @@ and no accident of storage enters it. Samples of weight zero do not enter it eit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from coterie.cluster.values import FeatureRanks
 from coterie.data.source import FeatureSource
 
 # Scores that differ by less than this part of the best score are tied.
@@ -23,6 +23,8 @@ TIE = 1e-10
 # Contents that differ by less than this part of the largest one are those of equal columns.
 _EQUAL = 1e-9
 SEED = 20120626
+# Features up to which a saved model has all their ranks.
+_SAVED = 1 << 24
 
 
 def in_order(
@@ -150,6 +152,55 @@ class Ranked:
         if self._here:
             return ranks(self._whole, len(self.scores))
         return FeatureRanks(self.first(known), len(self.scores), lambda: self._whole)
+
+
+class FeatureRanks:
+    """The rank of each feature, of which the first few are known; all are computed when another one is requested.
+
+    Parameters
+    ----------
+    first : ndarray of int
+        The best features in order.
+    n_features : int
+        Number of features.
+    whole : callable
+        Returns all features in order.
+    """
+
+    dtype = np.dtype(np.int64)
+
+    def __init__(self, first: np.ndarray, n_features: int, whole: Callable[[], np.ndarray]) -> None:
+        self.first, self.shape, self._whole = first, (n_features,), whole
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @cached_property
+    def _known(self) -> dict[int, int]:
+        return {feature: place for place, feature in enumerate(self.first.tolist(), start=1)}
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        result = np.empty(self.shape, dtype=self.dtype)
+        result[self._whole()] = np.arange(1, len(self) + 1)
+        return result
+
+    def __getitem__(self, features: Any) -> Any:
+        chosen = np.asarray(features) if not isinstance(features, slice) else None
+        if chosen is None or chosen.dtype == np.bool_ or any(j not in self._known for j in chosen.ravel().tolist()):
+            return self._all[features]
+        found = np.array([self._known[j] for j in chosen.ravel().tolist()], dtype=self.dtype).reshape(chosen.shape)
+        return found if chosen.ndim else found[()]
+
+    def for_saving(self) -> np.ndarray | None:
+        """All of them, as part of a model's file; None where they are too many for one."""
+        return self._all if len(self) <= _SAVED else None
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self._all.astype(dtype or self.dtype, copy=bool(copy))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self):,} features, the first {len(self.first):,} known>"
 
 
 def _ends_of(_: Any, scores: np.ndarray) -> tuple[float, float, float]:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._parameters import Rule, check_parameters
 from coterie._sklearn import stays_frame
-from coterie.data.annotations import annotations_of
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
@@ -62,7 +61,7 @@ class Selector(SelectorMixin, BaseEstimator):
         check_parameters(self)
         data = read()
         fitted = {**data.attributes, **self._compute(data)}
-        columns = annotations_of(data.source)
+        columns = data.source.annotations
         if columns and isinstance(groups := fitted.get("groups_"), FeatureGroups):
             fitted["groups_"] = groups.annotated(columns)
         kept = {name: value for name, value in vars(self).items() if not _is_fitted(name)}

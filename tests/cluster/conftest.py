@@ -5,8 +5,9 @@ import logging
 import numpy as np
 import pytest
 
-from coterie.cluster.values import FeatureRanks, FeatureValues, FewValues
+from coterie.cluster.values import FeatureValues, FewValues
 from coterie.data import write_store
+from coterie.order import FeatureRanks
 from tests.golden.record import classes, digest, genotypes, words
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")

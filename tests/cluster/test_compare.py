@@ -32,9 +32,11 @@ def children(workers):
     return [child.pid for one in alive for child in one.children(recursive=True)]
 
 
-def test_rows_of_workers_are_kept_here(small, client, tmp_path):
+@pytest.mark.parametrize("address", [False, True], ids=["folder", "address"])
+def test_rows_of_workers_are_kept_here(small, client, tmp_path, address):
     options = {"n_features": [2], "cv": [(np.arange(0, 150, 2), np.arange(1, 150, 2))], "results": tmp_path / "kept"}
-    there = compare(["variance"], small, client=client, **options)
+    X = open_store(f"file://{small}") if address else small
+    there = compare(["variance"], X, client=client, **options)
     assert [row.status for row in there.rows] == ["ok"]
     again = compare(["variance"], small, **options)  # the row is there: no process is started
     assert again.rows[0].fit_seconds == there.rows[0].fit_seconds

@@ -76,9 +76,9 @@ def test_a_dask_array_has_no_worker_with_all_features(client):
         )
 
 
-def test_anybody_has_all_features(stores, client):
+def test_every_task_has_all_features(stores, client):
     source = DistributedSource.of_store(stores["words"], client, n_parts=3)
-    shapes = source.ask_anybody(shape_and_more, [(1,), (2,), (3,)], what="shapes")
+    shapes = source.map_tasks(shape_and_more, [(1,), (2,), (3,)], what="shapes")
     assert shapes == [(source.shape, 1), (source.shape, 2), (source.shape, 3)]
 
 

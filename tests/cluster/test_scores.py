@@ -8,11 +8,11 @@ from sklearn.base import clone
 from coterie import DependencyAwareSelector, GlobalRedundancySelector, GroupDiscoveryRegressor, correlation_profile
 from coterie.baselines import RCFSSelector
 from coterie.cluster import DistributedSource, FeatureValues
-from coterie.cluster.values import FeatureRanks, FewValues
+from coterie.cluster.values import FewValues
 from coterie.data import as_source, convert, open_store, write_store
 from coterie.filters import fisher_score, mcfs_score
 from coterie.filters.selector import FilterSelector
-from coterie.order import Ranked, ranked
+from coterie.order import FeatureRanks, Ranked, ranked
 from coterie.persistence import load, save
 from tests.cluster.conftest import differences
 from tests.golden.record import classes
@@ -126,7 +126,7 @@ def test_an_active_client_is_used(stores, cluster, monkeypatch):
         assert isinstance(FilterSelector("fisher", 4).fit(array, y).scores_, FeatureValues)
         # What needs the whole store takes an array to this process, as without a cluster.
         assert isinstance(FilterSelector("laplacian", 4).fit(array).scores_, np.ndarray)
-        monkeypatch.setattr(DistributedSource, "ask_anybody", lambda *given, **options: 1 / 0)
+        monkeypatch.setattr(DistributedSource, "map_tasks", lambda *given, **options: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             correlation_profile(stores["words"])
 

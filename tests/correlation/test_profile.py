@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie import CorrelationProfile, GroupDiscoveryClassifier, correlation_profile
-from coterie.correlation.profile import dense
-from coterie.correlation.profile import tiles as module
+from coterie.correlation.profile import count, tiles
 from coterie.data import as_source
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
@@ -29,7 +28,7 @@ def brute_force(X, edges):
 @pytest.fixture(params=["dense way", "sparse way"])
 def way(request, monkeypatch):
     """Both ways for sparse data, whatever would be quicker."""
-    monkeypatch.setattr(module, "dense_cost", lambda n, m: 0.0 if request.param == "dense way" else np.inf)
+    monkeypatch.setattr(tiles, "dense_cost", lambda n, m: 0.0 if request.param == "dense way" else np.inf)
     return request.param
 
 
@@ -61,7 +60,7 @@ def test_blocks_and_threads_do_not_matter(rng, monkeypatch):
     X[:, 10] = 1.0
     expected = correlation_profile(X, n_jobs=1).counts.tolist()
     for size in (1, 7, 89, 90):
-        monkeypatch.setattr(dense, "BLOCK", size)
+        monkeypatch.setattr(tiles, "BLOCK", size)
         for n_jobs in (1, 3):
             assert correlation_profile(X, n_jobs=n_jobs).counts.tolist() == expected
     S = sparse.csc_array(X * (np.abs(X) > 1))
@@ -69,7 +68,7 @@ def test_blocks_and_threads_do_not_matter(rng, monkeypatch):
 
 
 def test_many_samples_go_by_double_precision(rng, monkeypatch):
-    monkeypatch.setattr(dense, "_SINGLE_PRECISION", 10)
+    monkeypatch.setattr(tiles, "_SINGLE_PRECISION", 10)
     X, _ = grouped_matrix(rng)
     assert correlation_profile(X).counts.tolist() == brute_force(X, np.linspace(0, 1, 11)).tolist()
 
@@ -93,7 +92,7 @@ def test_correlations_on_an_edge(rows, bins):
     from unittest import mock
 
     for cost in (0.0, np.inf):
-        with mock.patch.object(module, "dense_cost", lambda n, m, cost=cost: cost):
+        with mock.patch.object(tiles, "dense_cost", lambda n, m, cost=cost: cost):
             assert correlation_profile(sparse.csc_array(X), bins=bins).counts.tolist() == expected
 
 
@@ -143,11 +142,9 @@ def test_a_sample_comes_with_limits_that_hold(rng, form):
 
 
 def test_a_large_sample_is_drawn_in_batches(rng, monkeypatch):
-    from coterie.correlation.profile import sampled
-
     X, _ = grouped_matrix(rng)
     expected = correlation_profile(X, n_pairs=300, random_state=1).counts.tolist()
-    monkeypatch.setattr(sampled, "_BATCH_VALUES", 1000)
+    monkeypatch.setattr(count, "_BATCH_VALUES", 1000)
     assert correlation_profile(X, n_pairs=300, random_state=1).counts.tolist() == expected
 
 

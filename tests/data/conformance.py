@@ -1,7 +1,4 @@
-"""What every feature source must do. A source's test class inherits this one and makes sources.
-
-Later sources (a store, PLINK files, Dask) plug in here with a ``make`` of their own.
-"""
+"""What every feature source must do. A source's test class inherits this one and makes sources."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from coterie.data import FeatureSource, FeatureView, StrongQuery
+from coterie.data import FeatureSource, FeatureView, StrongQuery, annotated
 from coterie.data.top import Free, TopQuery
 from tests import naive
 
@@ -44,6 +41,14 @@ def doubled_with(view, values, mean):
     return 2.0 * values, mean
 
 
+def first_and_sum(source, weight, feature, values):
+    return source.shape, float((weight @ naive.dense(source.columns(np.array([feature]))))[0]) + values[feature]
+
+
+def means(source, moments, factor):
+    return factor * moments.mean
+
+
 def count_values(source):
     return sum(int(np.count_nonzero(naive.dense(block))) for _, block in source.blocks(10))
 
@@ -66,6 +71,30 @@ class SourceConformance:
         assert isinstance(source, FeatureSource)
         assert source.shape == X.shape
         assert source.feature_names is None
+        assert source.array is None or source.array.shape == X.shape
+        assert source.n_workers is None or source.n_workers > 0
+        assert dict(source.annotations) == {}
+
+    def test_annotations(self, source, X):
+        columns = {"position": np.arange(X.shape[1])}
+        found = annotated(annotated(source, columns), {"unit": ["cm"] * X.shape[1]})
+        assert list(found.annotations) == ["position", "unit"]
+        assert found.annotations["position"][7] == 7
+        assert dict(source.annotations) == {}
+        np.testing.assert_array_equal(naive.dense(found.columns(np.array([3]))), X[:, [3]])
+        with pytest.raises(ValueError, match=r"'unit' has 2 values, but there are 67 features"):
+            annotated(source, {"unit": ["cm", "kg"]})
+
+    @pytest.mark.parametrize("n_weights", [1, 40])
+    def test_many_moments(self, source, X, n_weights):
+        weights = list(np.random.default_rng(9).integers(0, 3, (n_weights, len(X))).astype(float))
+        weights[0][:] = X[:, 0] == X[0, 0]  # feature 0 is constant where the weight is
+        for weight, moments in zip(weights, source.many_moments(weights, n_threads=2), strict=True):
+            np.testing.assert_allclose(np.asarray(moments.mean), naive.mean(X, weight), atol=1e-11)
+            np.testing.assert_allclose(np.asarray(moments.norm), naive.norm(X, weight), atol=1e-10)
+            assert moments.total_weight == weight.sum()
+            assert moments.norm[5] == moments.norm[6] == 0.0
+        assert source.many_moments(weights)[0].norm[0] == 0.0
 
     @pytest.mark.parametrize("n_threads", [1, 2, 3])
     @pytest.mark.parametrize("weighted", [False, True])
@@ -204,6 +233,31 @@ class SourceConformance:
         np.testing.assert_allclose(np.asarray(doubled), 2.0 * X.T @ weight)
         np.testing.assert_allclose(mean[np.array([5, 7])], X.mean(axis=0)[[5, 7]])
         assert sum(source.map_blocks(count_values, None)) == np.count_nonzero(X)
+
+    #: Whether tasks can have all features; those of a Dask array are apart.
+    has_tasks = True
+
+    @pytest.mark.parametrize("n_threads", [1, 3])
+    def test_tasks(self, source, X, n_threads):
+        if not self.has_tasks:
+            with pytest.raises(ValueError, match="Write the array to a store first"):
+                source.map_tasks(first_and_sum, [(1, 2, 3)], what="sums")
+            return
+        weight = np.arange(len(X), dtype=float)
+        doubled = source.prepare(means, source.moments(), 2.0, large=True)
+        told = {}
+        found = source.map_tasks(
+            first_and_sum,
+            [(weight, feature, doubled) for feature in (66, 0, 31)],
+            what="sums",
+            n_threads=n_threads,
+            on_answer=told.__setitem__,
+        )
+        assert [shape for shape, _ in found] == [X.shape] * 3
+        np.testing.assert_allclose([value for _, value in found], [X[:, j] @ weight + 2 * X[:, j].mean() for j in (66, 0, 31)])
+        assert [told[place] for place in range(3)] == found
+        assert source.map_tasks(first_and_sum, [], what="nothing") == []
+        assert source.concurrency(n_threads) >= 1
 
     def test_spread_and_prefetch(self, source, X):
         votes = source.spread(np.array([2, 40]), np.array([3, 1], dtype=np.int32))

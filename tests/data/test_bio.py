@@ -253,6 +253,18 @@ def test_a_covariate_file(tmp_path, genotypes):
         open_features(tmp_path / "t.csv", covariates=tmp_path / "c.txt")
 
 
+@pytest.mark.parametrize("address", [False, True], ids=["folder", "address"])
+def test_damaged_covariates_of_a_store(tmp_path, genotypes, address):
+    """A store at an address raises the error of a store in a folder."""
+    pytest.importorskip("fsspec", reason="fsspec is not installed")
+    (tmp_path / "c.txt").write_text("\n".join(f"F{i} I{i} {i}" for i in range(22)))
+    path = convert(write_plink(tmp_path, genotypes, ["1", "2"] * 11), tmp_path / "s", covariates=tmp_path / "c.txt")
+    file = path / "covariates.npy"
+    file.write_bytes(file.read_bytes()[:-8] + np.array([np.nan]).tobytes())
+    with pytest.raises(DataFileError, match=r"covariates\.npy: the store is damaged: the covariates do not fit the samples"):
+        open_features(f"file://{path}" if address else path)
+
+
 def test_annotations_reach_the_groups(tmp_path, genotypes):
     """From the .bim file, or the store made of it, through a fit and a saved model."""
     from coterie import load, save

@@ -24,14 +24,14 @@ from coterie.data import (
     DataFileError,
     as_source,
     check_store,
-    collect,
     convert,
     open_features,
     open_store,
-    store_format,
     write_store,
 )
+from coterie.data.readers import collect
 from coterie.data.readers.reader import RowBlock
+from coterie.data.store import format as store_format
 from coterie.data.store.format import read_header, write_header
 from tests.conftest import sparse_counts
 from tests.data.conformance import SourceConformance, example

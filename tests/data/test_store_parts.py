@@ -7,7 +7,7 @@ from scipy import sparse
 from coterie import GroupDiscoveryClassifier
 from coterie._numba import read_only
 from coterie.data import DataFileError, FeatureView, open_features, open_store, write_store
-from coterie.data.store import pages
+from coterie.data.store import reading
 from tests.data.conformance import SourceConformance, example
 
 
@@ -34,7 +34,7 @@ class TestReleasedPart(TestPart):
 
     @pytest.fixture(autouse=True)
     def _often(self, monkeypatch):
-        monkeypatch.setattr(pages, "EVERY", 256)
+        monkeypatch.setattr(reading, "_RELEASE_EVERY", 256)
 
     def make(self, X):
         store = open_store(write_store(self.folder / "x.store", X.astype(np.int8)))

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
 from coterie._numba import one_blas_thread
 from coterie.data import as_source
-from coterie.data.many_moments import many_moments
 from coterie.data.shared_top import SharedTop
 from coterie.data.top import Free, TopQuery
 from coterie.estimators.base import input_of
@@ -283,7 +282,7 @@ def test_moments(kind):
     rng = np.random.default_rng(0)
     half = np.repeat([1.0, 0.0], 45)
     weights = [half, 1.0 - half, rng.random(90), *halves(rng, 90)]
-    for weight, moments in zip(weights, many_moments(source, weights, n_threads=2), strict=True):
+    for weight, moments in zip(weights, source.many_moments(weights, n_threads=2), strict=True):
         alone = source.moments(weight)
         np.testing.assert_allclose(moments.mean, alone.mean, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(moments.norm, alone.norm, rtol=1e-11)
@@ -298,7 +297,7 @@ def test_moments_of_features_far_from_zero():
     X = 1e9 + rng.standard_normal((60, 40))
     X[:30, 3] += 1e6
     weights = [*halves(rng, 60), np.repeat([1.0, 0.0], 30)]
-    for weight, moments in zip(weights, many_moments(as_source(X), weights), strict=True):
+    for weight, moments in zip(weights, as_source(X).many_moments(weights), strict=True):
         np.testing.assert_allclose(moments.norm, as_source(X).moments(weight).norm, rtol=1e-8)
 
 

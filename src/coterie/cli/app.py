@@ -30,7 +30,7 @@ from coterie.cli.output import one_line, remember_command, say
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
-from coterie.cluster.engine import ClusterError
+from coterie.cluster import ClusterError
 from coterie.interruption import Interrupted, Terminated, terminating_cleanly
 from coterie.terminal import printable
 

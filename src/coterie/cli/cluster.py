@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,8 @@ from coterie.cli.output import Output
 from coterie.interruption import unheard
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from coterie.data import Dataset
 
 # Seconds to wait for a scheduler, and for its first worker.
@@ -66,6 +68,13 @@ class Cluster:
                 return DistributedSource.of_store(store, client)
 
             yield options.open(path, voice, partial(open_store_with, place=place), **more)
+
+    @staticmethod
+    def converting(client: Client) -> Callable[..., Path]:
+        """:func:`coterie.data.convert` by the workers of a client."""
+        from coterie.cluster import convert
+
+        return partial(convert, client=client)
 
     @contextmanager
     def client(self, store: Path | None = None) -> Iterator[Any]:

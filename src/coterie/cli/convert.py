@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,6 @@ def convert(
         coterie convert shared/huge.svm shared/huge.store --dask tcp://scheduler:8786
     """
     from coterie._parameters import read_size
-    from coterie.cluster import convert as convert_there
     from coterie.data import convert as convert_file
     from coterie.data import open_features
     from coterie.files import claimed
@@ -53,7 +51,7 @@ def convert(
         voice.collecting_warnings(),
         StepProgress(voice.verbose, "convert") as progress,
     ):
-        path = (convert_file if client is None else partial(convert_there, client=client))(
+        path = (convert_file if client is None else cluster.converting(client))(
             data,
             store,
             overwrite=overwrite,

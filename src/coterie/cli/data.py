@@ -195,7 +195,7 @@ class DataOptions:
         notes = "".join(f"; {name.replace('_', ' ')}: {value}" for name, value in dataset.notes.items())
         if dataset.covariates is not None and adjusts:
             notes += f"; covariates: {', '.join(dataset.covariates.names)}"
-        n_workers = getattr(dataset.source, "n_workers", None)
+        n_workers = dataset.source.n_workers
         where = "" if n_workers is None else f", on {n_workers} worker(s)"
         voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){where}{notes}")
         if self.impute is not None:

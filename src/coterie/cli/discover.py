@@ -143,7 +143,7 @@ def _write_cells(folder: Path, dataset: Dataset, result: DiscoveryResult) -> Non
     from coterie.report.annotated import ANNOTATED, classes_in, read_quietly, write_annotated
     from coterie.report.classes import CLASSES, write_classes
 
-    adata, layer = read_quietly(dataset.path), dataset.notes.get("layer")
+    adata, layer = read_quietly(Path(dataset.path)), dataset.notes.get("layer")
     if result.model.groups_.classes is not None:
         write_classes(folder / CLASSES, classes_in(adata, result, str(result.target["label"]), layer=layer))
     write_annotated(folder / ANNOTATED, adata, result, layer=layer)

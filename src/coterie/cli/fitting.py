@@ -160,7 +160,7 @@ def _validated(dataset: Dataset, task: str, parameters: dict[str, Any]) -> Any:
     """The estimator that chooses what the user has not said."""
     import numpy as np
 
-    from coterie.data.zeros import mostly_zero
+    from coterie.data.totals import mostly_zero
 
     n_samples, n_features = dataset.source.shape
     # The fewest features that do as well, within the error: where nearly all are chosen no group can stand out.

@@ -173,8 +173,7 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
     """Run a method, for so many features."""
     import numpy as np
 
-    from coterie.cluster.values import FeatureRanks
-    from coterie.order import Ranked
+    from coterie.order import FeatureRanks, Ranked
 
     target: Any = method.load()
     chosen = {**method.settings, **chosen}

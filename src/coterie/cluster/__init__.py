@@ -1,4 +1,8 @@
-"""Features on many machines: a store or an array in parts, each of which a worker of a cluster holds (docs/do/cluster.md)."""
+"""Features on many machines: a store or an array in parts, each of which a worker of a cluster holds (docs/do/cluster.md).
+
+Everything that knows Dask is here. Algorithms see a :class:`~coterie.data.FeatureSource`; what opens one on a cluster is
+loaded by name, in :mod:`coterie.inputs.placing`.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "ClusterError": "coterie.cluster.engine",
     "DaskEngine": "coterie.cluster.dask_engine",
     "DistributedSource": "coterie.cluster.source",
-    "Engine": "coterie.cluster.engine",
     "FeatureValues": "coterie.cluster.values",
     "convert": "coterie.cluster.conversion",
 }
 
-__all__ = ["ClusterError", "DaskEngine", "DistributedSource", "Engine", "FeatureValues", "convert"]
+__all__ = ["ClusterError", "DaskEngine", "DistributedSource", "FeatureValues", "convert"]
 
 if TYPE_CHECKING:
     from coterie.cluster.conversion import convert
     from coterie.cluster.dask_engine import DaskEngine
-    from coterie.cluster.engine import ClusterError, Engine
     from coterie.cluster.source import DistributedSource
     from coterie.cluster.values import FeatureValues
+
+
+class ClusterError(RuntimeError):
+    """The cluster could not do its part: it is gone, does not answer, or differs from this process.
+
+    Examples
+    --------
+    >>> from coterie.cluster import ClusterError
+    >>> str(ClusterError("The scheduler is gone."))
+    'The scheduler is gone.'
+    """
 
 
 def __getattr__(name: str) -> Any:

@@ -7,13 +7,12 @@ import os
 import uuid
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coterie.cluster.dask_engine import DaskEngine
-from coterie.cluster.engine import ClusterError, Engine
-from coterie.cluster.opening import check_workers
+from coterie.cluster import ClusterError
+from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.data.errors import DataFileError
 from coterie.data.opening import convert_with
 from coterie.data.readers.byte_stream import ByteStream
@@ -22,12 +21,15 @@ from coterie.data.readers.libsvm import LibsvmReader, Seen
 from coterie.data.readers.reader import Progress, Reader, ValueKind
 from coterie.data.store.reading import PathLike
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 # Bytes of text of a part, at most, and parts for each thread of the cluster, at least.
 _PART, _PARTS = 1 << 28, 4
 _SHARED = "Workers must see the file and the folder of the store under the same names as this process (a shared folder)."
 
 
-def convert(src: PathLike, store: PathLike, client: Any, *, memory_limit: int | None = None, **options: Any) -> Path:
+def convert(src: PathLike, store: PathLike, client: Client, *, memory_limit: int | None = None, **options: Any) -> Path:
     """Make a store of a LIBSVM file, whose text is read by the workers of a Dask cluster.
 
     The store is that of :func:`coterie.data.convert`, byte by byte.
@@ -80,7 +82,7 @@ class _Part(NamedTuple):
     error: DataFileError | None = None
 
 
-def _collect(engine: Engine, reader: Reader, folder: Path, limit: int, progress: Progress | None) -> SparseRows:
+def _collect(engine: DaskEngine, reader: Reader, folder: Path, limit: int, progress: Progress | None) -> SparseRows:
     """The entries of all samples, sorted in runs by the workers."""
     if not isinstance(reader, LibsvmReader):
         raise DataFileError(f"workers read parts of LIBSVM text, and this is {reader.format}. Leave --dask out.", reader.path)
@@ -95,7 +97,7 @@ def _collect(engine: Engine, reader: Reader, folder: Path, limit: int, progress:
     parts = [(*where, a, b, reader.options, os.path.abspath(folder), limit) for a, b in itertools.pairwise(cuts)]
     done = 0
 
-    def tell(place: int, _: Any) -> None:
+    def tell(place: int, _: object) -> None:
         nonlocal done
         done += cuts[place + 1] - cuts[place]
         if progress is not None:
@@ -120,7 +122,7 @@ def _collect(engine: Engine, reader: Reader, folder: Path, limit: int, progress:
 
 
 def _read_part(
-    path: str, n_bytes: int, start: int, stop: int, options: dict[str, Any], folder: str, limit: int, _: dict[str, Any]
+    path: str, n_bytes: int, start: int, stop: int, options: dict[str, Any], folder: str, limit: int, _: dict[str, object]
 ) -> _Part:
     """The lines that begin in a range of bytes, on a worker; its files have names of their own, so that it may run twice."""
     if not os.path.isfile(path) or os.path.getsize(path) != n_bytes:

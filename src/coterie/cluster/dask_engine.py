@@ -1,18 +1,27 @@
-"""A cluster of Dask: tasks for ``dask.distributed``."""
+"""A cluster of Dask: tasks for ``dask.distributed``, and whether its workers compute like this process."""
 
 from __future__ import annotations
 
+import hashlib
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
-from coterie.cluster.engine import ClusterError
+from coterie.cluster import ClusterError
 from coterie.data.errors import missing_extra
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.structure import canonical_csc
 
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+T = TypeVar("T")
 # Seconds without any news after which a wait ends with an error. A worker that was stopped, not killed, is given up by Dask's
 # scheduler after its worker-ttl of five minutes; then its tasks go to others.
 LIMIT = 900.0
@@ -26,6 +35,9 @@ _SILENCE, _UNHEARD = 4.0, 3.0
 
 class DaskEngine:
     """Tasks for the workers of a Dask cluster.
+
+    Tasks are pure: whatever a worker has done can be done again by another one, so that a lost worker costs time and nothing
+    else. An engine never owns data.
 
     Parameters
     ----------
@@ -52,7 +64,7 @@ class DaskEngine:
     TypeError: client is a str; a distributed.Client is needed.
     """
 
-    def __init__(self, client: Any, *, limit: float = LIMIT, patience: float = _PATIENCE) -> None:
+    def __init__(self, client: Client, *, limit: float = LIMIT, patience: float = _PATIENCE) -> None:
         try:
             import distributed
         except ImportError as error:
@@ -75,7 +87,7 @@ class DaskEngine:
         """Threads of all workers."""
         return sum(self._ask(self.client.nthreads, "the number of threads").values())
 
-    def share(self, value: Any, home: str | None = None) -> Any:
+    def share(self, value: object, home: str | None = None) -> Future:
         """A future of the value: the result of a task that returns it, so that it is made anew when it is lost."""
         self.bytes_up += size_of(value)
         with self._quiet():
@@ -84,12 +96,12 @@ class DaskEngine:
             return self._ask(task, "a value to be shared")
 
     def map(
-        self, function: Callable[..., Any], parts: Sequence[tuple[Any, ...]], shared: Any, homes: Sequence[str | None]
-    ) -> list[Any]:
+        self, function: Callable[..., Any], parts: Sequence[tuple[Any, ...]], shared: object, homes: Sequence[str | None]
+    ) -> list[Future]:
         """Futures of ``function(*part, shared)``."""
         name = function.__name__.strip("_")
 
-        def submit() -> list[Any]:
+        def submit() -> list[Future]:
             return [
                 self.client.submit(
                     function,
@@ -109,9 +121,9 @@ class DaskEngine:
 
     def gather(
         self,
-        handles: Sequence[Any],
+        handles: Sequence[Future],
         what: str,
-        again: Callable[[int], Any] | None = None,
+        again: Callable[[int], Future] | None = None,
         on_answer: Callable[[int, Any], None] | None = None,
     ) -> list[Any]:
         """Answers in order; tasks that are late are begun ``again`` elsewhere, where that is told how.
@@ -141,9 +153,9 @@ class DaskEngine:
 
     def _wait(
         self,
-        futures: list[list[Any]],
+        futures: list[list[Future]],
         what: str,
-        again: Callable[[int], Any] | None,
+        again: Callable[[int], Future] | None,
         on_done: Callable[[list[int]], None] | None = None,
     ) -> None:
         """Wait until each part has an answer; begin late ones once more; tell which are done as they come."""
@@ -201,7 +213,7 @@ class DaskEngine:
         newest = max(seen.values(), default=0.0)
         return sorted(address for address, when in seen.items() if newest - when <= _UNHEARD)
 
-    def _gathered(self, futures: list[Any], what: str) -> list[Any]:
+    def _gathered(self, futures: list[Future], what: str) -> list[Any]:
         import distributed
 
         try:
@@ -227,7 +239,7 @@ class DaskEngine:
         where = f" at {address}" if address else ""
         return ClusterError(f"The scheduler of the cluster{where} is gone{detail}; it was asked for {what}.")
 
-    def _ask(self, question: Callable[[], Any], what: str) -> Any:
+    def _ask(self, question: Callable[[], T], what: str) -> T:
         """An answer of the scheduler, or one clear error."""
         self._check(what)
         try:
@@ -267,11 +279,11 @@ def _lost_errors() -> tuple[type[BaseException], ...]:
     return CancelledError, Lost, CommClosedError, TimeoutError, OSError
 
 
-def _itself(value: Any) -> Any:
+def _itself(value: T) -> T:
     return value
 
 
-def size_of(value: Any) -> int:
+def size_of(value: object) -> int:
     """Bytes of the arrays in a value, about; what else there is counts little."""
     if isinstance(value, np.ndarray):
         return value.nbytes
@@ -279,8 +291,58 @@ def size_of(value: Any) -> int:
         return sum(size_of(one) for one in value.values())
     if isinstance(value, (list, tuple)):
         return sum(size_of(one) for one in value)
-    if hasattr(value, "indptr"):
+    if isinstance(value, (sparse.csc_array, sparse.csr_array)):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if hasattr(value, "__dict__"):
         return sum(size_of(one) for one in vars(value).values())
     return 8
+
+
+def check_workers(engine: DaskEngine) -> None:
+    """Refuse a cluster without workers or with another version of Coterie; say so if its processors sum otherwise."""
+    workers = engine.workers  # once: others may join in the meantime
+    if not workers:
+        raise ClusterError("The cluster has no workers yet. Wait for them (client.wait_for_workers(1)), or start some.")
+    handles = engine.map(_introduce, [() for _ in workers], {}, workers)
+    seen = engine.gather(handles, "the versions of coterie on the workers")
+    versions = {version for version, _ in seen} - {this_version()}
+    if versions:
+        raise ClusterError(
+            f"The workers have coterie {', '.join(sorted(versions))}, this process has {this_version()}. Install the same "
+            "version on all of them."
+        )
+    if any(word != fingerprint() for _, word in seen):
+        warnings.warn(
+            "The kernels of some workers sum in another order than those of this process (other processors): the groups are "
+            "the same, but last digits may depend on which worker computes. Set NUMBA_CPU_NAME=generic here and on all "
+            "workers for the same digits everywhere.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _introduce(_: dict[str, object]) -> tuple[str, str]:
+    """What a worker says of itself."""
+    return this_version(), fingerprint()
+
+
+def this_version() -> str:
+    """The version of Coterie of this process."""
+    import coterie
+
+    return coterie.__version__
+
+
+@lru_cache(maxsize=1)
+def fingerprint() -> str:
+    """A digest of how the kernels of this process sum: processors with other vector registers sum in another order."""
+    rng = np.random.default_rng(20120626)
+    X, vectors = np.asfortranarray(rng.standard_normal((997, 3))), rng.standard_normal((997, 2))
+    X[rng.random(X.shape) < 0.5] = 0.0
+    text = hashlib.sha256()
+    for source in (DenseSource(X), DenseSource((8 * X).astype(np.int8)), SparseSource(canonical_csc(sparse.csc_array(X)))):
+        moments = source.moments()
+        products = source.products(vectors), source.products(vectors[:, :1], centre=moments.mean)
+        for part in (moments.mean, moments.norm, *products):
+            text.update(np.ascontiguousarray(part).tobytes())
+    return text.hexdigest()[:16]

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.cluster.dask_engine import DaskEngine
-from coterie.cluster.fingerprint import fingerprint, this_version
+from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import ArrayPart, StorePart
 from coterie.cluster.source import DistributedSource
 from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
-from coterie.data.source import block_size
-from coterie.data.store.reading import Store, is_store
+from coterie.data.source import FeatureSource, block_size
+from coterie.data.store.reading import PathLike, Store, is_store
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # Bytes of a part at most, so that the work of a lost worker is shared by the others.
 _PART = 1 << 29
 
 
-def active_client() -> Any:
-    """The client of Dask that is active in this process, or None; Dask is not imported for it."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return None
-    try:
-        return distributed.default_client()
-    except ValueError:
-        return None
-
-
-def store_source(store: Any, client: Any, *, n_parts: int | None = None, **options: Any) -> DistributedSource:
+def store_source(
+    store: PathLike | Store, client: Client, *, n_parts: int | None = None, **options: float
+) -> DistributedSource:
     """The features of a store on a cluster; see :meth:`DistributedSource.of_store`."""
     store = store if isinstance(store, Store) else Store(store)
     engine = DaskEngine(client, **options)
@@ -73,7 +64,7 @@ def part_starts(n_features: int, n_parts: int, step: int) -> list[int]:
     return [int(cut) for cut in np.unique(np.minimum(cuts, n_features))] if n_features else [0, 0]
 
 
-def dask_source(X: Any, client: Any, **options: Any) -> DistributedSource:
+def dask_source(X: Any, client: Client, **options: float) -> DistributedSource:
     """The features of a Dask array whose chunks hold all samples of some features; they stay on the cluster."""
     n_features = X.shape[1]
     if len(X.chunks[0]) > 1:
@@ -106,18 +97,12 @@ def _keys(array: Any) -> list[Any]:
     return list(row)
 
 
-def _is_sparse(source: Any) -> bool:
-    return bool(source.is_sparse)
+def _is_sparse(source: FeatureSource) -> bool:
+    return source.is_sparse
 
 
-def on_cluster(X: Any, client: Any = None) -> tuple[Any, Any] | None:
-    """Features on a cluster and labels, for what can live there: a store (or its name) or a Dask array; else None.
-
-    ``client`` is a client of Dask, None for the active one, if there is one.
-    """
-    client = active_client() if client is None else client
-    if client is None:
-        return None
+def open_on_cluster(X: Any, client: Client) -> tuple[DistributedSource, np.ndarray | None] | None:
+    """Features on the cluster of a client, and labels, for a store (or its name) or a Dask array; else None."""
     if isinstance(X, (str, os.PathLike)) and (is_address(X) or is_store(X)):
         X = Store(X)
     if isinstance(X, Dataset) and X.format == "store":
@@ -127,33 +112,3 @@ def on_cluster(X: Any, client: Any = None) -> tuple[Any, Any] | None:
     if type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "chunks") and hasattr(X, "persist"):
         return dask_source(X, client), None
     return None
-
-
-def check_workers(engine: DaskEngine) -> None:
-    """Refuse a cluster without workers or with another version of Coterie; say so if its processors sum otherwise."""
-    from coterie.cluster.engine import ClusterError
-
-    workers = engine.workers  # once: others may join in the meantime
-    if not workers:
-        raise ClusterError("The cluster has no workers yet. Wait for them (client.wait_for_workers(1)), or start some.")
-    handles = engine.map(_introduce, [() for _ in workers], {}, workers)
-    seen = engine.gather(handles, "the versions of coterie on the workers")
-    versions = {version for version, _ in seen} - {this_version()}
-    if versions:
-        raise ClusterError(
-            f"The workers have coterie {', '.join(sorted(versions))}, this process has {this_version()}. Install the same "
-            "version on all of them."
-        )
-    if any(word != fingerprint() for _, word in seen):
-        warnings.warn(
-            "The kernels of some workers sum in another order than those of this process (other processors): the groups are "
-            "the same, but last digits may depend on which worker computes. Set NUMBA_CPU_NAME=generic here and on all "
-            "workers for the same digits everywhere.",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _introduce(_: dict[str, Any]) -> tuple[str, str]:
-    """What a worker says of itself."""
-    return this_version(), fingerprint()

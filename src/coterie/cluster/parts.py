@@ -16,16 +16,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from coterie.cluster.engine import ClusterError
-from coterie.cluster.fingerprint import this_version
+from coterie.cluster import ClusterError
+from coterie.cluster.dask_engine import this_version
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.source import FeatureSource
 from coterie.data.store.reading import Store
+from coterie.data.structure import canonical_csc
 
 # Values that a part keeps, at most: moments of many half-samples, views, entropies.
 _KEPT = 512
 # Parts that a worker has open at most.
 _OPEN = 256
+
+# A part of the features as a worker has it open.
+PartSource = DenseSource | SparseSource
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def references(value: Any) -> Iterator[Ref]:
 class _Part:
     """An opened part and what is kept about it."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: PartSource) -> None:
         self.source = source
         self._kept: OrderedDict[str, Any] = OrderedDict()
         self._passing: tuple[str, Any] = ("", None)
@@ -137,10 +140,8 @@ class _Part:
         return value
 
     def release(self) -> None:
-        """Give mapped pages back."""
-        pages = getattr(self.source, "pages", None)
-        if pages is not None:
-            pages.release()
+        """Release mapped pages."""
+        self.source.release()
 
     def _made(self, recipe: Recipe, shared: dict[str, Any]) -> Any:
         with self._lock:
@@ -182,9 +183,9 @@ def _opened(part: StorePart | ArrayPart, array: Any) -> _Part:
     return fresh
 
 
-def _store_source(part: StorePart) -> FeatureSource:
+def _store_source(part: StorePart) -> PartSource:
     store = check_same_store(part.address, part.check)
-    source: Any = store.part(part.first - part.offset, part.last - part.offset, release=_has_limit())
+    source = store.part(part.first - part.offset, part.last - part.offset, release=_has_limit())
     source.first_feature = part.first
     return source
 
@@ -201,11 +202,9 @@ def check_same_store(address: str, check: str) -> Store:
     return store
 
 
-def _array_source(part: ArrayPart, array: Any) -> FeatureSource:
-    source: Any
+def _array_source(part: ArrayPart, array: object) -> PartSource:
+    source: PartSource
     if sparse.issparse(array):
-        from coterie.data.structure import canonical_csc
-
         source = SparseSource(canonical_csc(array))
     elif isinstance(array, np.ndarray):
         source = DenseSource(np.asfortranarray(array))  # as columns are everywhere: other layouts are summed in another order
@@ -215,7 +214,7 @@ def _array_source(part: ArrayPart, array: Any) -> FeatureSource:
     return source
 
 
-def _item(source: Any, values: Any, place: int) -> Any:
+def _item(_: PartSource, values: Any, place: int) -> Any:
     return values[place]
 
 

@@ -11,22 +11,25 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from coterie.cluster import work
-from coterie.cluster.engine import Engine
-from coterie.cluster.fingerprint import this_version
+from coterie.cluster.dask_engine import DaskEngine, this_version
 from coterie.cluster.parts import Answer, ArrayPart, Call, Recipe, Ref, StorePart, answer, references
 from coterie.cluster.tops import ClusterSharedTop, ClusterTop
 from coterie.cluster.values import ClusterMoments, FeatureValues, FewValues, Table, rows_of
 from coterie.data.bad_values import BadValues
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Columns, Moments, StrongPairs, StrongQuery
+from coterie.data.store.reading import PathLike, Store
 from coterie.data.top import TopQuery
 from coterie.data.view import FeatureView
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 # Bytes of columns that the client keeps; and columns up to which a product is computed here, from columns that are fetched.
 _CACHE = 1 << 28
@@ -35,6 +38,8 @@ _FETCHED = 4096
 _RECENT = 4
 # Arguments that go with every task; larger ones are shared.
 _SMALL = 1 << 10
+# A column that the client has: its values, or the rows and values of its entries.
+Column: TypeAlias = "np.ndarray | tuple[np.ndarray, np.ndarray]"
 
 
 class DistributedSource:
@@ -46,7 +51,7 @@ class DistributedSource:
 
     Parameters
     ----------
-    engine : Engine
+    engine : DaskEngine
         The cluster.
     parts : sequence of StorePart or ArrayPart
         The parts, in order of their features.
@@ -76,12 +81,13 @@ class DistributedSource:
     """
 
     first_feature = 0
+    array = None
 
     def __init__(
         self,
-        engine: Engine,
+        engine: DaskEngine,
         parts: Sequence[StorePart | ArrayPart],
-        arrays: Sequence[Any],
+        arrays: Sequence[Future | None],
         shape: tuple[int, int],
         is_sparse: bool,
         feature_names: Sequence[str] | None = None,
@@ -99,7 +105,7 @@ class DistributedSource:
         self._homes: list[str | None] = [
             workers[k % len(workers)] if workers and array is None else None for k, array in enumerate(arrays)
         ]
-        self._columns: OrderedDict[int, Any] = OrderedDict()
+        self._columns: OrderedDict[int, Column] = OrderedDict()
         self._columns_bytes = 0
         self._shared: dict[int, tuple[Any, Any]] = {}
         self._recent: deque[Ref] = deque(maxlen=_RECENT)
@@ -107,7 +113,9 @@ class DistributedSource:
         self.round_trips = 0
 
     @classmethod
-    def of_store(cls, store: Any, client: Any, *, n_parts: int | None = None, **options: Any) -> DistributedSource:
+    def of_store(
+        cls, store: PathLike | Store, client: Client, *, n_parts: int | None = None, **options: float
+    ) -> DistributedSource:
         """The features of a store, which all workers of a Dask cluster can open.
 
         Parameters
@@ -133,8 +141,8 @@ class DistributedSource:
 
     @property
     def n_workers(self) -> int:
-        """Number of workers that have parts open."""
-        return len({home for home in self._homes if home is not None})
+        """Number of workers that have parts open; of all workers for an array, which lies where Dask has it."""
+        return len({home for home in self._homes if home is not None}) or len(self.engine.workers)
 
     # ------------------------------------------------------------------------------------------------ asking the workers
 
@@ -154,18 +162,16 @@ class DistributedSource:
                 self._homes[k] = found.worker  # where the part is open now
         return [found.value for found in answers]
 
-    def ask_anybody(
+    def map_tasks(
         self,
         function: Callable[..., Any],
-        arguments: Sequence[tuple[Any, ...]],
+        tasks: Sequence[tuple[Any, ...]],
         *,
         what: str,
+        n_threads: int = 1,
         on_answer: Callable[[int, Any], None] | None = None,
     ) -> list[Any]:
-        """Answers of ``function(source, *own)`` for arguments, by any worker, which opens *all* features of the store.
-
-        ``on_answer(position, answer)`` is told each one as it comes.
-        """
+        """Answers of ``function(source, *task)`` for all tasks, by any worker, which opens *all* features of the store."""
         first = self.parts[0]
         if not isinstance(first, StorePart):
             raise ValueError(
@@ -173,17 +179,25 @@ class DistributedSource:
                 "Write the array to a store first (coterie.data.write_store or convert)."
             )
         whole = first._replace(first=0, last=self.shape[1])
-        count = len(arguments)
+        count, places = len(tasks), [(whole, None)] * len(tasks)
         tell = None if on_answer is None else lambda place, found: on_answer(place, found.value)
-        return [
-            found.value for found in self._answers(function, arguments, [(whole, None)] * count, [None] * count, what, tell)
-        ]
+        calls = [(function, *task) for task in tasks]
+        return [found.value for found in self._answers(work.on_whole, calls, places, [None] * count, what, tell)]
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Recipe:
+        """How each worker makes ``function(source, *arguments)`` of all features, for tasks of :meth:`map_tasks`."""
+        made = _recipe(function, *(self.sent(one) for one in arguments))
+        return made.passing() if large else made
+
+    def concurrency(self, n_threads: int) -> int:
+        """Number of tasks that run at the same time: that of the workers' threads."""
+        return max(1, self.engine.n_threads)
 
     def _answers(
         self,
         function: Callable[..., Any],
         arguments: Sequence[tuple[Any, ...]],
-        places: Sequence[tuple[StorePart | ArrayPart, Any]],
+        places: Sequence[tuple[StorePart | ArrayPart, Future | None]],
         homes: Sequence[str | None],
         what: str,
         on_answer: Callable[[int, Answer], None] | None = None,
@@ -197,7 +211,7 @@ class DistributedSource:
         shared = {token: ref.handle for token, ref in refs.items()}
         tasks = [(*place, call) for place, call in zip(places, calls, strict=True)]
 
-        def again(position: int) -> Any:
+        def again(position: int) -> Future:
             # What is shared may lie with the very worker that does not answer, so it is shared anew.
             lively = self.engine.lively()
             other = lively[position % len(lively)] if lively else None
@@ -222,7 +236,9 @@ class DistributedSource:
             return value.recipe
         if isinstance(value, FeatureView):
             return self.view_recipe(value)
-        if isinstance(value, (Recipe, Ref, int, float, str, bool, np.generic)) or value is None or callable(value):
+        if isinstance(value, (Recipe, Ref, int, float, str, bool, np.generic)) or value is None:
+            return value
+        if callable(value) and hasattr(value, "__qualname__"):
             return value
         if isinstance(value, np.ndarray) and value.nbytes <= _SMALL:
             return value
@@ -245,7 +261,7 @@ class DistributedSource:
                 self._shared[id(value)] = weakref.ref(value, partial(self._forget, id(value))), weakref.ref(ref)
         return ref
 
-    def _forget(self, key: int, _: Any) -> None:
+    def _forget(self, key: int, _: object) -> None:
         """Release a shared array that nobody has any more."""
         self._shared.pop(key, None)
 
@@ -291,7 +307,7 @@ class DistributedSource:
             totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
         return [self._moments_of(recipe.item(k), total, [part[k] for part in parts]) for k, total in enumerate(totals)]
 
-    def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[Any]) -> ClusterMoments:
+    def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[tuple[Any, ...]]) -> ClusterMoments:
         table = Table(self, _recipe(work.moment_arrays, recipe))
         mean, norm = FeatureValues(table, 0), FeatureValues(table, 1)
         return ClusterMoments(
@@ -307,7 +323,7 @@ class DistributedSource:
         self,
         vectors: np.ndarray,
         *,
-        centre: Any = None,
+        centre: np.ndarray | FeatureValues | None = None,
         features: np.ndarray | None = None,
         out: np.ndarray | None = None,
         n_threads: int = 1,
@@ -324,7 +340,9 @@ class DistributedSource:
         out[:] = found
         return out
 
-    def _remote_products(self, vectors: np.ndarray, centre: Any, features: np.ndarray | None) -> np.ndarray:
+    def _remote_products(
+        self, vectors: np.ndarray, centre: np.ndarray | FeatureValues | None, features: np.ndarray | None
+    ) -> np.ndarray:
         """Products that the workers compute, of all features or of many."""
         many = np.arange(self.shape[1]) if features is None else np.asarray(features, dtype=np.int64)
         part = self._part_of(many)
@@ -428,7 +446,7 @@ class DistributedSource:
         if len(missing):
             self._keep(missing, self._fetch(missing))
 
-    def _fetched(self, features: np.ndarray) -> list[Any]:
+    def _fetched(self, features: np.ndarray) -> list[Column]:
         """Columns one by one: those that the client has, and the others, which come together."""
         with self._lock:
             known = {j: self._columns[j] for j in features.tolist() if j in self._columns}
@@ -441,9 +459,9 @@ class DistributedSource:
             known |= dict(zip(missing.tolist(), fresh, strict=True))
         return [known[j] for j in features.tolist()]
 
-    def _fetch(self, features: np.ndarray) -> list[Any]:
+    def _fetch(self, features: np.ndarray) -> list[Column]:
         """Some columns (rising) from the workers."""
-        columns: list[Any] = []
+        columns: list[Column] = []
         for found in self._ask_columns(features):
             if isinstance(found, np.ndarray):
                 columns += [np.ascontiguousarray(found[:, k]) for k in range(found.shape[1])]
@@ -469,7 +487,7 @@ class DistributedSource:
             return sparse.csc_array(sparse.hstack([*parts], format="csc")) if parts else self.columns(features)
         return np.asfortranarray(np.hstack([np.empty((self.shape[0], 0), dtype=self._dtype), *parts]).astype(self._dtype))
 
-    def _keep(self, features: np.ndarray, columns: list[Any]) -> None:
+    def _keep(self, features: np.ndarray, columns: list[Column]) -> None:
         with self._lock:
             for j, column in zip(features.tolist(), columns, strict=True):
                 if j not in self._columns:
@@ -508,7 +526,7 @@ class DistributedSource:
         return f"<DistributedSource: {n:,} samples x {m:,} features in {self.n_parts} parts>"
 
 
-def _bytes_of(column: Any) -> int:
+def _bytes_of(column: Column) -> int:
     return int(column.nbytes) if isinstance(column, np.ndarray) else int(column[0].nbytes + column[1].nbytes)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from coterie.cluster.parts import Recipe
+from coterie.cluster.parts import PartSource, Recipe
 from coterie.data.shared_top import SharedTop
 from coterie.data.top import NOBODY, Free, LayeredTop, Scored, TopQuery
 from coterie.data.view import FeatureView
@@ -191,7 +191,7 @@ class _Lists(NamedTuple):
 
 
 def part_top(
-    source: Any, view: FeatureView, residual: np.ndarray, taken: np.ndarray, size: int, first_floor: float, brief: bool
+    source: PartSource, view: FeatureView, residual: np.ndarray, taken: np.ndarray, size: int, first_floor: float, brief: bool
 ) -> PartTop:
     """The best of a part, on a worker; a ``brief`` answer leaves out features that are tied with its last by the dozen."""
     free = Free(view.moments, taken)
@@ -215,13 +215,13 @@ def _told(
     return PartTop(features + first, scores, hidden, *moments, barred[0] + first, barred[1], n_scored)
 
 
-def _shared_top(source: Any, views: list[FeatureView]) -> SharedTop:
+def _shared_top(source: PartSource, views: list[FeatureView]) -> SharedTop:
     return SharedTop(views)
 
 
 def _part_tops(
-    source: Any, shared: SharedTop, views: list[FeatureView], residuals: np.ndarray, widths: list[int], sizes: list[int],
-    taken: _Lists, hints: _Lists,
+    source: PartSource, shared: SharedTop, views: list[FeatureView], residuals: np.ndarray, widths: list[int],
+    sizes: list[int], taken: _Lists, hints: _Lists,
 ) -> tuple[list[PartTop], float]:  # fmt: skip
     """The best of a part for many residuals, on a worker: found by one pass, scored by the kernel that everybody uses."""
     fresh = SharedTop.like(shared)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.cluster.parts import Recipe
+from coterie.cluster.parts import PartSource, Recipe
 from coterie.data.source import Moments
 
 if TYPE_CHECKING:
@@ -195,55 +195,6 @@ class FewValues:
         return result
 
 
-class FeatureRanks:
-    """The rank of each feature, of which the first few are known; all are computed when somebody asks for another one.
-
-    Parameters
-    ----------
-    first : ndarray of int
-        The best features in order.
-    n_features : int
-        Number of features.
-    whole : callable
-        Returns all features in order.
-    """
-
-    dtype = np.dtype(np.int64)
-
-    def __init__(self, first: np.ndarray, n_features: int, whole: Callable[[], np.ndarray]) -> None:
-        self.first, self.shape, self._whole = first, (n_features,), whole
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    @cached_property
-    def _known(self) -> dict[int, int]:
-        return {feature: place for place, feature in enumerate(self.first.tolist(), start=1)}
-
-    @cached_property
-    def _all(self) -> np.ndarray:
-        result = np.empty(self.shape, dtype=self.dtype)
-        result[self._whole()] = np.arange(1, len(self) + 1)
-        return result
-
-    def __getitem__(self, features: Any) -> Any:
-        chosen = np.asarray(features) if not isinstance(features, slice) else None
-        if chosen is None or chosen.dtype == np.bool_ or any(j not in self._known for j in chosen.ravel().tolist()):
-            return self._all[features]
-        found = np.array([self._known[j] for j in chosen.ravel().tolist()], dtype=self.dtype).reshape(chosen.shape)
-        return found if chosen.ndim else found[()]
-
-    def for_saving(self) -> np.ndarray | None:
-        """All of them, as part of a model's file; None where they are too many for one."""
-        return self._all if len(self) <= _SAVED else None
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return self._all.astype(dtype or self.dtype, copy=bool(copy))
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self):,} features, the first {len(self.first):,} known>"
-
-
 @dataclass(frozen=True)
 class ClusterMoments(Moments):
     """Moments that stay with the workers.
@@ -276,14 +227,14 @@ class ClusterMoments(Moments):
         raise NotImplementedError("far means of all features stay with the workers")
 
 
-def _whole(source: Any, values: np.ndarray) -> np.ndarray:
+def _whole(source: PartSource, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _divided(source: Any, values: np.ndarray, divisor: float) -> np.ndarray:
+def _divided(source: PartSource, values: np.ndarray, divisor: float) -> np.ndarray:
     return values / divisor
 
 
-def rows_of(source: Any, columns: Sequence[np.ndarray], features: np.ndarray) -> list[np.ndarray]:
+def rows_of(source: PartSource, columns: Sequence[np.ndarray], features: np.ndarray) -> list[np.ndarray]:
     """Entries of some features of the part in several arrays."""
     return [np.asarray(column[features]) for column in columns]

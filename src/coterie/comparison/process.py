@@ -1,12 +1,15 @@
-"""A method's process as its parent sees it: commands, messages, time, memory, and its end."""
+"""A method's process: as its parent sees it (commands, messages, time, memory, its end), and what it does itself."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -19,12 +22,13 @@ from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT
 
 # The module path comes first: nothing may be imported from the folder that the command happens to run in.
 _CODE = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from coterie.comparison.worker import main; main(*sys.argv[2:])"
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from coterie.comparison.process import main; main(*sys.argv[2:])"
 )
 # Seconds that a process may take to start, on top of the limit.
 _START = 120.0
 _ALL_MEMBERS_EVERY = 0.25
 _PATIENCE = 5.0
+_PR_SET_PDEATHSIG = 1
 
 
 class Limits(NamedTuple):
@@ -181,3 +185,60 @@ def _group(pid: int) -> Iterator[int]:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB"
+
+
+def main(job: str, results: str) -> None:
+    """Work until there are no more commands.
+
+    Parameters
+    ----------
+    job : str
+        Path of the pickled setting; the method lies beside ``results``, with the suffix ``.method``.
+    results : str
+        File to append messages to, one JSON object a line: ``{"begin": fold}``, ``{"row": …, "features": …}``,
+        ``{"end": fold}``.
+    """
+    _end_with_parent(os.getppid())
+    from coterie.comparison.trial import Trial
+
+    # Written by the parent, in a folder that only this user can write to.
+    with open(job, "rb") as file:
+        setting = pickle.load(file)
+    with open(Path(results).with_suffix(".method"), "rb") as file:
+        contender = pickle.load(file)
+    with open(results, "a", encoding="utf-8") as messages:
+
+        def tell(message: dict[str, Any]) -> None:
+            messages.write(json.dumps(message) + "\n")
+            messages.flush()
+
+        trial = Trial(setting, contender)
+        warm = not contender.known
+        for line in sys.stdin:
+            command = json.loads(line)
+            if not warm:
+                trial.warm_up()
+                warm = True
+            tell({"begin": command["fold"]})
+            trial.run(
+                command["fold"],
+                command["sizes"],
+                lambda row, chosen: tell({"row": row._asdict(), "features": chosen.tolist()}),
+            )
+            tell({"end": command["fold"]})
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have no orphan, even if the parent is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it has ended meanwhile
+            os._exit(1)
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

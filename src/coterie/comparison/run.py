@@ -25,14 +25,13 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
 from coterie._parameters import Number, OneOf, Whole, check, read_size
-from coterie.cluster.opening import active_client
 from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
 from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import Limits
-from coterie.comparison.remote import ClusterSchedule
 from coterie.comparison.result import Comparison, Row
-from coterie.comparison.schedule import Schedule, Unit
+from coterie.comparison.schedule import AnySchedule, Schedule, Unit
 from coterie.comparison.trial import Gaps, Setting
+from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
 from coterie.data.store.reading import Store, is_store, open_store
@@ -41,6 +40,7 @@ from coterie.files import temporary_folder
 from coterie.inputs.arrays import source_of
 from coterie.inputs.containers import opened
 from coterie.inputs.folds import read_folds
+from coterie.inputs.placing import active_client, cluster_schedule
 from coterie.inputs.targets import class_codes, numeric_targets, task_of
 from coterie.progress import RoundProgress
 
@@ -221,11 +221,9 @@ def compare(
     return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score", task)
 
 
-def _schedule(
-    setting: Setting, scratch: Path, limits: Limits, jobs: int, store: Store, client: Any
-) -> Schedule | ClusterSchedule:
-    """Who runs the methods: processes of this machine, or workers of a cluster."""
-    own = Path(store.path).is_relative_to(scratch)  # written by us, where nobody else looks
+def _schedule(setting: Setting, scratch: Path, limits: Limits, jobs: int, store: Store, client: Any) -> AnySchedule:
+    """What runs the methods: processes of this machine, or workers of a cluster."""
+    own = Path(store.path).is_relative_to(scratch)  # written by us, where no worker looks
     if client is not None and own:
         raise ValueError(
             "compare got a client, but X is no store, which is what workers can read. Write X to a store first "
@@ -235,12 +233,13 @@ def _schedule(
         client = active_client()
     if client is None:
         return Schedule(setting, scratch, limits, jobs)
-    there = replace(setting, store=Path(os.path.abspath(setting.store)))
-    return ClusterSchedule(there, str(store.header["header_crc32"]), limits, client)
+    path = setting.store if is_address(setting.store) else os.path.abspath(setting.store)
+    there = replace(setting, store=path)
+    return cluster_schedule(there, str(store.header["header_crc32"]), limits, client)
 
 
 def _run(
-    schedule: Schedule | ClusterSchedule, contenders: list[Contender], sizes: list[int], journal: Journal | None, verbose: int
+    schedule: AnySchedule, contenders: list[Contender], sizes: list[int], journal: Journal | None, verbose: int
 ) -> tuple[dict[tuple[str, int, int], tuple[Row, np.ndarray]], bool]:
     """All rows by method, number of features and fold; and whether Ctrl-C has ended the work."""
     folds = range(len(schedule.setting.folds))

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import cpu_count
@@ -49,6 +49,16 @@ class Slot:
     unit: Unit | None = None
 
 
+class AnySchedule(Protocol):
+    """Runs units, on this machine or on the workers of a cluster."""
+
+    setting: Setting
+
+    def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
+        """Run all units, and call ``on_row`` with each row and its features."""
+        ...
+
+
 @dataclass
 class Schedule:
     """Runs units, several at the same time.
@@ -64,7 +74,7 @@ class Schedule:
     n_jobs : int
         Processes at the same time.
     wanted : callable, optional
-        Says whether anybody still waits for the rows; if not, all processes are ended.
+        Says whether the rows are still wanted; if not, all processes are ended.
     """
 
     setting: Setting
@@ -90,7 +100,7 @@ class Schedule:
                         self._look_after(slot, on_row)
                 time.sleep(_PAUSE)
                 if self.wanted is not None and not self.wanted():
-                    raise InterruptedError("nobody waits for the rows any more")
+                    raise InterruptedError("the rows are no longer wanted")
         except BaseException:
             for slot in slots:
                 if slot.process is not None:

@@ -41,7 +41,7 @@ class Gaps:
 class Setting:
     """What all methods share: the data in a store, whether they become a frame (for names), the folds, who judges and how."""
 
-    store: Path
+    store: Path | str
     frame: bool
     y: np.ndarray
     folds: Sequence[tuple[np.ndarray, np.ndarray]]

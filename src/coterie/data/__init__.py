@@ -24,7 +24,7 @@ _HOMES = {
     "Store": "coterie.data.store.reading",
     "StrongPairs": "coterie.data.source",
     "StrongQuery": "coterie.data.source",
-    "annotated": "coterie.data.annotations",
+    "annotated": "coterie.data.source",
     "as_source": "coterie.data.memory",
     "check_store": "coterie.data.store.reading",
     "convert": "coterie.data.opening",
@@ -59,7 +59,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from coterie.data.annotations import annotated
     from coterie.data.dataset import Dataset
     from coterie.data.errors import DataFileError
     from coterie.data.imputation import ImputedSource
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
     from coterie.data.names import PackedStrings
     from coterie.data.opening import convert, open_features
     from coterie.data.readers.formats import FORMATS, Format
-    from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery
+    from coterie.data.source import Exemplar, FeatureSource, Moments, StrongPairs, StrongQuery, annotated
     from coterie.data.store.reading import Store, check_store, open_store
     from coterie.data.store.writing import write_store
     from coterie.data.view import FeatureView

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import TypeGuard
 
 # What stands before the path of an address.
 _SCHEME = "://"
 
 
-def is_address(path: Any) -> bool:
+def is_address(path: object) -> TypeGuard[str]:
     """Whether a path is one that fsspec has to follow."""
     return isinstance(path, str) and _SCHEME in path
 
 
-def with_scheme(path: str | os.PathLike[str]) -> Any:
+def with_scheme(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """A path as it is, but an address whose two strokes have been taken for one by ``Path``.
 
     Examples

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie.data.annotations import annotated
 from coterie.data.covariates import Covariates
 from coterie.data.names import PackedStrings
-from coterie.data.source import FeatureSource
+from coterie.data.source import FeatureSource, annotated
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +30,8 @@ class Dataset:
         Names of the samples.
     format : str
         Format of the file, a name in ``coterie.data.FORMATS``, or ``"store"``.
-    path : Path
-        The file, or the store's folder.
+    path : Path or str
+        The file, or the store's folder or address.
     notes : dict
         Counts worth knowing: missing genotypes imputed, samples dropped, …
     feature_info : dict
@@ -54,7 +53,7 @@ class Dataset:
     y: np.ndarray | None = None
     sample_names: Sequence[str] | None = None
     format: str = ""
-    path: Path = Path()
+    path: Path | str = Path()
     notes: dict[str, Any] = field(default_factory=dict)
     feature_info: dict[str, np.ndarray | PackedStrings] = field(default_factory=dict)
     covariates: Covariates | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from coterie.data.source import (
     OnePlace,
     StrongPairs,
     StrongQuery,
+    for_blocks,
 )
 from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
@@ -32,6 +33,8 @@ from coterie.kernels.transposition import csc_take
 
 # Strong products for which a chunk has room at first; with more it is done again.
 _ROOM = 1 << 16
+# Variation that is a smaller part than this of what varies about the common mean is computed again, with all its digits.
+_SMALL_PART = 1e-3
 # Weights whose moments are computed in one pass: their sums stay in the cache.
 _WEIGHTS_AT_ONCE = 32
 # Columns that one pass of strong_products compares a dense feature with: a bit each.
@@ -89,15 +92,9 @@ class DenseSource(OnePlace):
         """The array; read-only."""
         return self._array
 
-    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
-        bad.refuse(self.feature_names, first_feature=self.first_feature)
-        return moments
-
     def moments_and_bad_values(
         self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
     ) -> tuple[Moments, BadValues]:
-        """Moments, which mean nothing where there are bad values, and those."""
         n_samples, n_features = self.shape
         weight = _weights(sample_weight, n_samples)
         first = int(np.argmax(weight > 0))
@@ -115,6 +112,32 @@ class DenseSource(OnePlace):
         norm[norm < SMALLEST_NORM] = 0.0
         bad = BadValues.find(self, finite, mean, norm, self.first_feature)
         return Moments(mean, norm, float(weight.sum())), bad
+
+    def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
+        if len(weights) == 1:
+            return [self.moments(weights[0], n_threads=n_threads)]
+        matrix = np.column_stack(weights)
+        total = matrix.sum(axis=0)
+        mean, norm = (np.empty((len(weights), self.shape[1])) for _ in range(2))
+
+        def task(start: int, block: Columns) -> None:
+            values = np.asarray(block, dtype=np.float64)
+            centre = values.mean(axis=0)
+            values = values - centre
+            sums = values.T @ matrix
+            squares = (values * values).T @ matrix
+            left = squares - sums**2 / total
+            here = slice(start, start + values.shape[1])
+            mean[:, here] = (centre[:, None] + sums / total).T
+            norm[:, here] = np.sqrt(np.maximum(left, 0.0)).T
+            for position in np.flatnonzero((left < _SMALL_PART * squares).any(axis=0)).tolist():
+                few = np.flatnonzero(left[:, position] < _SMALL_PART * squares[:, position])
+                exact = DenseSource(np.asarray(block)[:, few]).moments(weights[position])
+                mean[position, start + few], norm[position, start + few] = exact.mean, exact.norm
+
+        for_blocks(self, task, n_threads)
+        norm[norm < SMALLEST_NORM] = 0.0
+        return [Moments(mean[k], norm[k], float(total[k])) for k in range(len(weights))]
 
     def products(
         self,
@@ -181,7 +204,7 @@ class DenseSource(OnePlace):
         r"""Strong products with many columns: all of them by BLAS, the strong ones again in double precision.
 
         With unit roundoff u, the product of two rounded vectors has an error of at most :math:`(n + 4) u` of the product of
-        their lengths, in any order of summation (see :func:`coterie.correlation.profile.dense.DenseTiles`). What comes
+        their lengths, in any order of summation (see :func:`coterie.correlation.profile.tiles.DenseTiles`). What comes
         closer than that to its limit is computed in double precision and judged by that.
         """
         n_samples, n_features = self.shape
@@ -271,10 +294,6 @@ class DenseSource(OnePlace):
     def block(self, start: int, stop: int) -> Columns:
         return np.asfortranarray(self._array[:, start:stop])
 
-    def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
-        for start in range(0, self.shape[1], n_features):
-            yield start, self.block(start, min(start + n_features, self.shape[1]))
-
 
 class SparseSource(OnePlace):
     """Features of a CSC matrix or array with int32 or int64 indices, never copied.
@@ -333,15 +352,9 @@ class SparseSource(OnePlace):
         """Starts of the columns, rows and values of the entries; read-only."""
         return self._indptr, self._indices, self._values
 
-    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
-        bad.refuse(self.feature_names, first_feature=self.first_feature)
-        return moments
-
     def moments_and_bad_values(
         self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
     ) -> tuple[Moments, BadValues]:
-        """Moments, which mean nothing where there are bad values, and those."""
         weight = _weights(sample_weight, self._n_samples)
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
@@ -359,7 +372,6 @@ class SparseSource(OnePlace):
         return Moments(mean, norm, float(weight.sum()), nonnegative), bad
 
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
-        """Those of :meth:`moments` for each of many weights of the samples, to the bit; the values are known to be finite."""
         nonnegative = self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
         found: list[Moments] = []
         for first in range(0, len(weights), _WEIGHTS_AT_ONCE):
@@ -454,10 +466,6 @@ class SparseSource(OnePlace):
             (self._values[first:last], self._indices[first:last], self._indptr[start : stop + 1] - first),
             shape=(self._n_samples, stop - start),
         )
-
-    def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
-        for start in range(0, self._n_features, n_features):
-            yield start, self.block(start, min(start + n_features, self._n_features))
 
 
 def as_source(X: Any, feature_names: Any = None) -> FeatureSource:

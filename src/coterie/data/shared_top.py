@@ -85,7 +85,7 @@ class SharedTop:
 
     def _in_single(self) -> np.ndarray | None:
         """The features as BLAS takes them, so that they are not converted anew in every round; None where they are many."""
-        array = getattr(self.source, "array", None)
+        array = self.source.array
         if not self._single or array is None or array.size > _MOST_ROUNDED:
             return None
         with np.errstate(over="ignore"):
@@ -227,7 +227,7 @@ class _Crowd:
         """Products of neighbouring features of a dense source, as they are stored, with all residuals."""
         start, stop = features[0], features[-1] + 1
         # A view of an array in memory: BLAS takes rows and columns as they lie.
-        array = getattr(source, "array", None)
+        array = source.array
         block = source.block(start, stop) if array is None else array[:, start:stop]
         first = block if self._rounded is None else self._rounded[:, start:stop]
         for values, residuals in ((first, self._residuals), (block, self._residuals.astype(np.float64))):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import run_chunks, run_evenly
+from coterie._numba import one_blas_thread, run_chunks, run_evenly
 
 if TYPE_CHECKING:
+    from coterie.data.bad_values import BadValues
     from coterie.data.top import Top, TopQuery
     from coterie.data.view import FeatureView
 
@@ -152,7 +155,14 @@ class FeatureSource(Protocol):
 
     Implementations are views: they hold no copy of the data. All methods are pure and may be
     called from several threads. ``n_threads`` never changes a result.
+
+    Attributes
+    ----------
+    annotations : mapping of str to sequence of length n_features
+        Columns about the features, such as the chromosome of a SNP; see :func:`annotated`. No algorithm reads them.
     """
+
+    annotations: Mapping[str, Any]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -174,10 +184,29 @@ class FeatureSource(Protocol):
         """Names of the features, or None; never made up."""
         ...
 
+    @property
+    def array(self) -> np.ndarray | None:
+        """All features as one read-only array; None if they are sparse or not in this process."""
+        ...
+
+    @property
+    def n_workers(self) -> int | None:
+        """Number of workers that have the features open; None for features in this process."""
+        ...
+
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         """Mean and norm of all features in one pass.
 
         Raises ``ValueError`` that says how many values are NaN or infinite and where the first is.
+        """
+        ...
+
+    def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
+        """Moments for each of many sample weights, of values that are known to be finite.
+
+        Dense features are read once for all weights, by BLAS, about their common mean; the result agrees with
+        :meth:`moments` to about twelve digits, and features that are constant where the weight is have a norm of exactly 0.
+        Sparse features are read once for some dozens of weights, with the bits of :meth:`moments`.
         """
         ...
 
@@ -223,14 +252,44 @@ class FeatureSource(Protocol):
         ...
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-        """The same for a function that returns an array (or several) with an entry a feature; it stays with the features.
+        """The same for a function that returns an array (or several) with one entry per feature; it stays with the features.
 
         The result is indexed by features like an array; for a source in memory it is one.
         """
         ...
 
+    def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Any:
+        """The value of ``function(source, *arguments)``, as an argument of tasks: see :meth:`map_tasks`.
+
+        On a cluster it is a recipe, by which each worker makes the value once. A worker keeps no more than one value that is
+        ``large``, that is, may take as much memory as the features.
+        """
+        ...
+
+    def map_tasks(
+        self,
+        function: Callable[..., Any],
+        tasks: Sequence[tuple[Any, ...]],
+        *,
+        what: str,
+        n_threads: int = 1,
+        on_answer: Callable[[int, Any], None] | None = None,
+    ) -> list[Any]:
+        """Answers of ``function(source, *task)`` for all tasks, in order, where ``source`` has *all* features.
+
+        The tasks run on threads of this process, or on the workers of a cluster, each of which opens the whole store. The
+        function must be pure, and one that other processes can import. Arguments may be moments of this source and values of
+        :meth:`prepare`. ``what`` says in error messages what the answers are, and ``on_answer(position, answer)`` is called
+        with each answer as it comes, possibly from several threads.
+        """
+        ...
+
+    def concurrency(self, n_threads: int) -> int:
+        """Number of tasks of :meth:`map_tasks` that run at the same time."""
+        ...
+
     def spread(self, features: np.ndarray, values: np.ndarray) -> Any:
-        """An array with an entry a feature: the values of some features (rising), and 0 for all others."""
+        """An array with one entry per feature: the values of some features (rising), and 0 for all others."""
         ...
 
     def prefetch(self, features: np.ndarray) -> None:
@@ -250,6 +309,9 @@ class FeatureSource(Protocol):
         ...
 
 
+Source = TypeVar("Source", bound=FeatureSource)
+
+
 class SharedBest(Protocol):
     """The best features for many residuals."""
 
@@ -267,11 +329,44 @@ class OnePlace:
     """What a source has from :class:`FeatureSource` when all its features are in one place: it is its own only block."""
 
     first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
+    feature_names: Sequence[str] | None = None
+    annotations: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of samples, number of features."""
         raise NotImplementedError  # each source has its own
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """All features as one read-only array; None if they are sparse."""
+        return None
+
+    @property
+    def n_workers(self) -> None:
+        """None: the features are in this process."""
+        return None
+
+    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        """Mean and norm of all features in one pass; refuses values that are not finite."""
+        moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
+        bad.refuse(self.feature_names, first_feature=self.first_feature)
+        return moments
+
+    def moments_and_bad_values(
+        self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
+    ) -> tuple[Moments, BadValues]:
+        """Moments, which are meaningless where there are bad values, and those."""
+        raise NotImplementedError  # each source has its own
+
+    def block(self, start: int, stop: int) -> Columns:
+        """The columns ``start <= j < stop``."""
+        raise NotImplementedError  # each source has its own
+
+    def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
+        """All columns in contiguous blocks of at most ``n_features``: (first feature, columns)."""
+        for start in range(0, self.shape[1], n_features):
+            yield start, self.block(start, min(start + n_features, self.shape[1]))
 
     def top(self, query: TopQuery) -> Top:
         """The features with the best scores for a residual, from the top, no further than asked."""
@@ -290,15 +385,48 @@ class OnePlace:
         return [function(self if view is None else view, *arguments)]
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-        """Call ``function(view, *arguments)``, which returns an array with an entry a feature."""
+        """Call ``function(view, *arguments)``, which returns an array with one entry per feature."""
         return function(view, *arguments)
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Any:
+        """The value of ``function(source, *arguments)``."""
+        return function(self, *arguments)
+
+    def map_tasks(
+        self,
+        function: Callable[..., Any],
+        tasks: Sequence[tuple[Any, ...]],
+        *,
+        what: str,
+        n_threads: int = 1,
+        on_answer: Callable[[int, Any], None] | None = None,
+    ) -> list[Any]:
+        """Answers of ``function(source, *task)`` for all tasks, in order, computed on threads."""
+        answers: list[Any] = [None] * len(tasks)
+
+        def run(start: int, stop: int) -> None:
+            for place in range(start, stop):
+                answers[place] = function(self, *tasks[place])
+                if on_answer is not None:
+                    on_answer(place, answers[place])
+
+        with one_blas_thread():  # the tasks take the threads
+            run_chunks(run, range(len(tasks) + 1), n_threads)
+        return answers
+
+    def concurrency(self, n_threads: int) -> int:
+        """Number of tasks that run at the same time: that of the threads."""
+        return n_threads
+
+    def release(self) -> None:
+        """Release mapped pages; a source in memory has none."""
 
     def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
         """Call ``task(start, stop)`` for chunks of all features of about equal cost; a store may give pages back after one."""
         run_evenly(task, cost, n_threads)
 
     def spread(self, features: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """An array with an entry a feature: the values of some features, and 0 for all others."""
+        """An array with one entry per feature: the values of some features, and 0 for all others."""
         result: np.ndarray = np.zeros(self.shape[1], dtype=values.dtype)
         result[features] = values
         return result
@@ -334,3 +462,38 @@ def for_blocks(source: FeatureSource, task: Callable[[int, Columns], object], n_
         size = min(size, max(_FEWEST, -(-n_features // _CHUNKS)))  # whatever the threads: BLAS may round by the width
     bounds = [*range(0, n_features, size), n_features]
     run_chunks(lambda start, stop: task(start, source.block(start, stop)), bounds, n_threads)
+
+
+def annotated(source: Source, columns: Mapping[str, Any]) -> Source:
+    """The source with columns about its features, beside those that it has.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        The features; what is returned shares their values.
+    columns : mapping of str to sequence of length n_features
+        Arrays, packed strings, columns of a frame: whatever ``column[j]`` works on.
+
+    Returns
+    -------
+    source : FeatureSource
+        The same one where there are no columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import GroupDiscoveryRegressor
+    >>> from coterie.data import annotated, as_source
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> source = annotated(as_source(X), {"unit": ["cm", "kg"]})
+    >>> GroupDiscoveryRegressor(1).fit(source, [0.0, 1.0, 2.0, 3.0]).groups_.annotations
+    {'unit': ['cm']}
+    """
+    if not columns:
+        return source
+    for name, values in columns.items():
+        if len(values) != source.shape[1]:
+            raise ValueError(f"The annotation {name!r} has {len(values)} values, but there are {source.shape[1]} features.")
+    result = copy.copy(source)
+    result.annotations = {**source.annotations, **columns}
+    return result

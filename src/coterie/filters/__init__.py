@@ -1,13 +1,10 @@
 """Scores of single features: ``score_func(X, y)`` for ``SelectKBest`` and :class:`coterie.GlobalRedundancySelector`."""
 
-from coterie.filters.correlation import correlation_score
-from coterie.filters.fisher import fisher_score
-from coterie.filters.information_gain import information_gain_score
 from coterie.filters.laplacian import laplacian_score
 from coterie.filters.lgd import lgd_score
 from coterie.filters.mcfs import mcfs_score
 from coterie.filters.relieff import relieff_score
-from coterie.filters.variance import variance_score
+from coterie.filters.univariate import correlation_score, fisher_score, information_gain_score, variance_score
 
 __all__ = [
     "correlation_score",

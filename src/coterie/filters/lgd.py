@@ -11,8 +11,8 @@ from coterie._numba import read_only, thread_count
 from coterie._parameters import OneOf, Whole, check
 from coterie.data.source import Columns, for_blocks
 from coterie.data.view import FeatureView
-from coterie.filters.ranges import feature_ranges
 from coterie.filters.sample_graph import nearest_neighbours, variation
+from coterie.filters.univariate import feature_ranges
 from coterie.inputs.arrays import source_of
 from coterie.kernels import filters as kernels
 

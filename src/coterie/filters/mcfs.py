@@ -13,10 +13,10 @@ from sklearn.manifold import spectral_embedding
 
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import Whole, check
-from coterie.cluster.placing import in_one_process
 from coterie.data.source import FeatureSource, Moments
 from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbours
 from coterie.inputs.arrays import source_of
+from coterie.inputs.placing import in_one_process
 from coterie.order import by_content
 
 # Products of features and residuals that are held at a time.

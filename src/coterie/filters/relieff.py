@@ -12,9 +12,8 @@ from coterie._numba import thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
-from coterie.filters.probes import by_probes, once
-from coterie.filters.ranges import feature_ranges
-from coterie.filters.sample_graph import manhattan_distances, nearest, variation
+from coterie.filters.sample_graph import by_probes, manhattan_distances, nearest, variation
+from coterie.filters.univariate import feature_ranges
 from coterie.inputs.arrays import source_of
 from coterie.inputs.containers import opened
 from coterie.inputs.targets import class_codes
@@ -113,7 +112,7 @@ def _factors(source: FeatureSource, moments: Moments, n_threads: int = 1) -> np.
 def _comparisons(view: FeatureView, codes: np.ndarray, probes: np.ndarray, k: int) -> sparse.csr_array:
     """Symmetric graph whose weights are what each pair of samples counts in the score."""
     n_samples = len(codes)
-    factor = once(view.source, view.moments, _factors)
+    factor = view.source.prepare(_factors, view.moments)
     arguments = factor, codes, k, len(probes)
     parts = by_probes(view.source, view.moments, _edges, *arguments, probes=probes, n_threads=view.n_threads)
     rows, columns, weights = (np.concatenate([edge[k] for part in parts for edge in part]) for k in range(3))

@@ -7,7 +7,9 @@ rounding are equal, and of equally near samples the first comes first.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,12 +18,15 @@ from scipy.sparse.csgraph import connected_components
 from coterie._numba import read_only
 from coterie._sklearn import sample_major
 from coterie.data.source import FAR, Columns, FeatureSource, Moments, for_blocks, shifted
-from coterie.filters.probes import by_probes
 from coterie.kernels import graph as kernels
 
 _BLOCK_FEATURES = 1024
 # Distances that differ by less than this part of the largest are equal.
 _TIE = 1e-12
+# Samples whose distances to all others are held at a time; fixed, so that threads do not change a sum.
+_PROBES = 128
+
+Look = Callable[..., Any]
 
 
 def squared_distances(source: FeatureSource, moments: Moments, probes: np.ndarray) -> np.ndarray:
@@ -185,3 +190,20 @@ def variation(source: FeatureSource, graph: sparse.csr_array, squared: bool, n_t
 
     for_blocks(source, look, n_threads)
     return result
+
+
+def by_probes(
+    source: FeatureSource, moments: Moments, look: Look, *arguments: Any, probes: np.ndarray, n_threads: int
+) -> list[Any]:
+    """Answers of ``look(source, moments, some probes, *arguments)``, in order of the probes.
+
+    The probes are always the same ones and see all features in the same order, so that neither threads nor workers can change
+    a digit. ``look`` is pure, and one that other processes can import. An argument may be a value of ``source.prepare``.
+    """
+    cuts = [*range(0, len(probes), _PROBES), len(probes)]
+    tasks = [(moments, look, probes[a:b], *arguments) for a, b in itertools.pairwise(cuts) if b > a]
+    return source.map_tasks(_look, tasks, what="distances between samples", n_threads=n_threads)
+
+
+def _look(source: FeatureSource, moments: Moments, look: Look, probes: np.ndarray, *arguments: Any) -> Any:
+    return look(source, moments, probes, *arguments)

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from coterie._sklearn import safe_indexing, validate_data
-from coterie.cluster.source import DistributedSource
 from coterie.data.imputation import ImputedSource
 from coterie.data.memory import as_source
 from coterie.data.names import refuse_repeated
@@ -57,7 +56,7 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     """
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        many = isinstance(X, DistributedSource) and X.shape[1] > _MANY_NAMES
+        many = X.n_workers is not None and X.shape[1] > _MANY_NAMES
         if X.feature_names is not None and not many:  # other data, in an array, have none
             attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
         if isinstance(X, ImputedSource):

@@ -6,14 +6,12 @@ They are opened here; what is left is an array, a sparse matrix, a data frame or
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from coterie.cluster.placing import lives_on_cluster, placed
 from coterie.data.addresses import is_address
 from coterie.data.covariates import Covariates
 from coterie.data.dataset import Dataset
@@ -21,6 +19,7 @@ from coterie.data.opening import open_features
 from coterie.data.readers.anndata_parts import candidates, is_anndata
 from coterie.data.store import Store, is_store
 from coterie.inputs.frames import is_lazy
+from coterie.inputs.placing import lives_on_cluster, on_cluster, placed
 from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 
 
@@ -93,12 +92,9 @@ def unwrapped(
 
 def opened(X: FeaturesLike, y: TargetsLike = None, *, cluster: bool = False) -> tuple[Any, Any]:
     """Features and labels out of a container, for functions."""
-    if cluster and "distributed" in sys.modules:
-        from coterie.cluster.opening import on_cluster
-
-        placed_there = on_cluster(X)
-        if placed_there is not None:
-            return placed_there[0], placed_there[1] if y is None else y
+    on_workers = on_cluster(X) if cluster else None
+    if on_workers is not None:
+        return on_workers[0], on_workers[1] if y is None else y
     found = unwrapped(X, y)
     return found.X, found.y
 
@@ -106,13 +102,8 @@ def opened(X: FeaturesLike, y: TargetsLike = None, *, cluster: bool = False) -> 
 def _on_workers(X: Any, y: Any, reader: BaseEstimator, client: ClientLike) -> tuple[Any, Any]:
     """Features with the workers of a cluster, where there is a client and the reader can work there."""
     X, y = placed(X, y, client, reader=reader, able=lives_on_cluster(reader))
-    if lives_on_cluster(reader, X) and "distributed" in sys.modules:
-        from coterie.cluster.opening import on_cluster
-
-        found = on_cluster(X)
-        if found is not None:
-            return found[0], found[1] if y is None else y
-    return X, y
+    found = on_cluster(X) if lives_on_cluster(reader, X) else None
+    return (X, y) if found is None else (found[0], found[1] if y is None else y)
 
 
 def labels_hint(X: Any) -> str:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from coterie.data.covariates import as_covariates, explains
 from coterie.data.source import FeatureSource
-from coterie.data.zeros import mostly_zero
+from coterie.data.totals import mostly_zero
 from coterie.inputs.arrays import Reading, read_source
 from coterie.inputs.containers import labels_hint, unwrapped
 from coterie.inputs.naming import named

@@ -55,7 +55,7 @@ _HOMES: dict[str, Home] = {
     "CallableCriterion": Home("coterie.probing.criteria.estimators", "coterie.ranking.criteria.estimators"),
     "EstimatorCriterion": Home("coterie.probing.criteria.estimators", "coterie.ranking.criteria.estimators"),
     "KNNCriterion": Home("coterie.probing.criteria.nearest", "coterie.ranking.criteria.nearest"),
-    "LinearSVMCriterion": Home("coterie.probing.criteria.linear_svm", "coterie.ranking.criteria.linear_svm"),
+    "LinearSVMCriterion": Home("coterie.probing.criteria.svm", "coterie.ranking.criteria.linear_svm"),
     "RidgeCriterion": Home("coterie.probing.criteria.ridge", "coterie.ranking.criteria.ridge"),
     "KNNRegressionCriterion": Home("coterie.probing.criteria.regression"),
     "RidgeRegressionCriterion": Home("coterie.probing.criteria.regression"),
@@ -78,14 +78,14 @@ _HOMES: dict[str, Home] = {
     "Purity": Home("coterie.groups.feature_groups"),
     "Round": Home("coterie.search.loop"),
     # Functions that a parameter can hold
-    "correlation_score": Home("coterie.filters.correlation"),
-    "fisher_score": Home("coterie.filters.fisher"),
-    "information_gain_score": Home("coterie.filters.information_gain"),
+    "correlation_score": Home("coterie.filters.univariate"),
+    "fisher_score": Home("coterie.filters.univariate"),
+    "information_gain_score": Home("coterie.filters.univariate"),
     "laplacian_score": Home("coterie.filters.laplacian"),
     "lgd_score": Home("coterie.filters.lgd"),
     "mcfs_score": Home("coterie.filters.mcfs"),
     "relieff_score": Home("coterie.filters.relieff"),
-    "variance_score": Home("coterie.filters.variance"),
+    "variance_score": Home("coterie.filters.univariate"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.data.annotations import annotations_of
+from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
 from coterie.inputs.containers import unwrapped
 from coterie.marginal import Association
@@ -128,7 +128,8 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
         table, rows = known, range(len(feature))
     else:
         found = unwrapped(data)
-        table = getattr(found.origin, "feature_info", None) or annotations_of(found.X) or found.X
+        own = found.X.annotations if isinstance(found.X, FeatureSource) else None
+        table = getattr(found.origin, "feature_info", None) or own or found.X
         rows = feature.tolist()
     result = {}
     for name in ("chromosome", "position"):

@@ -9,15 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
-from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
 from coterie.inputs.features import n_features_wanted
 from coterie.inputs.opening import open_input
 from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 from coterie.probing.criteria import Criterion, as_criterion
 from coterie.probing.criteria.base import Evaluator
-from coterie.probing.evaluation import AnyWorkers, Workers
-from coterie.probing.remote import ClusterWorkers
+from coterie.probing.evaluation import AnyWorkers, TaskWorkers, Workers
 from coterie.selection import Selector
 
 
@@ -75,12 +73,12 @@ class CriterionSelector(Selector):
         n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
         workers: AnyWorkers
         evaluate: Evaluator
-        if isinstance(source, DistributedSource):
-            workers = ClusterWorkers(source)
-            evaluate = workers.bind(criterion, labels, self.cv)
-        else:
+        if source.n_workers is None:
             workers = Workers(self.n_jobs, criterion.prefer)
             evaluate = criterion.bind(source, labels, self.cv)
+        else:
+            workers = TaskWorkers(source)
+            evaluate = workers.bind(criterion, labels, self.cv)
         return Problem(data.attributes, source, labels, criterion, evaluate, workers, n_wanted)
 
     def __sklearn_tags__(self) -> Any:

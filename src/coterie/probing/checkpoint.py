@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie.bounds import DataFileError, read_regular
-from coterie.cluster.source import DistributedSource
 from coterie.data.source import FeatureSource
 from coterie.files import new_file
 from coterie.inputs.folds import Fold
@@ -45,7 +44,7 @@ def fingerprint(
     A function among the parameters counts by its name: that its code is the same, nobody can check.
     """
     return {
-        "data": _digest_of_data(source),
+        "data": source.map_tasks(_digest_of_data, [()], what="a digest of the features")[0],
         "labels": "" if y is None else _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
         "folds": _digest(*(np.asarray(part, dtype=np.int64).tobytes() + b"|" for fold in folds or [] for part in fold)),
         "criterion": _digest(_description(criterion).encode()),
@@ -78,13 +77,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _digest_of_data(source: FeatureSource) -> str:
-    """The digest of all values; of features on a cluster it is one worker that reads them."""
-    if isinstance(source, DistributedSource):
-        return str(source.ask_anybody(_digest_of_source, [()], what="a digest of the features")[0])
-    return _digest_of_source(source)
-
-
-def _digest_of_source(source: FeatureSource) -> str:
+    """The digest of all values."""
     digest = hashlib.blake2b(repr((source.shape, source.is_sparse)).encode(), digest_size=16)
     for _, block in source.blocks(_BLOCK):
         digest.update(str(block.dtype).encode())

@@ -6,7 +6,9 @@ import math
 import os
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,18 +17,21 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from coterie._numba import one_blas_thread
+from coterie.data.source import FeatureSource
+from coterie.inputs.folds import Fold
 from coterie.probing.adaptive import AdaptivePlan
-from coterie.probing.criteria.base import Evaluator, check_value
+from coterie.probing.criteria.base import Criterion, Evaluator, check_value
 from coterie.probing.probes import Design, ProbePlan, ProbeRecord
-from coterie.probing.remote import ClusterWorkers
 
-# Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses.
-_WAVE_SECONDS = 0.5
+# Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses. On a cluster an
+# exchange takes some of it.
+_WAVE_SECONDS, _REMOTE_WAVE_SECONDS = 0.5, 3.0
 # Pieces for each worker and wave, so that workers that are done early find more to do.
 _PIECES = 4
 # With the PID it tells this process from all others: on another host a worker may have the same PID.
 _HERE = secrets.token_hex(8)
-
+# Equal to no process: a worker of a cluster is never the process that has sent its task.
+_NO_PROCESS = ("", 0)
 
 Process = tuple[str, int]
 
@@ -64,7 +69,78 @@ class Workers:
         return list(pool(delayed(function)(evaluate, *piece, _this_process()) for piece in pieces))
 
 
-AnyWorkers = Workers | ClusterWorkers
+class RemoteEvaluator:
+    """A criterion that workers bind to the features: what they make it by, and the folds that all of them use."""
+
+    def __init__(self, prepared: Any, folds: list[Fold] | None) -> None:
+        self.prepared = prepared
+        self.folds = folds
+
+    def __call__(self, features: np.ndarray) -> float:
+        """Not available in this process."""
+        raise NotImplementedError("the workers of the cluster evaluate subsets")
+
+
+class TaskWorkers:
+    """Subsets are evaluated by tasks of a source, whose workers bind the criterion to the whole store.
+
+    A task is a pure function of the store, the criterion, the labels, the folds and the subsets: any worker computes the same
+    value, and a lost worker costs a few values that are computed again.
+
+    Parameters
+    ----------
+    source : FeatureSource
+        The features.
+    """
+
+    here = False
+    wave_seconds = _REMOTE_WAVE_SECONDS
+
+    def __init__(self, source: FeatureSource) -> None:
+        self.source = source
+        self.count = source.concurrency(1)
+
+    def parallel(self) -> AbstractContextManager[None]:
+        """Nothing needs to be started or ended."""
+        return nullcontext()
+
+    def bind(self, criterion: Criterion, y: np.ndarray | None, cv: Any) -> RemoteEvaluator:
+        """The criterion on the workers; the folds are drawn once, by one of them, for all."""
+        ((folds, caught),) = self.source.map_tasks(_folds, [(criterion, y, cv)], what="the folds")
+        for category, message in caught:
+            warnings.warn(message, category, stacklevel=5)
+        drawn = cv if folds is None else folds
+        return RemoteEvaluator(self.source.prepare(_bound, criterion, y, drawn, large=True), folds)
+
+    def run(
+        self, _: Any, function: Callable[..., Any], evaluate: RemoteEvaluator, pieces: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Answers of ``function(evaluate, *piece, parent)`` for all pieces, in order."""
+        tasks = [(evaluate.prepared, function, *piece) for piece in pieces]
+        return self.source.map_tasks(_piece, tasks, what="values of subsets of the features")
+
+
+def _folds(
+    source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: Any
+) -> tuple[list[Fold] | None, list[tuple[type[Warning], str]]]:
+    """The folds of a criterion, and the warnings of binding it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        folds = criterion.bind(source, y, cv).folds
+    return folds, [(one.category, str(one.message)) for one in caught]
+
+
+def _bound(source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: Any) -> Evaluator:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # raised by bind already
+        return criterion.bind(source, y, cv)
+
+
+def _piece(_: FeatureSource, evaluate: Evaluator, function: Callable[..., Any], *piece: Any) -> Any:
+    return function(evaluate, *piece, _NO_PROCESS)
+
+
+AnyWorkers = Workers | TaskWorkers
 
 
 def evaluate_subsets(evaluate: Any, subsets: Sequence[np.ndarray], workers: AnyWorkers, pool: Any) -> np.ndarray:

@@ -22,7 +22,6 @@ from coterie._parameters import (
     Rule,
     Whole,
 )
-from coterie.cluster.source import DistributedSource
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
@@ -403,7 +402,7 @@ class GlobalRedundancySelector(Selector):
         return there if few and computed and self.groups is None else ""
 
     def _compute(self, data: _Candidates) -> dict[str, Any]:
-        if isinstance(data.view.source, DistributedSource):
+        if data.view.source.n_workers is not None:
             return self._compute_from_leaders(data)
         usable = self._usable(data.view, data.matrix)
         warn_about_groups(data.groups, usable, data.view.feature_names)

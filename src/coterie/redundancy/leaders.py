@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.cluster.source import DistributedSource
-from coterie.cluster.values import FeatureRanks
+from coterie.data.memory import as_source
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView
 from coterie.methods import SCORES
-from coterie.order import Ranked
+from coterie.order import FeatureRanks, Ranked
 from coterie.redundancy.refinement import TIE_SEED, PoolRule, Refined, Refinement
 from coterie.redundancy.scoring import NO_SCORES, named_scores
 
@@ -127,11 +126,11 @@ class Near:
     def view(self) -> FeatureView:
         """The view."""
         source = self._whole.source
-        if not isinstance(source, DistributedSource):
+        if source.n_workers is None:
             return self._whole
         rising, moments = np.sort(self._features), self._whole.moments
         own = Moments(moments.mean[rising], moments.norm[rising], moments.total_weight, moments.nonnegative)
-        return FeatureView(source.fetched(rising), own, n_threads=self._whole.n_threads)
+        return FeatureView(as_source(source.columns(rising)), own, n_threads=self._whole.n_threads)
 
     @cached_property
     def places(self) -> np.ndarray:

@@ -19,7 +19,6 @@ from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 
 from coterie._numba import one_blas_thread, run_chunks, thread_count
-from coterie.data.many_moments import many_moments
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView
@@ -144,7 +143,7 @@ def _loops(searches: Sequence[Search], n_threads: int) -> list[CuttingPlane]:
     given = {key: weight for key, weight in weights.items() if weight is not None}
     moments: dict[int, Moments] = {}
     if given:
-        moments = dict(zip(given, many_moments(source, list(given.values()), n_threads=n_threads), strict=True))
+        moments = dict(zip(given, source.many_moments(list(given.values()), n_threads=n_threads), strict=True))
     views: dict[tuple[int, bool], FeatureView] = {}
     loops = []
     for search in searches:

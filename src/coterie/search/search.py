@@ -194,7 +194,7 @@ def run_with_progress(loop: CuttingPlane, title: str, verbose: int, on_round: Ca
     source = loop.oracle.view.source
 
     def after(entry: Round) -> bool:
-        n_workers = getattr(source, "n_workers", None)
+        n_workers = source.n_workers
         workers = "" if n_workers is None else f", {n_workers} workers"
         bar.update(entry.n_support, f"objective {entry.objective:.6g}, gap {entry.gap:.1e}{workers}")
         return on_round(entry)

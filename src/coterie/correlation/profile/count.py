@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+from sklearn.utils import check_random_state
 
-from coterie._numba import thread_count
+from coterie._numba import read_only, run_evenly, thread_count
 from coterie._parameters import Number, Whole, check
-from coterie.cluster.placing import placed
-from coterie.cluster.source import DistributedSource
-from coterie.correlation.profile.remote import count_there, drawn_there
 from coterie.correlation.profile.result import CorrelationProfile
-from coterie.correlation.profile.sampled import correlations_of, drawn_pairs
-from coterie.correlation.profile.tiles import count_here, tiles_of
+from coterie.correlation.profile.tiles import Counted, Tally, Tiles, tiles_of
 from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource, Moments
 from coterie.inputs.arrays import source_of
 from coterie.inputs.containers import opened
+from coterie.inputs.placing import placed
+from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
+from coterie.progress import RoundProgress
+
+# Pieces for each thread of a cluster, so that workers that are done early find more to do; and drawn pairs of a piece.
+_PIECES, _PAIRS = 8, 1 << 16
+# Values of the columns that are gathered at a time.
+_BATCH_VALUES = 1 << 24
 
 
 def correlation_profile(
@@ -136,18 +142,107 @@ def _all_pairs(source: FeatureSource, moments: Moments, edges: np.ndarray, n_thr
     """Pairs at or over each edge."""
     if not len(edges):
         return np.zeros(0, dtype=np.int64)
-    if isinstance(source, DistributedSource):
-        return count_there(source, edges, verbose)
-    features = np.flatnonzero(moments.norm > 0)
-    return count_here(tiles_of(source, moments, features, edges, n_threads), n_threads, verbose)
+    here = source.n_workers is None
+    tiles = source.prepare(_tiles, moments, edges, n_threads if here else 1, large=True)
+    n_pieces = None if here else _PIECES * source.concurrency(n_threads)
+    (plan,) = source.map_tasks(_plan, [(tiles, n_pieces)], what="a plan of the pairs")
+    with RoundProgress(plan.total, verbose, "correlation profile", plan.unit) as bar:
+        tally = Tally(plan.beforehand, bar, plan.figure_words)
+        pieces = [(tiles, int(start), int(stop)) for start, stop in itertools.pairwise(plan.bounds)]
+        source.map_tasks(
+            _count, pieces, what="pairs of features", n_threads=n_threads, on_answer=lambda _, piece: tally.add(piece)
+        )
+    return tally.at_least
+
+
+class _Plan(NamedTuple):
+    """All pairs, in pieces; see :class:`Tiles`."""
+
+    total: int
+    unit: str
+    figure_words: str
+    bounds: np.ndarray
+    beforehand: np.ndarray
+
+
+def _tiles(source: FeatureSource, moments: Moments, edges: np.ndarray, n_threads: int) -> Tiles:
+    return tiles_of(source, moments, np.flatnonzero(moments.norm > 0), edges, n_threads)
+
+
+def _plan(_: FeatureSource, tiles: Tiles, n_pieces: int | None) -> _Plan:
+    return _Plan(tiles.total, tiles.unit, tiles.figure_words, tiles.bounds(n_pieces), tiles.beforehand())
+
+
+def _count(_: FeatureSource, tiles: Tiles, start: int, stop: int) -> Counted:
+    return tiles.count(start, stop)
 
 
 def _correlations(source: FeatureSource, moments: Moments, pairs: tuple[np.ndarray, np.ndarray], n_threads: int) -> np.ndarray:
     """Correlations of pairs, given by their places among the features that are not constant."""
-    if isinstance(source, DistributedSource):
-        return drawn_there(source, *pairs)
-    features = np.flatnonzero(moments.norm > 0)
-    return correlations_of(source, moments, features[pairs[0]], features[pairs[1]], n_threads)
+    here = source.n_workers is None
+    n_pairs = len(pairs[0])
+    cuts = [0, n_pairs] if here else [*range(0, n_pairs, _PAIRS), n_pairs]
+    features, own_threads = source.prepare(_varying, moments), n_threads if here else 1
+    tasks = [(moments, features, pairs[0][a:b], pairs[1][a:b], own_threads) for a, b in itertools.pairwise(cuts)]
+    return np.concatenate(source.map_tasks(_drawn, tasks, what="correlations of pairs of features"))
+
+
+def _varying(_: FeatureSource, moments: Moments) -> np.ndarray:
+    return np.flatnonzero(moments.norm > 0)
+
+
+def _drawn(
+    source: FeatureSource, moments: Moments, features: np.ndarray, first: np.ndarray, second: np.ndarray, n_threads: int
+) -> np.ndarray:
+    return correlations_of(source, moments, features[first], features[second], n_threads)
+
+
+def drawn_pairs(n_features: int, n_pairs: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of different features, each pair as likely as any other, with replacement."""
+    rng = check_random_state(random_state)
+    first = rng.randint(0, n_features, n_pairs, dtype=np.int64)
+    second = rng.randint(0, n_features - 1, n_pairs, dtype=np.int64)
+    second += second >= first
+    return first, second
+
+
+def correlations_of(
+    source: FeatureSource, moments: Moments, first: np.ndarray, second: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """Correlations of pairs of features."""
+    n_pairs = len(first)
+    size = max(1, min(n_pairs, _BATCH_VALUES // (2 * source.shape[0]) if not source.is_sparse else 1 << 18))
+    parts = [
+        _batch_correlations(source, moments, first[start : start + size], second[start : start + size], n_threads)
+        for start in range(0, n_pairs, size)
+    ]
+    return np.concatenate(parts)
+
+
+def _batch_correlations(
+    source: FeatureSource, moments: Moments, first: np.ndarray, second: np.ndarray, n_threads: int
+) -> np.ndarray:
+    used, places = np.unique(np.concatenate([first, second]), return_inverse=True)
+    firsts, seconds = read_only(places[: len(first)]), read_only(places[len(first) :])
+    means, norms = read_only(moments.mean[used]), read_only(moments.norm[used])
+    columns = source.columns(used)
+    out = np.empty(len(first))
+    if isinstance(columns, np.ndarray):
+        matrix = read_only(columns.T)
+        run_evenly(
+            lambda start, stop: dense_pair_correlations(matrix, means, norms, firsts, seconds, out, start, stop),
+            len(first),
+            n_threads,
+        )
+        return out
+    parts = read_only(columns.indptr), read_only(columns.indices), read_only(columns.data)
+    n_samples = float(source.shape[0])
+    run_evenly(
+        lambda start, stop: csc_pair_correlations(*parts, means, norms, n_samples, firsts, seconds, out, start, stop),
+        len(first),
+        n_threads,
+    )
+    return out
 
 
 def _read_edges(bins: Any) -> np.ndarray:

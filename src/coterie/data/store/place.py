@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from coterie.data.errors import in_one_line, missing_extra
 class Place(Protocol):
     """The folder of a store."""
 
-    path: Any
+    @property
+    def path(self) -> Path | str:
+        """The folder, or its address."""
+        ...
 
-    def file(self, name: str) -> Any:
+    def file(self, name: str) -> Path | str:
         """The path of one of its files, for messages."""
         ...
 
@@ -111,8 +114,8 @@ class Address:
             raise DataFileError(f"it could not be fetched ({in_one_line(error)}).", self.file(name)) from error
 
 
-def place_of(path: Any) -> Place:
+def place_of(path: str | os.PathLike[str] | Place) -> Place:
     """The folder of a store, given as a path, an address or a place."""
-    if isinstance(path, (Folder, Address)):
-        return path
-    return Address(path) if is_address(path) else Folder(path)
+    if is_address(path):
+        return Address(path)
+    return Folder(path) if isinstance(path, (str, os.PathLike)) else path

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -12,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import boundaries, read_only, run_evenly
-from coterie.data.annotations import annotated
+from coterie.data.bad_values import BadValues
 from coterie.data.covariates import Covariates
 from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.source import Columns, FeatureSource, Moments
+from coterie.data.source import Columns, FeatureSource, Moments, annotated
 from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
-from coterie.data.store.pages import Pages
 from coterie.data.store.place import Folder, Place, place_of
 from coterie.data.structure import first_bad, is_partition
 
 PathLike = str | os.PathLike[str]
+# Bytes of a store after which a pass releases its pages.
+_RELEASE_EVERY = 1 << 26
 # Names that are checked and held together.
 _MANY_NAMES = 1 << 20
 
@@ -36,15 +39,22 @@ class _Stored:
     """
 
     stored: Moments
-    path: Any
+    path: Path | str
     first_feature: int
     pages: Pages | None = None
 
-    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+    def moments_and_bad_values(
+        self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
+    ) -> tuple[Moments, BadValues]:
         """As those of a source in memory; without weights nothing is read but the stored ones."""
         if sample_weight is None:
-            return self.stored
-        return super().moments(sample_weight, n_threads=n_threads)  # type: ignore[misc]  # of the source it is mixed with
+            return self.stored, BadValues()
+        return super().moments_and_bad_values(sample_weight, n_threads=n_threads)  # type: ignore[misc]  # of the other base
+
+    def release(self) -> None:
+        """Release all mapped pages; later reads load them from disk (or the page cache) again."""
+        if self.pages is not None:
+            self.pages.release()
 
     def products(self, vectors: np.ndarray, *, features: np.ndarray | None = None, **options: Any) -> np.ndarray:
         """As those of a source in memory."""
@@ -90,6 +100,9 @@ class StoredDenseSource(_Stored, DenseSource):
     """A dense array of a store, with the moments that came with it."""
 
 
+StoredSource = StoredDenseSource | StoredSparseSource
+
+
 class NamesOnDemand(Sequence[str]):
     """Names of very many features, each of which is read when somebody asks for it."""
 
@@ -128,7 +141,7 @@ class Store:
 
     def __init__(self, path: PathLike) -> None:
         self.place = place_of(path)
-        self.path: Any = self.place.path
+        self.path = self.place.path
         self.header = read_header(self.place)
         shape = self.header.get("shape")
         if not isinstance(shape, list) or len(shape) != 2 or not all(type(n) is int and n >= 0 for n in shape):
@@ -143,6 +156,10 @@ class Store:
     @property
     def _entries(self) -> Mapping[str, Any]:
         return self.header["arrays"]
+
+    def _file(self, name: str) -> Path | str:
+        """Where an array is, for messages."""
+        return self.place.file(self._entries[name]["file"])
 
     @property
     def is_sparse(self) -> bool:
@@ -231,7 +248,7 @@ class Store:
         if classes is None:
             return labels
         if labels.dtype.kind not in "iu" or (len(labels) and not 0 <= labels.min() <= labels.max() < len(classes)):
-            raise damaged(self.place.file(self._entries["labels"]["file"]), "a label is not one of the classes")
+            raise damaged(self._file("labels"), "a label is not one of the classes")
         return np.asarray(classes, dtype=object)[labels]
 
     @cached_property
@@ -257,7 +274,7 @@ class Store:
             return None
         values = self.array("covariates")  # flat, sample after sample
         if values.dtype != np.float64 or values.shape != (self.shape[0] * len(names),) or not np.isfinite(values).all():
-            raise damaged(self.path / self._entries["covariates"]["file"], "the covariates do not fit the samples")
+            raise damaged(self._file("covariates"), "the covariates do not fit the samples")
         return Covariates(np.array(values).reshape(self.shape[0], len(names)), tuple(names))
 
     def _strings(self, name: str) -> PackedStrings | None:
@@ -266,7 +283,7 @@ class Store:
         offsets, letters = self.array(f"{name}_offsets"), self.array(f"{name}_utf8")
         vectors = letters.ndim == offsets.ndim == 1 and letters.dtype == np.uint8 and offsets.dtype.kind in "iu"
         if not vectors or not is_partition(offsets, len(letters)):
-            raise damaged(self.place.file(self._entries[f"{name}_offsets"]["file"]), "the offsets do not fit the letters")
+            raise damaged(self._file(f"{name}_offsets"), "the offsets do not fit the letters")
         return PackedStrings(letters, offsets)
 
     @cached_property
@@ -278,7 +295,7 @@ class Store:
         """
         return self.part(0, self.shape[1])
 
-    def part(self, first: int, last: int, *, release: bool = False) -> FeatureSource:
+    def part(self, first: int, last: int, *, release: bool = False) -> StoredSource:
         """The features from ``first`` to before ``last``: nothing else of the store is mapped (or fetched), or checked.
 
         Parameters
@@ -305,16 +322,15 @@ class Store:
         moments, names = self._moments(first, last), None
         if "feature_names_offsets" in self._entries:
             names = self.feature_names if (first, last) == (0, self.shape[1]) else None
-        dense: StoredDenseSource | StoredSparseSource
+        source: StoredSource
         if not self.is_sparse:
             values = map_array(self.place, self._entries["values"], first, last)
-            dense = StoredDenseSource(values, names)
-            dense.pages = Pages([values]) if release else None
+            source = StoredDenseSource(values, names)
+            source.pages = Pages([values]) if release else None
         else:
-            dense = self._sparse_part(first, last, names, release)
-        dense.stored, dense.path, dense.first_feature = moments, self.place.file(self._entries["values"]["file"]), first
-        info = self.feature_info if (first, last) == (0, self.shape[1]) else {}
-        return annotated(dense, info) if info else dense
+            source = self._sparse_part(first, last, names, release)
+        source.stored, source.path, source.first_feature = moments, self._file("values"), first
+        return annotated(source, self.feature_info) if (first, last) == (0, self.shape[1]) else source
 
     def _sparse_part(self, first: int, last: int, names: PackedStrings | None, release: bool) -> StoredSparseSource:
         """The columns of a sparse store from ``first`` to before ``last``: three ranges of bytes."""
@@ -325,13 +341,13 @@ class Store:
         inside = len(starts) > 0 and 0 <= starts[0] <= starts[-1] <= n_values
         indptr = starts - starts[0] if inside and starts[0] else starts
         if not inside or (whole and starts[-1] != n_values) or not is_partition(indptr, int(indptr[-1])):
-            raise damaged(self.place.file(entries["indptr"]["file"]), "the column starts are not in order")
+            raise damaged(self._file("indptr"), "the column starts are not in order")
         begin, end = int(starts[0]), int(starts[-1])
         indices, values = (map_array(self.place, entries[name], begin, end) for name in ("indices", "values"))
         bad = first_bad(indptr, indices, self.shape[0])
         if bad >= 0:
             what = f"the rows of feature {first + bad} are out of order or range"
-            raise damaged(self.place.file(entries["indices"]["file"]), what)
+            raise damaged(self._file("indices"), what)
         result = StoredSparseSource.from_arrays(indptr, indices, values, (self.shape[0], last - first), names)
         result.pages = Pages([indices, values]) if release else None
         if result.pages is not None:
@@ -345,8 +361,8 @@ class Store:
         )
         for name, bad in (("feature_mean", ~np.isfinite(mean)), ("feature_norm", ~(np.isfinite(norm) & (norm >= 0)))):
             if bad.any():
-                file, place = self.place.file(self._entries[name]["file"]), first + int(np.argmax(bad))
-                raise damaged(file, f"the number of feature {place} is NaN, infinite or negative")
+                place = first + int(np.argmax(bad))
+                raise damaged(self._file(name), f"the number of feature {place} is NaN, infinite or negative")
         return Moments(mean, norm, float(self.shape[0]), nonnegative=nonnegative is True)
 
     def __repr__(self) -> str:
@@ -439,3 +455,38 @@ def check_store(path: PathLike) -> Store:
 def is_store(path: PathLike) -> bool:
     """Whether a path is a folder with a store's header in it."""
     return (Path(path) / HEADER).is_file()
+
+
+class Pages:
+    """The pages that some arrays map; of arrays that are not mapped there are none.
+
+    Parameters
+    ----------
+    arrays : sequence of ndarray
+        Arrays of a store, of the same features.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        self._maps = [found for array in arrays if (found := _map_of(array)) is not None]
+        self.n_bytes = sum(array.nbytes for array in arrays)
+
+    def n_pieces(self) -> int:
+        """Pieces of a pass after which pages are released."""
+        return max(1, -(-self.n_bytes // _RELEASE_EVERY)) if self._maps else 1
+
+    def release(self) -> None:
+        """Release all mapped pages; later reads load them from disk (or the page cache) again."""
+        for mapped in self._maps:
+            with suppress(AttributeError, OSError, ValueError):  # where there is no such advice, or nothing is mapped any more
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _map_of(array: np.ndarray) -> mmap.mmap | None:
+    """The map under an array, if there is one."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        found = getattr(base, "_mmap", None)
+        if isinstance(found, mmap.mmap):
+            return found
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None

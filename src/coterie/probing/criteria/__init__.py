@@ -2,11 +2,10 @@
 
 from coterie.probing.criteria.base import Criterion
 from coterie.probing.criteria.estimators import CallableCriterion, EstimatorCriterion, as_criterion, criterion_named
-from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
 from coterie.probing.criteria.regression import KNNRegressionCriterion, RidgeRegressionCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
-from coterie.probing.criteria.svm import SVMCriterion
+from coterie.probing.criteria.svm import LinearSVMCriterion, SVMCriterion
 from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
 
 __all__ = [

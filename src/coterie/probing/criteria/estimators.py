@@ -15,11 +15,10 @@ from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels
 from coterie.probing.criteria.base import Criterion, Scorer, own_columns
-from coterie.probing.criteria.linear_svm import LinearSVMCriterion
 from coterie.probing.criteria.nearest import KNNCriterion
 from coterie.probing.criteria.regression import KNNRegressionCriterion, RidgeRegressionCriterion
 from coterie.probing.criteria.ridge import RidgeCriterion
-from coterie.probing.criteria.svm import SVMCriterion
+from coterie.probing.criteria.svm import LinearSVMCriterion, SVMCriterion
 from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
 
 _NAMED: dict[str, type[Criterion]] = {

@@ -1,4 +1,4 @@
-"""Units that run on the workers of a cluster, each in the usual process of its own there; the journal stays here."""
+"""A comparison of methods whose units run on workers, each in a process of its own there; the journal stays on the client."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import pickle
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import cpu_count
 
-from coterie.cluster.dask_engine import DaskEngine
-from coterie.cluster.opening import check_workers
+from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import check_same_store, is_wanted, threads_of_worker
 from coterie.comparison.process import Limits
 from coterie.comparison.result import Row
 from coterie.comparison.schedule import OnRow, Schedule, Unit, pickled
 from coterie.comparison.trial import Setting
 from coterie.files import temporary_folder
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # Seconds without any news of units that have no limit of their own: methods may take long.
 _LIMIT = 86_400.0
@@ -41,7 +43,7 @@ class ClusterSchedule:
         The client of the cluster.
     """
 
-    def __init__(self, setting: Setting, check: str, limits: Limits, client: Any) -> None:
+    def __init__(self, setting: Setting, check: str, limits: Limits, client: Client) -> None:
         self.setting = setting
         self.check = check
         self.limits = limits
