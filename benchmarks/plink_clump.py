@@ -88,7 +88,7 @@ def discover(data: Dataset, binary: bool, most: int, seed: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = kind(most, Cs=5, rule="one_se", nested=True, random_state=seed, n_jobs=1).fit(data)
-        group_confidence(model, data, n_pairs=25, n_permutations=5, random_state=seed, n_jobs=1)
+        group_confidence(model, data, n_pairs=25, n_permutations=5, random_state=seed, n_jobs=1).attach_to(model)
     return model
 
 

@@ -93,7 +93,9 @@ def test_confidence():
     without = shown(group_confidence(model, X, y, n_pairs=2, n_permutations=0, random_state=0))
     assert without.words.startswith("3 groups, 2 pairs of half-samples, 0 permutations")
     assert "by chance" not in without.words
-    assert "expected by chance" in shown(group_confidence(model, X, y, n_pairs=2, n_permutations=1, random_state=0)).words
+    result = group_confidence(model, X, y, n_pairs=2, n_permutations=1, random_state=0)
+    assert "expected by chance" in shown(result).words
+    result.attach_to(model)
     assert f"{model.groups_[0].confidence:.2f}" in shown(model.groups_).words
 
 

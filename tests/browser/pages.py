@@ -33,7 +33,7 @@ def small(path):
     names = [f"gene {j}" for j in range(40)]
     labels = np.where(y == y[0], "ill", "well")
     model = GroupDiscoveryClassifier(8, threshold=0.7).fit(source := as_source(X, names), labels)
-    group_confidence(model, source, labels, n_pairs=4, n_permutations=2, random_state=0)
+    group_confidence(model, source, labels, n_pairs=4, n_permutations=2, random_state=0).attach_to(model)
     result = coterie.report.making._discovery(
         model, source, labels, None, None, "genes.csv", "diagnosis", (8, 5), "C",
         {"chromosome": [str(1 + j // 20) for j in range(40)], "position": np.arange(40) * 1000}, None,

@@ -1,7 +1,5 @@
 """Gaps are filled, by each fold from its own training samples, and by a model for new samples."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -61,9 +59,9 @@ def test_no_held_out_sample_has_a_say(gappy, strategy, monkeypatch):
 
     def by_hand(self, fold):
         train = fold.weight > 0
-        return replace(self.data, source=DenseSource(SimpleImputer(strategy=strategy).fit(X[train]).transform(X)))
+        return DenseSource(SimpleImputer(strategy=strategy).fit(X[train]).transform(X))
 
-    monkeypatch.setattr(PathSearch, "_data_of", by_hand)
+    monkeypatch.setattr(PathSearch, "_source_of", by_hand)
     expected = GroupDiscoveryClassifierCV(**options).fit(imputed(X, strategy), y)
     monkeypatch.undo()
     leaking = GroupDiscoveryClassifierCV(**options).fit(SimpleImputer(strategy=strategy).fit_transform(X), y)

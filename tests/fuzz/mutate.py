@@ -149,7 +149,7 @@ def keep_models(folder: Path) -> None:
     selector = coterie.GlobalRedundancySelector(fisher_score, 2).set_output(transform="pandas").fit(frame, y)
     coterie.save(selector, folder / "redundancy.coterie")
     sure = coterie.GroupDiscoveryClassifier(3).fit(frame, y)
-    coterie.group_confidence(sure, frame, y, n_pairs=2, n_permutations=1, random_state=0)
+    coterie.group_confidence(sure, frame, y, n_pairs=2, n_permutations=1, random_state=0).attach_to(sure)
     coterie.save(sure, folder / "confidence.coterie")
 
 

@@ -31,7 +31,7 @@ def test_effect_confidence(data):
     model = GroupDiscoveryClassifier(4).fit(*data)
     with pytest.raises(ValueError, match="no confidence or no effect"):
         effect_confidence(model)
-    group_confidence(model, *data, n_pairs=3, n_permutations=1, random_state=0)
+    group_confidence(model, *data, n_pairs=3, n_permutations=1, random_state=0).attach_to(model)
     axes = effect_confidence(model).axes[0]
     points = axes.collections[-1].get_offsets()
     expected = [[group.effect, group.confidence] for group in model.groups_]

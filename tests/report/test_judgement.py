@@ -56,7 +56,7 @@ def test_scores():
 def test_a_result_carries_it_all(tmp_path):
     data = make_support_affiliated(300, 60, n_support=3, n_true=7, random_state=0)
     model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
-    group_confidence(model, data.X, data.y, n_pairs=5, n_permutations=1, random_state=0)
+    group_confidence(model, data.X, data.y, n_pairs=5, n_permutations=1, random_state=0).attach_to(model)
     target = {"label": "<b>ill</b>", "classes": {"no": 140, "yes": 160}}
     result = DiscoveryResult(
         model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8], 0.5, 1.0), target=target
