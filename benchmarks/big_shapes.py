@@ -30,7 +30,7 @@ from sklearn.svm import LinearSVC, l1_min_c
 from coterie import GroupDiscoveryClassifier
 from coterie.metrics import group_recovery, redundancy_rate, success_hits
 from coterie.plots import affiliated_counts
-from coterie.solver.rows import Rows
+from coterie.solver.design import Rows
 
 SIZES = tuple(range(10, 101, 10))
 SHOWN = (10, 20, 50, 100)

@@ -14,9 +14,8 @@ from coterie._parameters import OneOf, check
 from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import unwrapped
-from coterie.inputs.features import feature_positions
+from coterie.inputs.opening import source_of, unwrapped
+from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coterie.solver.products import KeptProducts
+from coterie.solver.design import KeptProducts
 
 
 @pytest.mark.parametrize("n_strata", [0, 1, 2])

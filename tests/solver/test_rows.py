@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie.data import FeatureView, as_source
-from coterie.solver.design import design_of
+from coterie.solver.design import Rows, design_of
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from coterie.solver.master import Master
-from coterie.solver.rows import Rows
 
 
 def classes_of(kinds, columns):

@@ -11,10 +11,9 @@ from sklearn.utils import ClassifierTags
 from coterie._numba import one_blas_thread, thread_count
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.inputs.features import n_features_or_auto, n_features_wanted
 from coterie.inputs.opening import open_input
 from coterie.inputs.types import FeaturesLike, TargetsLike
-from coterie.selection import Selector
+from coterie.selection import Selector, n_features_or_auto, n_features_wanted
 
 
 @dataclass(frozen=True)

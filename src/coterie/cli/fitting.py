@@ -182,7 +182,7 @@ def _searched(parameters: dict[str, Any], n_features: int) -> dict[str, Any]:
     chosen = dict(parameters)
     number = chosen.pop("n_features_to_select", "cv")
     if number != "cv":
-        from coterie.inputs.features import features_of_share
+        from coterie.selection import features_of_share
 
         size = number if isinstance(number, int) else features_of_share(number, n_features)
         chosen |= {"min_features_to_select": size, "max_features_to_select": size}

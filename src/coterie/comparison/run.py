@@ -37,9 +37,8 @@ from coterie.data.imputation import ImputedSource
 from coterie.data.store.reading import Store, is_store, open_store
 from coterie.data.store.writing import write_store
 from coterie.files import temporary_folder
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import opened
 from coterie.inputs.folds import read_folds
+from coterie.inputs.opening import opened, source_of
 from coterie.inputs.placing import active_client, cluster_schedule
 from coterie.inputs.targets import class_codes, numeric_targets, task_of
 from coterie.progress import RoundProgress

@@ -22,14 +22,13 @@ from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
 from coterie.inputs.arrays import read_source
-from coterie.inputs.containers import opened
-from coterie.inputs.features import feature_positions
 from coterie.inputs.naming import columns_read, named
+from coterie.inputs.opening import opened
 from coterie.inputs.targets import read_sample_weight
 from coterie.inputs.types import FeaturesLike, NamesLike, SamplesLike
 from coterie.order import in_order
 from coterie.progress import RoundProgress
-from coterie.selection import FeatureSets, Selector, feature_label, fixed_positions, names_of
+from coterie.selection import FeatureSets, Selector, feature_label, feature_positions, fixed_positions, names_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from coterie.data.names import refuse_repeated
 from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import Reading, read_source, take_columns
-from coterie.inputs.features import feature_positions
+from coterie.selection import feature_positions
 
 _SHOWN = 5
 

@@ -35,10 +35,8 @@ from coterie.data.covariates import known_covariates
 from coterie.data.source import Moments
 from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
-from coterie.inputs.containers import unwrapped
-from coterie.inputs.features import features_of_share
 from coterie.inputs.naming import columns_read
-from coterie.inputs.opening import Input, TargetKind, open_input
+from coterie.inputs.opening import Input, TargetKind, open_input, unwrapped
 from coterie.inputs.types import (
     ClassWeightLike,
     ClientLike,
@@ -52,11 +50,11 @@ from coterie.inputs.types import (
 )
 from coterie.interruption import stop_requested
 from coterie.methods import load
-from coterie.search.assembly import outcome_of
 from coterie.search.loop import CuttingPlane, Round
 from coterie.search.oracle import Representative
+from coterie.search.outcome import outcome_of
 from coterie.search.search import CorrelationLike, Search, SearchSettings, run_with_progress
-from coterie.selection import FeatureSets, Selector
+from coterie.selection import FeatureSets, Selector, features_of_share
 from coterie.solver.losses import Loss, loss_of
 
 if TYPE_CHECKING:

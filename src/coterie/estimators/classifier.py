@@ -28,7 +28,7 @@ from coterie.inputs.types import (
     TargetsLike,
 )
 from coterie.search.oracle import Representative
-from coterie.search.prediction import LinearModel
+from coterie.search.outcome import LinearModel
 from coterie.search.search import CorrelationLike
 from coterie.solver.losses import Loss, LossRule
 from coterie.validation.calibration import calibration_slope, probabilities

@@ -33,7 +33,7 @@ from coterie.inputs.opening import Input
 from coterie.inputs.types import FoldsLike, ScoringLike
 from coterie.interruption import stop_requested
 from coterie.progress import RoundProgress
-from coterie.search.prediction import LinearModel
+from coterie.search.outcome import LinearModel
 from coterie.search.search import SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import constant_scores, nested_scores, pairs_of

@@ -11,7 +11,7 @@ from coterie._numba import thread_count
 from coterie._parameters import Number, OneOf, Whole, check
 from coterie.data.view import FeatureView
 from coterie.filters.sample_graph import full_heat_graph, heat_graph, nearest_neighbours, variation
-from coterie.inputs.arrays import source_of
+from coterie.inputs.opening import source_of
 
 # Most samples of a full graph, which has an edge for each pair of them (500 MB).
 _MOST_FULL = 5000

@@ -13,7 +13,7 @@ from coterie.data.source import Columns, for_blocks
 from coterie.data.view import FeatureView
 from coterie.filters.sample_graph import nearest_neighbours, variation
 from coterie.filters.univariate import feature_ranges
-from coterie.inputs.arrays import source_of
+from coterie.inputs.opening import source_of
 from coterie.kernels import filters as kernels
 
 # The local scatter is raised by this part of what values spread evenly over the feature's range would have,

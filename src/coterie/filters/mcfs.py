@@ -15,7 +15,7 @@ from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import FeatureSource, Moments
 from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbours
-from coterie.inputs.arrays import source_of
+from coterie.inputs.opening import source_of
 from coterie.inputs.placing import in_one_process
 from coterie.order import by_content
 

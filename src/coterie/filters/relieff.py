@@ -14,8 +14,7 @@ from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.filters.sample_graph import by_probes, manhattan_distances, nearest, variation
 from coterie.filters.univariate import feature_ranges
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import opened
+from coterie.inputs.opening import opened, source_of
 from coterie.inputs.targets import class_codes
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from coterie._parameters import N_FEATURES, OneOf, Options, Rule, check_options
-from coterie.inputs.features import n_features_wanted
 from coterie.inputs.opening import Input, open_input
 from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import Ranked
-from coterie.selection import Selector
+from coterie.selection import Selector, n_features_wanted
 
 
 class FilterSelector(Selector):

@@ -10,8 +10,7 @@ from coterie._numba import read_only, thread_count
 from coterie._parameters import Whole, check
 from coterie.data.source import Columns, FeatureSource, for_blocks
 from coterie.data.view import FeatureView
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import opened
+from coterie.inputs.opening import opened, source_of
 from coterie.inputs.targets import class_codes, numeric_targets
 from coterie.kernels import filters as kernels
 from coterie.kernels.information import csc_ranges, dense_ranges

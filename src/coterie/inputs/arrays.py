@@ -16,7 +16,6 @@ from coterie.data.memory import as_source
 from coterie.data.names import refuse_repeated
 from coterie.data.source import FeatureSource
 from coterie.data.structure import check_structure
-from coterie.inputs.containers import opened
 from coterie.inputs.frames import KINDS, is_frame, refuse_columns
 
 # Features up to which a fit on a cluster has the names of all of them as an attribute.
@@ -47,6 +46,20 @@ class Reading(NamedTuple):
     attributes: dict[str, Any]
 
 
+def plain_source(X: Any) -> FeatureSource:
+    """Source over the data that a function (not an estimator) was given, out of their container and checked."""
+    if isinstance(X, FeatureSource):
+        return X
+    refuse_kinds(X)
+    columns = getattr(X, "columns", None)
+    names = [str(name) for name in columns] if columns is not None else None
+    try:
+        X = check_array(X, **_ANY_VALUES)
+    except (ValueError, OverflowError) as error:
+        raise with_remedy(error) from error
+    return as_source(X, names)
+
+
 def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     """The training data, out of their container: an array, a sparse matrix, a frame or a source.
 
@@ -70,21 +83,6 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
         raise with_remedy(error) from error
     attributes = {name: vars(reader)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(reader)}
     return Reading(as_source(X, attributes.get("feature_names_in_")), attributes)
-
-
-def source_of(X: Any) -> FeatureSource:
-    """Source over the data that a function (not an estimator) was given, checked like those of :func:`read_source`."""
-    X, _ = opened(X)
-    if isinstance(X, FeatureSource):
-        return X
-    refuse_kinds(X)
-    columns = getattr(X, "columns", None)
-    names = [str(name) for name in columns] if columns is not None else None
-    try:
-        X = check_array(X, **_ANY_VALUES)
-    except (ValueError, OverflowError) as error:
-        raise with_remedy(error) from error
-    return as_source(X, names)
 
 
 def check_features(estimator: BaseEstimator, X: Any, *, any_kind: bool = False, allow_nan: bool = False) -> Any:

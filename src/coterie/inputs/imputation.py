@@ -8,7 +8,7 @@ from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
 from coterie.data.memory import DenseSource
 from coterie.data.opening import imputed_dataset
-from coterie.inputs.arrays import source_of
+from coterie.inputs.opening import source_of
 
 
 def imputed(X: Any, strategy: str = "median") -> Any:

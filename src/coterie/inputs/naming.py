@@ -13,7 +13,7 @@ from coterie.data.memory import as_source
 from coterie.data.names import check_names
 from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import SPARSE_FORMATS, check_features, filled, refuse_kinds, take_columns, with_remedy
-from coterie.inputs.containers import opened
+from coterie.inputs.opening import opened
 from coterie.inputs.types import NamesLike
 from coterie.persistence.slim import KeptNames, names_digest
 

@@ -11,10 +11,9 @@ from scipy import sparse, stats
 
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import opened
-from coterie.inputs.features import feature_positions
+from coterie.inputs.opening import opened, source_of
 from coterie.inputs.targets import class_codes
+from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ import numpy as np
 
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
-from coterie.inputs.containers import unwrapped
+from coterie.inputs.opening import unwrapped
 from coterie.marginal import Association
 from coterie.plots.canvas import BLUE, GREY, SKY, VERMILLION, axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of

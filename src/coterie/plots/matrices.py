@@ -11,11 +11,10 @@ from coterie._parameters import Whole, check
 from coterie.data import as_source
 from coterie.data.view import FeatureView
 from coterie.estimators.base import settings_of
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import opened
+from coterie.inputs.opening import opened, source_of
 from coterie.plots.canvas import axes_or_new, figure_of, plain
 from coterie.plots.found import groups_of
-from coterie.search.prediction import group_effects
+from coterie.search.outcome import group_effects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

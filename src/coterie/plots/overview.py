@@ -109,7 +109,7 @@ def effect_confidence(found: Any, *, ax: Any = None, title: str | None = None) -
     groups = groups_of(found)
     if any(group.confidence is None or group.effect is None for group in groups):
         raise ValueError(
-            "The groups have no confidence or no effect yet. Call coterie.group_confidence(model, X, y).attach_to(model) first."
+            "The groups have no confidence or no effect yet. Call group_confidence(model, X, y).attach_to(model) first."
         )
     known = [group for group in groups if group.confidence == group.confidence]  # NaN: fixed features have none
     ax = axes_or_new(ax, 5.2, 3.6)

@@ -10,10 +10,9 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from coterie.groups import FeatureGroups
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import opened
-from coterie.inputs.features import feature_positions
+from coterie.inputs.opening import opened, source_of
 from coterie.plots.canvas import BLUE, axes_or_new, figure_of, plain, style
+from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,13 +10,12 @@ import numpy as np
 
 from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
 from coterie.data.source import FeatureSource
-from coterie.inputs.features import n_features_wanted
 from coterie.inputs.opening import open_input
 from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 from coterie.probing.criteria import Criterion, as_criterion
 from coterie.probing.criteria.base import Evaluator
 from coterie.probing.evaluation import AnyWorkers, TaskWorkers, Workers
-from coterie.selection import Selector
+from coterie.selection import Selector, n_features_wanted
 
 
 @dataclass(frozen=True)

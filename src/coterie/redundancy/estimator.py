@@ -25,7 +25,6 @@ from coterie._parameters import (
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.inputs.features import n_features_wanted
 from coterie.inputs.folds import read_folds
 from coterie.inputs.opening import open_input
 from coterie.inputs.targets import class_codes, read_targets
@@ -60,7 +59,7 @@ from coterie.redundancy.validation import (
     settings_of,
     validated_scores,
 )
-from coterie.selection import Selector, feature_label
+from coterie.selection import Selector, feature_label, n_features_wanted
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroup
-from coterie.inputs.features import feature_positions
-from coterie.selection import feature_label
+from coterie.selection import feature_label, feature_positions
 
 
 def group_positions(groups: Any, source: FeatureSource) -> list[np.ndarray]:

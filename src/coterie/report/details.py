@@ -21,7 +21,7 @@ from coterie.data import as_source
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.inputs.opening import Input
-from coterie.search.prediction import group_effects
+from coterie.search.outcome import group_effects
 
 # Members of a group in its heat map, and features in all of them; groups whose values are kept, and samples of each.
 _HEAT_MEMBERS = 24

@@ -12,8 +12,7 @@ import numpy as np
 
 from coterie import __version__
 from coterie.files import new_file
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import unwrapped
+from coterie.inputs.opening import source_of, unwrapped
 from coterie.markup import tag
 from coterie.report.details import describe
 from coterie.report.environment import fingerprint

@@ -21,7 +21,7 @@ import numpy as np
 
 from coterie._parameters import Rule
 from coterie.kernels.hinge import squared_hinges, unit_hinge_offset
-from coterie.solver.rows import Rows
+from coterie.solver.design import Rows
 
 # What a loss may have besides what every loss has; see Loss.
 MERGING = ("kinds", "merged", "spread")
@@ -86,7 +86,7 @@ class Loss(ABC):
     Every loss has the attributes below and :meth:`evaluate`. What some losses have besides, a solver asks for by
     name (:func:`require`): solvers of the dual need ``mass``, ``dual_weight`` and :meth:`conjugate`, a model without blocks
     needs :meth:`plain`, and :meth:`scaled` makes that model easier to reach. With :meth:`kinds`, :meth:`merged` and
-    :meth:`spread` equal samples are merged, and those of weight zero left out (:mod:`coterie.solver.rows`).
+    :meth:`spread` equal samples are merged, and those of weight zero left out (:mod:`coterie.solver.design`).
 
     Attributes
     ----------

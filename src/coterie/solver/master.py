@@ -14,7 +14,7 @@ optimum is reached after a few steps, where the model is exact. Where the classe
 active set is smaller than the number of weights and that does not hold: then an interior-point
 method on the dual comes first (:mod:`coterie.solver.interior_point`). Many columns get a solver that needs no
 matrix of them (:mod:`coterie.solver.wide`). Samples that the columns do not tell apart are one sample, and those of
-weight zero none (:mod:`coterie.solver.rows`).
+weight zero none (:mod:`coterie.solver.design`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from dataclasses import replace
 import numpy as np
 
 from coterie.solver.block_problem import Solution, constraint, loss_hessian, minimise_block_model, penalty
-from coterie.solver.design import Design
+from coterie.solver.design import Design, Rows
 from coterie.solver.interior_point import interior_point
 from coterie.solver.losses import MERGING, Loss, LossState, feasible_residual
-from coterie.solver.rows import Rows
 from coterie.solver.wide import wide_master
 
 # Relative gap under which a step without progress is a sign of rounding, not of a hard problem.

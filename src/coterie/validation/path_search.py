@@ -28,7 +28,7 @@ from coterie.progress import RoundProgress
 from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
 from coterie.search.membership import Membership, memberships
-from coterie.search.prediction import LinearModel, covariate_coef, fit_members, unscaled
+from coterie.search.outcome import LinearModel, covariate_coef, fit_members, unscaled
 from coterie.search.search import Search, SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.score_table import Candidate, ScoredPath

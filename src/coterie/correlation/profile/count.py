@@ -15,8 +15,7 @@ from coterie.correlation.profile.result import CorrelationProfile
 from coterie.correlation.profile.tiles import Counted, Tally, Tiles, tiles_of
 from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource, Moments
-from coterie.inputs.arrays import source_of
-from coterie.inputs.containers import opened
+from coterie.inputs.opening import opened, source_of
 from coterie.inputs.placing import placed
 from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
 from coterie.progress import RoundProgress
