@@ -20,6 +20,7 @@ from coterie._numba import one_blas_thread
 from coterie.data import as_source
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
+from coterie.groups.columns import Context
 from coterie.search.prediction import classes_of, group_effects
 from coterie.search.samples import Samples
 
@@ -40,7 +41,7 @@ _PIXELS = 40_000
 
 @dataclass(frozen=True, eq=False)
 class GroupDetails:
-    """What :func:`describe` returns; lists have one entry a group, in the order of ``groups_``.
+    """What :func:`describe` returns; lists have one entry per group, in the order of ``groups_``.
 
     Attributes
     ----------
@@ -277,7 +278,7 @@ def _training_curve(model: GroupDiscovery, data: Samples) -> dict[str, Any] | No
     for entry in model.history_:
         coef = np.asarray(entry.coef)
         if coef.ndim != 2 or not len(coef) or len(coef) > n_support:
-            return None  # a file from before rounds kept their weights
+            return None
         own = coef / scales[: len(coef), None]
         outputs = np.asarray(columns[:, : len(coef)] @ own) + entry.intercept - centre[: len(coef)] @ own
         sizes.append(len(coef))
@@ -319,6 +320,23 @@ def check_image(shape: Any, order: str, n_features: int) -> tuple[int, int]:
     if rows * columns != n_features:
         raise ValueError(f"An image of {rows} x {columns} has {rows * columns} pixels, but X has {n_features} features.")
     return rows, columns
+
+
+def context_of(model: Any, task: str, details: GroupDetails | None, feature_info: Mapping[str, Any]) -> Context:
+    """What the columns of groups need besides the groups of a model (see :mod:`coterie.groups.columns`)."""
+    labels = getattr(model, "classes_", None)
+    classes = None if labels is None else [str(label) for label in labels.tolist()]
+    if details is None:
+        return Context(task, classes, feature_info=feature_info)
+    return Context(
+        task,
+        classes,
+        class_effects=details.effects if details.effects.shape[1] > 2 else None,
+        statistics=details.statistics,
+        levels=details.levels,
+        correlations=details.correlations,
+        feature_info=feature_info,
+    )
 
 
 def genome_of(feature_info: Mapping[str, Any], most: int = 200) -> list[dict[str, Any]] | None:
