@@ -38,7 +38,7 @@ def many(folder):
 
 
 def names(browser):
-    return browser.texts("#groups tbody tr[data-row] td.name")
+    return browser.texts("#groups tbody tr[data-row] td.kind-name")
 
 
 def test_everything_is_there(quiet, small):

@@ -90,7 +90,7 @@ def test_names_from_data_cannot_write_the_page(evil, tmp_path):
     for group in model.groups_:
         assert visible(names[group.support]) in shown
     data = page_data(text)
-    assert data["groups"]["name"] == [names[j] for j in model.groups_.support]
+    assert data["groups"]["label"] == [names[j] for j in model.groups_.support]
 
 
 def visible(name):
@@ -163,21 +163,6 @@ def test_pages_of_the_whole_family(kind):
     assert data["groups"]["n"] == len(model.groups_)
     assert data["members"]["feature"] == [int(j) for group in model.groups_ for j in group.members]
     assert Page(text).tags.count("tr") > len(model.groups_)
-
-
-def test_results_of_earlier_versions_make_a_page():
-    """They have neither effects nor pictures, targets or confidences."""
-    content = result_of(MODEL).to_dict()
-    for name in ("validation", "pictures", "genome", "command", "versions", "target", "held_out", "confidence"):
-        del content[name]
-    new = ("effect", "direction", "class_effects", "statistics", "levels", "correlations", "confidence")
-    for group in content["groups"]:
-        for name in new:
-            del group[name]
-        for member in group["members"]:
-            del member["share"]
-    data = page_data(render(content))
-    assert data["groups"]["effect"] == pytest.approx([group.weight for group in MODEL.groups_], rel=1e-3)
 
 
 def test_figures_as_people_write_them():

@@ -258,7 +258,7 @@ def direction(
     if not effect or task is None:
         return None
     if task == "classification":
-        return None if classes is None or len(classes) != 2 else f"more → {classes[effect > 0]}"
+        return None if classes is None or len(classes) != 2 else f"more → {classes[int(effect > 0)]}"
     if task == "regression":
         return f"more → {'higher' if effect > 0 else 'lower'}"
     return f"{'more' if effect > 0 else 'less'} → normal"
@@ -277,7 +277,8 @@ def place(annotations: Mapping[str, object]) -> str | None:
     if chromosome is None:
         return None
     alleles = [str(annotations[name]) for name in ("allele_1", "allele_2") if annotations.get(name) is not None]
-    where = f"{chromosome}" if is_missing(position) else f"{chromosome}:{position:,}"
+    number = f"{position:,}" if isinstance(position, (int, float, np.number)) else position
+    where = f"{chromosome}" if is_missing(position) else f"{chromosome}:{number}"
     return f"{where} {'/'.join(alleles)}" if len(alleles) == 2 else where
 
 
@@ -439,10 +440,11 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "terminal": ("group", "confidence", "label", "place", "p_value", "effect", "marks", "size", "affiliated"),
     "notebook": ("group", "label", "effect", "confidence", "size", "affiliated"),
     "notebook group": ("member", "role", "correlation", "share"),
-    # The report: its table, what an opened row says below the members, and what can be downloaded. Values are those that
-    # result.json has under the name; report/payload.py adds label, place and those of confidences.
+    # The report: its table, what an opened row says below the members and of them, and what can be downloaded. Values are
+    # those that result.json has under the name; report/payload.py adds label, place and those of confidences.
     "page": ("group", "label", "place", "direction", "effect", "confidence", "expected_false", "size"),
     "page details": ("purity", "round", "false_share"),
+    "page members": ("correlation", "share"),
     "page download": (
         "group", "feature", "name", "role", "correlation", "share", "effect", "direction", "confidence", "expected_false",
     ),

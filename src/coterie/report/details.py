@@ -348,13 +348,13 @@ def genome_of(feature_info: Mapping[str, Any], most: int = 200) -> list[dict[str
     names, number = np.unique(chromosome, return_inverse=True)
     if len(names) > most:
         return None
-    order = sorted(range(len(names)), key=lambda i: _natural(str(names[i])))
+    order = sorted(range(len(names)), key=lambda i: natural(str(names[i])))
     return [
         {"chromosome": str(names[i]), "low": float(position[number == i].min()), "high": float(position[number == i].max())}
         for i in order
     ]
 
 
-def _natural(name: str) -> tuple[bool, int, str]:
+def natural(name: str) -> tuple[bool, int, str]:
     """Numbers by size, then names."""
     return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
