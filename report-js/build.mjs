@@ -1,4 +1,4 @@
-// Bundles the sources into the package: script, style, licences, and a digest of all that they were made of.
+// Bundles the sources into the package: script, style, licences, and a digest of all sources.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -45,11 +45,13 @@ const used = [
 const licences = used.map((name) => {
   const folder = join(here, "node_modules", name);
   const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  return `${name} ${version} (${license})\n\n${readFileSync(join(folder, "LICENSE"), "utf8").trim()}\n`;
+  const terms = readFileSync(join(folder, "LICENSE"), "utf8").trim();
+  return `${name} ${version} (${license})\n\n${terms}\n`;
 });
 writeFileSync(
   join(assets, "LICENSES.txt"),
-  `report.js contains parts of the following packages.\n\n${licences.join("\n" + "-".repeat(80) + "\n\n")}`,
+  "report.js contains parts of the following packages.\n\n" +
+    licences.join("\n" + "-".repeat(80) + "\n\n"),
 );
 
 function files(folder) {

@@ -51,10 +51,7 @@ export function axes(
 // Circles as one path: ten thousand of them are one node.
 export function discs(points) {
   return points
-    .map(
-      ([x, y, r]) =>
-        `M${(x - r).toFixed(1)},${y.toFixed(1)}a${r.toFixed(1)},${r.toFixed(1)} 0 1,0 ${(2 * r).toFixed(1)},0a${r.toFixed(1)},${r.toFixed(1)} 0 1,0 ${(-2 * r).toFixed(1)},0`,
-    )
+    .map(([x, y, r]) => `M${(x - r).toFixed(1)},${y.toFixed(1)}${arc(r, 2 * r)}${arc(r, -2 * r)}`)
     .join("");
 }
 
@@ -65,4 +62,8 @@ export function boxOf(width, height, margin) {
     top: margin.top,
     bottom: height - margin.bottom,
   };
+}
+
+function arc(r, dx) {
+  return `a${r.toFixed(1)},${r.toFixed(1)} 0 1,0 ${dx.toFixed(1)},0`;
 }

@@ -74,7 +74,9 @@ export function chosenPanel(page) {
     cancelAnimationFrame(asked);
     asked = requestAnimationFrame(draw);
     if (announce)
-      live.textContent = `Group ${g + 1}, ${clipped(groups.label[g], 80)}${groups.direction[g] ? `, ${groups.direction[g]}` : ""}`;
+      live.textContent = [`Group ${g + 1}`, clipped(groups.label[g], 80), groups.direction[g]]
+        .filter(Boolean)
+        .join(", ");
   });
   new ResizeObserver(() => {
     if (drawn && Math.abs(heat.clientWidth - drawn[1]) > 1 && !matchMedia("print").matches) draw();

@@ -123,7 +123,8 @@ function curves(data, measure) {
             s(
               "title",
               {},
-              `${clipped(name, 60)}, ${rows.n_features[i]} features: ${num(values[i])}${spread[i] ? ` ± ${num(spread[i], 2)}` : ""}`,
+              `${clipped(name, 60)}, ${rows.n_features[i]} features: ${num(values[i])}` +
+                (spread[i] ? ` ± ${num(spread[i], 2)}` : ""),
             ),
           ),
         );
@@ -142,10 +143,11 @@ function curves(data, measure) {
 
 function summaryTable(data) {
   const { rows } = data;
-  const plusMinus = (key, digits) => (i) =>
-    rows[key][i] === null
-      ? "–"
-      : `${fixed(rows[key][i], digits)}${rows[`${key}_std`]?.[i] !== null && rows[`${key}_std`] ? ` ± ${fixed(rows[`${key}_std`][i], digits)}` : ""}`;
+  const plusMinus = (key, digits) => (i) => {
+    const spread = rows[`${key}_std`]?.[i] ?? null;
+    const mean = fixed(rows[key][i], digits);
+    return rows[key][i] === null || spread === null ? mean : `${mean} ± ${fixed(spread, digits)}`;
+  };
   const columns = [
     {
       key: "method",

@@ -37,8 +37,9 @@ export function count(value, word, words = `${word}s`) {
 
 // Controls, marks that turn the direction of writing, and halves of characters are written out, so
 // that nothing hides.
-const HIDDEN =
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+const HALVES = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+const HIDDEN = new RegExp(`${CONTROLS.source}|${HALVES.source}`, "g");
 
 export function visible(name) {
   return String(name).replace(HIDDEN, (c) =>

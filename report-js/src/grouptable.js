@@ -97,7 +97,8 @@ function controls(page, table) {
     }
     const features = rows.reduce((sum, g) => sum + groups.size[g], 0);
     const all = count(groups.n, "group");
-    told.textContent = `${rows.length === groups.n ? all : `${num(rows.length)} of ${all}`}, ${count(features, "feature")}`;
+    const shown = rows.length === groups.n ? all : `${num(rows.length)} of ${all}`;
+    told.textContent = `${shown}, ${count(features, "feature")}`;
     table.setRows(rows);
   };
   let waiting = 0;

@@ -36,7 +36,8 @@ function memberTable(page, g, remeasure) {
     for (let m = start + shown; m < until; m++)
       list.append(memberRow(page, m, m === start, annotations));
     shown = until - start;
-    more.textContent = `show ${num(Math.min(MORE_MEMBERS, end - start - shown))} more of ${num(end - start)}`;
+    const next = Math.min(MORE_MEMBERS, end - start - shown);
+    more.textContent = `show ${num(next)} more of ${num(end - start)}`;
     more.hidden = start + shown >= end;
   };
   add(FIRST_MEMBERS);

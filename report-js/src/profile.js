@@ -13,7 +13,8 @@ export function profilePage(data) {
     wide: true,
     draw: (width) => draw(data, width),
     caption: [
-      "Bars: share of the pairs in the bin. Line: share of the pairs at or over its lower edge. The axis is logarithmic.",
+      "Bars: share of the pairs in the bin. Line: share of the pairs at or over its lower edge. " +
+        "The axis is logarithmic.",
       data.exact ? "" : " Whiskers: limits of confidence of a sample.",
     ],
   });
@@ -34,11 +35,7 @@ function draw(data, width) {
     .domain([Math.min(min(shares), 1e-3) / 2, 1])
     .range([box.bottom, box.top])
     .clamp(true);
-  const svg = canvas(
-    width,
-    height,
-    `Share of pairs by absolute correlation: ${bins.low.map((low, i) => `${num(low, 2)} to ${num(bins.high[i], 2)}: ${num(100 * bins.share[i], 2)} %`).join(", ")}.`,
-  );
+  const svg = canvas(width, height, `Share of pairs by absolute correlation: ${shareWords(bins)}.`);
   const powers = [];
   for (let power = Math.ceil(Math.log10(y.domain()[0])); power <= 0; power++)
     powers.push(10 ** power);
@@ -67,7 +64,8 @@ function draw(data, width) {
         s(
           "title",
           {},
-          `${num(low)} to ${num(bins.high[i])}: ${num(100 * bins.share[i])} % (${num(bins.pairs[i])} pairs)`,
+          `${num(low)} to ${num(bins.high[i])}: ` +
+            `${num(100 * bins.share[i])} % (${num(bins.pairs[i])} pairs)`,
         ),
       ),
     );
@@ -162,4 +160,10 @@ function binTable(data) {
     "Download as CSV",
   );
   return [h("div", { class: "controls" }, save), h("div", { class: "scroller tall" }, table)];
+}
+
+function shareWords(bins) {
+  const words = (low, i) =>
+    `${num(low, 2)} to ${num(bins.high[i], 2)}: ${num(100 * bins.share[i], 2)} %`;
+  return bins.low.map(words).join(", ");
 }

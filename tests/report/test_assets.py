@@ -45,6 +45,13 @@ def test_packages_are_pinned_and_licensed():
         assert f"{name} {version} (ISC)" in licences
 
 
+@pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the script are not in this tree")
+@pytest.mark.parametrize("path", [*SOURCES.glob("src/**/*.js"), *SOURCES.glob("*.*js")], ids=lambda path: path.name)
+def test_lines_of_the_script_are_short(path):
+    """Prettier leaves long strings and comments as they are."""
+    assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 100
+
+
 def test_the_script_keeps_to_the_policy():
     script = (ASSETS / "report.js").read_text(encoding="utf-8")
     for forbidden in (

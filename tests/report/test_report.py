@@ -1,6 +1,7 @@
 """The folder of a discovery, and the page in it."""
 
 import base64
+import csv
 import gzip
 import hashlib
 import html
@@ -8,6 +9,7 @@ import json
 import re
 import shutil
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ from hypothesis import strategies as st
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
+from coterie.cli.group_table import show_groups
 from coterie.data import as_source
+from coterie.groups import columns
 from coterie.report import DiscoveryResult, read_result, write_result
 from coterie.report.clumps import write_clumps
 from coterie.report.folder import dumps
@@ -225,3 +229,38 @@ def test_clumps(tmp_path):
     assert all(line.split()[5] == "0" for line in (tmp_path / "y.clumps").read_text().splitlines()[1:])
     with pytest.raises(ValueError, match="have no chromosome and position"):
         write_clumps(tmp_path / "z.clumps", result_of(fitted()))
+
+
+def test_a_new_column_is_in_all_files_and_on_the_terminal(tmp_path, monkeypatch):
+    """What is in the registry reaches groups.csv, result.json, the page and the terminal by itself."""
+    twice = columns.Column("twice", "doubled size", "Twice the size.", lambda item: 2 * len(item.group), kind="count")
+    monkeypatch.setitem(columns.COLUMNS, "twice", twice)
+    for where in ("table", "result", "terminal", "page"):
+        monkeypatch.setitem(columns.SHOWN, where, [*columns.SHOWN[where], "twice"])
+    result, output = result_of(MODEL), tmp_path / "out"
+    write_result(output, result)
+    sizes = [2 * len(group) for group in MODEL.groups_]
+    with (output / "groups.csv").open(newline="") as file:
+        rows = [int(row["twice"]) for row in csv.DictReader(file) if row["role"] == "support"]
+    assert rows == [group["twice"] for group in read_result(output)["groups"]] == sizes
+    text = (output / "report.html").read_text(encoding="utf-8")
+    assert "Doubled size: twice the size." in text
+    assert text.count(f"<td>{sizes[0]}</td>") >= 1
+    data = page_data(text)
+    assert data["groups"]["twice"] == sizes
+    assert data["columns"][-1] == {
+        "key": "twice", "title": "doubled size", "hint": "Twice the size.", "kind": "count", "missing": "–",
+    }  # fmt: skip
+    shown = []
+    show_groups(result, SimpleNamespace(show=shown.append))
+    assert [column.header for column in shown[0].columns][-1] == "doubled size"
+    assert [cell.plain for cell in shown[0].columns[-1].cells] == [str(size) for size in sizes]
+
+
+def test_places_sort_by_chromosome_and_position():
+    info = {"chromosome": ["10"] * 20 + ["2"] * 20, "position": np.arange(40)[::-1]}
+    text = render(result_of(MODEL, feature_info=info).to_dict())
+    support = MODEL.groups_.support.tolist()
+    ranks = page_data(text)["orders"]["place"]
+    keys = [(info["chromosome"][j] == "10", 39 - j) for j in support]
+    assert [support[k] for k in np.argsort(ranks)] == [support[k] for k in sorted(range(len(keys)), key=keys.__getitem__)]

@@ -13,12 +13,15 @@ export function classesPicture(page) {
   const shown = Math.min(MOST, groups.n, effects.length);
   let marker = null;
   let size = 20;
+  const some = shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : "";
   const picture = figure({
     title: "Which group speaks for which class?",
     wide: !(data.image && classes.length <= 12),
     className: "classes",
     draw,
-    caption: `Blue: more of the feature speaks for the class; orange: against it. Colour by the weight on standardised features${shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : ""}.`,
+    caption:
+      "Blue: more of the feature speaks for the class; orange: against it. " +
+      `Colour by the weight on standardised features${some}.`,
   });
   page.onSelect(mark);
   return picture;

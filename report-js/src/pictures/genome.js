@@ -23,7 +23,9 @@ export function genomePicture(page) {
   let spotOf = () => null;
   const picture = figure({
     title: "Where are they on the genome?",
-    caption: `Discs: support features by position and ${known ? "confidence" : "effect"}; lines reach over the members of the group on the same chromosome.`,
+    caption:
+      `Discs: support features by position and ${known ? "confidence" : "effect"}; ` +
+      "lines reach over the members of the group on the same chromosome.",
     wide: true,
     className: "genome",
     draw,

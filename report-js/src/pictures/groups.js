@@ -21,7 +21,8 @@ export function groupsPicture(page) {
     : ["Each disc is a group, in order of discovery; its area grows with the number of features."];
   if (known && chance)
     words.push(
-      `Shaded: the confidences that groups of chance reach when the labels are shuffled (up to ${fixed(chance.level)}; ${chance.n_permutations}\u00d7).`,
+      "Shaded: the confidences that groups of chance reach when the labels are shuffled " +
+        `(up to ${fixed(chance.level)}; ${chance.n_permutations}\u00d7).`,
     );
   words.push("Point at a disc, or use the arrow keys, to see the group below.");
   const picture = figure({
@@ -232,7 +233,12 @@ export function groupsPicture(page) {
       (best, value, g) => (Math.abs(value ?? 0) > Math.abs(groups.effect[best] ?? 0) ? g : best),
       0,
     );
-    return `${num(groups.n)} groups${known ? ", effect against confidence" : ", effects in order of discovery"}. Largest effect: ${short(groups.label[strongest], 60)}, ${signedNum(groups.effect[strongest])}. Arrow keys go from group to group.`;
+    const what = known ? "effect against confidence" : "effects in order of discovery";
+    const largest = `${short(groups.label[strongest], 60)}, ${signedNum(groups.effect[strongest])}`;
+    return (
+      `${num(groups.n)} groups, ${what}. Largest effect: ${largest}. ` +
+      "Arrow keys go from group to group."
+    );
   }
 }
 

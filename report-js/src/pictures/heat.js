@@ -13,7 +13,7 @@ export function heatMap(page, g, width) {
     return h(
       "p",
       { class: "quiet" },
-      "None: no other feature is as strongly correlated with the support feature as the threshold asks.",
+      "None: no other feature reaches the threshold of correlation with the support feature.",
     );
   if (!heat)
     return h(
@@ -25,7 +25,8 @@ export function heatMap(page, g, width) {
     return h(
       "p",
       { class: "quiet" },
-      `The correlations between members are kept for the first ${num(heat.group.length)} groups only; those with the support feature stand in the table below.`,
+      `The correlations between members are kept for the first ${num(heat.group.length)} groups; ` +
+        "those with the support feature stand in the table below.",
     );
   const gutter = Math.min(150, Math.max(60, width * 0.34));
   // On a phone, as many as can be read; rows of the triangle come one after the other, so these are
@@ -39,7 +40,8 @@ export function heatMap(page, g, width) {
   const svg = canvas(
     gutter + n * size,
     height,
-    `Correlations between ${n} members of the group of ${clipped(names[0], 60)}: from ${fixed(Math.min(...matrix) / 100)} to 1.`,
+    `Correlations between ${n} members of the group of ${clipped(names[0], 60)}: ` +
+      `from ${fixed(Math.min(...matrix) / 100)} to 1.`,
   );
   svg.classList.add("fixed");
   let k = 0;
@@ -122,7 +124,7 @@ export function heatMap(page, g, width) {
       ? h(
           "p",
           { class: "quiet" },
-          `The ${n} members most correlated with the support feature; ${num(more)} more in the table.`,
+          `The ${n} members closest to the support feature; ${num(more)} more in the table.`,
         )
       : null,
   ];

@@ -41,7 +41,8 @@ export function pixelPicture(page) {
       .map((feature) => {
         const [i, j] = place(feature);
         const edge = size - 2 * inset;
-        return `M${(i * size + inset).toFixed(2)},${(j * size + inset).toFixed(2)}h${edge.toFixed(2)}v${edge.toFixed(2)}h${(-edge).toFixed(2)}z`;
+        const [x, y] = [(i * size + inset).toFixed(2), (j * size + inset).toFixed(2)];
+        return `M${x},${y}h${edge.toFixed(2)}v${edge.toFixed(2)}h${(-edge).toFixed(2)}z`;
       })
       .join("");
   }
@@ -51,7 +52,8 @@ export function pixelPicture(page) {
     const svg = canvas(
       columns * size,
       rows * size,
-      `${columns} by ${rows} pixels, ${count(groups.n, "group")} with ${count(role.size, "pixel")}.`,
+      `${columns} by ${rows} pixels, ` +
+        `${count(groups.n, "group")} with ${count(role.size, "pixel")}.`,
     );
     svg.classList.add("fixed");
     svg.append(

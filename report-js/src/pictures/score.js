@@ -16,7 +16,8 @@ export function scorePicture(data) {
     parts.push("Grey: the score on the training data, which always looks better.");
   if (score)
     parts.push(
-      "Diamond: the whole procedure, this choice included, on samples that it has not seen; that is the figure to quote.",
+      "Diamond: the whole procedure, this choice included, on samples that it has not seen; " +
+        "that is the figure to quote.",
     );
   return figure({
     title: "How many features does it take?",
@@ -64,7 +65,7 @@ export function scorePicture(data) {
         s(
           "text",
           { class: "note end", x: box.right, y: at + (at > box.bottom - 16 ? -6 : 14) },
-          `${score?.baseline && score.baseline !== "constant" ? score.baseline : "constant prediction"} ${num(curve.constant)}`,
+          `${baselineName(score)} ${num(curve.constant)}`,
         ),
       );
     }
@@ -145,7 +146,8 @@ export function scorePicture(data) {
 
   function summary() {
     const best = curve.mean.indexOf(max(curve.mean));
-    return `Held-out ${name} against the number of features: best ${fixed(curve.mean[best], 3)} with ${curve.sizes[best]}; ${curve.chosen} chosen.`;
+    const words = `best ${fixed(curve.mean[best], 3)} with ${curve.sizes[best]}`;
+    return `Held-out ${name} against the number of features: ${words}; ${curve.chosen} chosen.`;
   }
 }
 
@@ -156,4 +158,8 @@ function ticksOf(sizes, x, wideRange) {
     );
   const [low, high] = x.domain();
   return x.ticks(6).filter((t) => Number.isInteger(t) && t >= low && t <= high);
+}
+
+function baselineName(score) {
+  return score?.baseline && score.baseline !== "constant" ? score.baseline : "constant prediction";
 }

@@ -105,7 +105,9 @@ function boxes(page, g, values, width) {
           s(
             "title",
             {},
-            `${clipped(name, 80)}: ${num(row.n)} samples, median ${num(row.median)}, quartiles ${num(row.q1)} and ${num(row.q3)}, mean ${num(row.mean)} ± ${num(row.sd)} (standard deviation)`,
+            `${clipped(name, 80)}: ${num(row.n)} samples, median ${num(row.median)}, ` +
+              `quartiles ${num(row.q1)} and ${num(row.q3)}, ` +
+              `mean ${num(row.mean)} ± ${num(row.sd)} (standard deviation)`,
           ),
         ),
       );
@@ -120,12 +122,14 @@ function boxes(page, g, values, width) {
       );
     }
   });
+  const isPart = values && data.values.n < data.samples;
+  const some = isPart ? ` (${num(data.values.n)} of ${num(data.samples)})` : "";
   return [
     svg,
     h(
       "p",
       { class: "quiet" },
-      `Boxes: quartiles and median of each class${values ? "; dots: single samples" + (data.values.n < data.samples ? ` (${num(data.values.n)} of ${num(data.samples)})` : "") : ""}.`,
+      `Boxes: quartiles and median of each class${values ? `; dots: single samples${some}` : ""}.`,
     ),
   ];
 }
@@ -141,7 +145,8 @@ function levelBars(page, g, levels, width) {
   const x = linear().domain([0, 1]).range([box.left, box.right]);
   const said = data.classes.map(
     (name, c) =>
-      `${short(name, 40)} ${levels.names.map((level, k) => `${level}: ${share(levels.counts[c], k)}`).join(", ")}`,
+      `${short(name, 40)} ` +
+      levels.names.map((level, k) => `${level}: ${share(levels.counts[c], k)}`).join(", "),
   );
   const svg = canvas(
     width,
@@ -186,7 +191,8 @@ function levelBars(page, g, levels, width) {
           s(
             "title",
             {},
-            `${clipped(name, 80)}, ${level}: ${num(levels.counts[c][k])} of ${num(total)} (${share(levels.counts[c], k)})`,
+            `${clipped(name, 80)}, ${level}: ` +
+              `${num(levels.counts[c][k])} of ${num(total)} (${share(levels.counts[c], k)})`,
           ),
         ),
       );
@@ -234,7 +240,8 @@ function against(page, g, values, width) {
   const svg = canvas(
     width,
     height,
-    `${data.label ? short(data.label, 40) : "Target"} against ${clipped(groups.label[g], 60)}: correlation ${fixed(r)} over the samples shown.`,
+    `${data.label ? short(data.label, 40) : "Target"} against ${clipped(groups.label[g], 60)}: ` +
+      `correlation ${fixed(r)} over the samples shown.`,
   );
   axes(svg, {
     x,
@@ -271,7 +278,8 @@ function against(page, g, values, width) {
     h(
       "p",
       { class: "quiet" },
-      `Dots: single samples${some}; line: least squares (correlation ${fixed(r)}), of this feature alone.`,
+      `Dots: single samples${some}; ` +
+        `line: least squares (correlation ${fixed(r)}), of this feature alone.`,
     ),
   ];
 }
