@@ -329,7 +329,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, effect, round, confidence, share.
+        """One dictionary per feature: group, feature, name, role, correlation, score, weight, effect, round, confidence, share.
 
         Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
         classes, ``weight[LABEL]`` (its signed weight for each class). Then come the :attr:`annotations`, if there are any.
@@ -342,7 +342,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         return list(flat_columns(self))
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
+        """A pandas data frame with one row per feature (needs ``pip install coterie[tabular]``).
 
         Its columns are group, feature, name, role, correlation, score, weight, effect, round, confidence (of the group) and
         share (of half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the
