@@ -329,7 +329,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per feature: group, feature, name, role, correlation, score, weight, effect, round, confidence, share.
+        """One dictionary per feature, with the columns of :meth:`to_frame`.
 
         Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
         classes, ``weight[LABEL]`` (its signed weight for each class). Then come the :attr:`annotations`, if there are any.
