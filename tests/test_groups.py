@@ -167,6 +167,10 @@ def test_clumps_in_plinks_columns():
     for options in ({"kb": -1}, {"r2": 1.1}, {"p2": 2}):
         with pytest.raises(ValueError, match="must be a number"):
             annotated_groups().clumps(**options)
+    at_levels = FeatureGroups([FeatureGroup(0, [1, 2, 3], [0.9] * 3)]).annotated(
+        {"chromosome": ["1"] * 4, "position": [1, 2, 3, 4], "p_value": [0.0, 0.05, 0.01, 0.001]}
+    )
+    assert [at_levels.clumps()[0][name] for name in ("NSIG", "S05", "S01", "S001", "S0001")] == [1, 1, 1, 0, 0]
     elsewhere = FeatureGroups([FeatureGroup(0, [1], [0.9])]).annotated({"chromosome": ["1", "2"], "position": [5, 5]})
     assert elsewhere.clumps()[0]["TOTAL"] == 0
     with pytest.raises(ValueError, match="have no chromosome and position"):

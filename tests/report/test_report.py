@@ -8,6 +8,8 @@ import html
 import json
 import re
 import shutil
+from copy import copy
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -20,7 +22,7 @@ import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
 from coterie.cli.group_table import show_groups
 from coterie.data import as_source
-from coterie.groups import columns
+from coterie.groups import FeatureGroup, Purity, columns
 from coterie.report import DiscoveryResult, read_result, write_result
 from coterie.report.clumps import write_clumps
 from coterie.report.folder import dumps
@@ -264,3 +266,23 @@ def test_places_sort_by_chromosome_and_position():
     ranks = page_data(text)["orders"]["place"]
     keys = [(info["chromosome"][j] == "10", 39 - j) for j in support]
     assert [support[k] for k in np.argsort(ranks)] == [support[k] for k in sorted(range(len(keys)), key=keys.__getitem__)]
+
+
+def test_the_page_has_the_columns_with_values():
+    data = page_data(render(result_of(MODEL).to_dict()))
+    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "size"]
+    groups = [replace(group, confidence=0.5, purity=Purity(0.25, 0.5, 0.75)) for group in MODEL.groups_]
+    model = copy(MODEL)
+    model.groups_ = coterie.FeatureGroups(groups)
+    data = page_data(render(result_of(model).to_dict()))
+    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "confidence", "size"]
+    assert [column["key"] for column in data["details"]] == ["purity", "round"]
+    assert data["groups"]["purity"] == [0.25] * len(groups)
+
+
+def test_a_page_without_scripts_lists_some_members():
+    model = copy(MODEL)
+    model.groups_ = coterie.FeatureGroups([FeatureGroup(0, range(1, 1 + n), np.full(n, 0.9)) for n in (11, 12, 13)])
+    rows = re.findall("<tr>(.*?)</tr>", render(result_of(model).to_dict()).split('id="plain"')[1])[1:4]
+    assert [row.count("+0.90") for row in rows] == [11, 12, 12]
+    assert ["… 1 more" in row for row in rows] == [False, False, True]
