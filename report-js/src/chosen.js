@@ -69,10 +69,10 @@ export function chosenPanel(page) {
     );
     drawn = [g, heat.clientWidth];
   };
-  let asked = 0;
+  let frame = 0;
   page.onSelect((g, announce) => {
-    cancelAnimationFrame(asked);
-    asked = requestAnimationFrame(draw);
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(draw);
     if (announce)
       live.textContent = [`Group ${g + 1}`, clipped(groups.label[g], 80), groups.direction[g]]
         .filter(Boolean)

@@ -36,10 +36,10 @@ export class Table {
       this.body,
     );
     this.range = [-1, -1];
-    let asked = 0;
+    let frame = 0;
     const later = () => {
-      cancelAnimationFrame(asked);
-      asked = requestAnimationFrame(() => this.draw());
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(() => this.draw());
     };
     addEventListener("scroll", later, { passive: true });
     addEventListener("resize", () => {

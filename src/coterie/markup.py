@@ -1,4 +1,4 @@
-"""HTML without holes: what is text stays text, whoever wrote it."""
+"""HTML from Python: text is escaped wherever it comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages for people: one HTML file each that asks nobody for anything, and in which every name is text.
+"""Report pages: one self-contained HTML file each, in which every name from the data is text.
 
 The policy of the page allows the two inline parts that it has, by their digests, and nothing else. What a browser without
 scripts shows is a plain table of the first groups; the pictures and the table of all come from ``report-js/``.
@@ -199,7 +199,7 @@ def _folded(content: Mapping[str, Any]) -> list[Markup]:
 
 
 def fold(name: str, inside: Markup) -> list[Markup]:
-    """A part that is folded away until somebody asks for it."""
+    """A part that is folded away until the reader opens it."""
     return [tag("details", tag("summary", name), tag("div", inside), class_="fold")]
 
 
