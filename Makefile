@@ -16,7 +16,7 @@ help:
 	@echo "make test-slow  the tests that take longer"
 	@echo "make test-browser  the report in a real browser (Chromium)"
 	@echo "make lint       ruff and mypy"
-	@echo "make report-js  build the report's script anew (needs Node)"
+	@echo "make report-js  lint and build the report's script (needs Node)"
 	@echo "make bench NAME=news20   one benchmark (NAME=all for all)"
 	@echo "make docs       the documentation site, in docs/_build/html"
 	@echo "make evidence NAME=family   measure one page of docs/evidence again"
@@ -63,7 +63,7 @@ test-browser: $(STAMP)
 
 # The script of the report, for those who change it: Node and npm build it, the package carries what they made.
 report-js:
-	cd report-js && npm ci --silent && npm run --silent build
+	cd report-js && npm ci --silent && npm run --silent lint && npm run --silent build
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

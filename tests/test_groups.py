@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from coterie import FeatureGroup, FeatureGroups
+from coterie.groups.columns import COLUMNS, SHOWN, Column, direction, listed, place, shown
 
 
 @pytest.fixture
@@ -166,7 +167,67 @@ def test_clumps_in_plinks_columns():
     for options in ({"kb": -1}, {"r2": 1.1}, {"p2": 2}):
         with pytest.raises(ValueError, match="must be a number"):
             annotated_groups().clumps(**options)
+    at_levels = FeatureGroups([FeatureGroup(0, [1, 2, 3], [0.9] * 3)]).annotated(
+        {"chromosome": ["1"] * 4, "position": [1, 2, 3, 4], "p_value": [0.0, 0.05, 0.01, 0.001]}
+    )
+    assert [at_levels.clumps()[0][name] for name in ("NSIG", "S05", "S01", "S001", "S0001")] == [1, 1, 1, 0, 0]
     elsewhere = FeatureGroups([FeatureGroup(0, [1], [0.9])]).annotated({"chromosome": ["1", "2"], "position": [5, 5]})
     assert elsewhere.clumps()[0]["TOTAL"] == 0
     with pytest.raises(ValueError, match="have no chromosome and position"):
         FeatureGroups([FeatureGroup(0, [])]).clumps()
+
+
+def test_every_column_is_shown_somewhere_and_all_that_is_shown_are_columns():
+    lists = {"affiliated", "correlation", "names", "shares"}  # of members, which to_json() adds
+    named = {name for where, names in SHOWN.items() for name in names if where != "json" or name not in lists}
+    assert named == set(COLUMNS)
+    assert [column.name for column in shown("members")] == list(SHOWN["members"])
+
+
+def test_a_new_column_is_in_all_tables(groups, monkeypatch):
+    pytest.importorskip("pandas")
+    spread = Column("spread", "range", "", lambda item: np.ptp(item.group.correlation) if len(item.group) > 1 else None,
+                    kind="figure")  # fmt: skip
+    monkeypatch.setitem(COLUMNS, "spread", spread)
+    for where in ("table", "json", "notebook"):
+        monkeypatch.setitem(SHOWN, where, [*SHOWN[where], "spread"])
+    assert [row["spread"] for row in groups.rows()] == [1.75, 1.75, 1.75, None]
+    assert groups.to_frame()["spread"].dtype == float
+    assert [group["spread"] for group in json.loads(groups.to_json())] == [1.75, None]
+    page = groups._repr_html_()
+    assert "<th>range</th>" in page
+    assert '<td style="text-align: right">1.8</td>' in page
+    assert '<td style="text-align: right">–</td>' in page
+    assert "range" not in groups[1:]._repr_html_()  # a column without any value
+
+
+def test_values_as_tables_have_them():
+    effect, share, count = (COLUMNS[name] for name in ("effect", "confidence", "size"))
+    assert [effect.text(value) for value in (0.25, -1e-5, 0.0, None, float("nan"))] == ["+0.25", "-1e-05", "0", "–", "–"]
+    assert [share.text(value) for value in (0.456, None, float("nan"))] == ["0.46", "fixed", "fixed"]
+    assert count.text(12345) == "12,345"
+    assert listed(["a", "b"], [0.9, 0.8], 2) == "a (+0.90), b (+0.80)"
+    assert listed([], [], 2) == "–"
+    assert place({"position": 5}) is None
+    assert place({"chromosome": "X", "position": None, "allele_1": "A"}) == "X"
+    assert place({"chromosome": 7, "position": "12 cM"}) == "7:12 cM"
+
+
+def test_direction_in_words():
+    assert direction(None, 0.3, None, ["a", "b"]) is None
+    assert direction("classification", np.float64(0.3), None, ["a", "b"]) == "more → b"
+    assert direction("classification", 0.3, None, ["a", "b", "c"]) is None
+    assert direction("classification", 0.3, [-0.1, -0.2, -0.3], ["a", "b", "c"]) == "less → c"
+    assert direction("classification", 0.3, [0.3, -0.3, 0.0], ["a", "b", "c"]) == "more → a"
+    assert direction("regression", -0.3, None, None) == "more → lower"
+    assert direction("one-class", -0.3, None, None) == "less → normal"
+    assert direction("regression", 0.0, None, None) is None
+
+
+def test_annotations_cannot_take_the_name_of_a_column():
+    pytest.importorskip("pandas")
+    groups = FeatureGroups([FeatureGroup(0, [1], [0.9], class_weights={"a": 1.0, "b": -1.0})])
+    frame = groups.annotated({"marks": ["x", "y"], "weight_class": ["light", "heavy"]}).to_frame()
+    assert frame["marks"].tolist() == ["a", None]
+    assert frame["info_marks"].tolist() == ["x", "y"]
+    assert frame["weight_class"].tolist() == ["light", "heavy"]

@@ -8,11 +8,21 @@ export const linear = scaleLinear;
 export const logarithmic = scaleLog;
 
 export function canvas(width, height, label) {
-  return s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label });
+  return s("svg", {
+    viewBox: `0 0 ${width} ${height}`,
+    width,
+    height,
+    role: "img",
+    "aria-label": label,
+  });
 }
 
-// Axes along the bottom and the left of a plane; `ticks` may be given as values, `format` as a function.
-export function axes(svg, { x, y, box, xLabel, yLabel, xTicks, yTicks, xFormat = num, yFormat = num, grid = true }) {
+// Axes along the bottom and the left of a plane; `ticks` may be given as values, `format` as a
+// function.
+export function axes(
+  svg,
+  { x, y, box, xLabel, yLabel, xTicks, yTicks, xFormat = num, yFormat = num, grid = true },
+) {
   const [left, right, top, bottom] = [box.left, box.right, box.top, box.bottom];
   const group = s("g", { class: "axes", "aria-hidden": "true" });
   for (const tick of yTicks ?? y.ticks?.(5) ?? []) {
@@ -26,17 +36,34 @@ export function axes(svg, { x, y, box, xLabel, yLabel, xTicks, yTicks, xFormat =
     group.append(s("text", { class: "tick middle", x: at, y: bottom + 17 }, xFormat(tick)));
   }
   group.append(s("line", { class: "base", x1: left, x2: right, y1: bottom, y2: bottom }));
-  if (xLabel) group.append(s("text", { class: "axis-label middle", x: (left + right) / 2, y: bottom + 36 }, xLabel));
-  if (yLabel) group.append(s("text", { class: "axis-label", x: Math.max(2, left - 40), y: top - 12 }, yLabel));
+  if (xLabel)
+    group.append(
+      s("text", { class: "axis-label middle", x: (left + right) / 2, y: bottom + 36 }, xLabel),
+    );
+  if (yLabel)
+    group.append(
+      s("text", { class: "axis-label", x: Math.max(2, left - 40), y: top - 12 }, yLabel),
+    );
   svg.append(group);
   return group;
 }
 
 // Circles as one path: ten thousand of them are one node.
 export function discs(points) {
-  return points.map(([x, y, r]) => `M${(x - r).toFixed(1)},${y.toFixed(1)}a${r.toFixed(1)},${r.toFixed(1)} 0 1,0 ${(2 * r).toFixed(1)},0a${r.toFixed(1)},${r.toFixed(1)} 0 1,0 ${(-2 * r).toFixed(1)},0`).join("");
+  return points
+    .map(([x, y, r]) => `M${(x - r).toFixed(1)},${y.toFixed(1)}${arc(r, 2 * r)}${arc(r, -2 * r)}`)
+    .join("");
 }
 
 export function boxOf(width, height, margin) {
-  return { left: margin.left, right: width - margin.right, top: margin.top, bottom: height - margin.bottom };
+  return {
+    left: margin.left,
+    right: width - margin.right,
+    top: margin.top,
+    bottom: height - margin.bottom,
+  };
+}
+
+function arc(r, dx) {
+  return `a${r.toFixed(1)},${r.toFixed(1)} 0 1,0 ${dx.toFixed(1)},0`;
 }

@@ -1,4 +1,5 @@
-// Tables as CSV; no cell is something that a spreadsheet would run (the same rule as in coterie/report/table.py).
+// Tables as CSV; no cell is something that a spreadsheet would run (the same rule as in
+// coterie/report/table.py).
 
 const FORMULA = /^'*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20][\s\S]/;
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;

@@ -1,4 +1,5 @@
-// Elements without markup: text is only ever put in as text, so no name from data can write the page.
+// Elements without markup: text is only ever put in as text, so no name from data can write the
+// page.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -6,10 +7,15 @@ function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "style") for (const [key, css] of Object.entries(value)) node.style.setProperty(key, css);
+    else if (name === "style")
+      for (const [key, css] of Object.entries(value)) node.style.setProperty(key, css);
     else node.setAttribute(name, value === true ? "" : String(value));
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(
+    ...children
+      .flat(Infinity)
+      .filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return node;
 }
 
@@ -25,11 +31,18 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-// A picture with its title and a line of explanation. `draw(width)` returns an SVG node and is called again when the width changes.
+// A picture with its title and a line of explanation. `draw(width)` returns an SVG node and is
+// called again when the width changes.
 export function figure({ title, caption, wide = false, className = "", draw, controls }) {
   const frame = h("div", { class: "canvas" });
-  const node = h("figure", { class: `figure ${wide ? "wide" : ""} ${className}` },
-    h("h3", {}, title), controls, frame, caption ? h("figcaption", {}, caption) : null);
+  const node = h(
+    "figure",
+    { class: `figure ${wide ? "wide" : ""} ${className}` },
+    h("h3", {}, title),
+    controls,
+    frame,
+    caption ? h("figcaption", {}, caption) : null,
+  );
   let drawn = 0;
   const redraw = () => {
     const width = Math.round(frame.clientWidth);

@@ -8,14 +8,17 @@ export function num(value, digits = 3) {
   const size = Math.abs(value);
   let text;
   if (Number.isInteger(value) && size < 1e15) text = value.toLocaleString("en-US");
-  else if (size >= 1e6 || size < 1e-3) text = value.toExponential(1).replace("e+", "e").replace("e-", `e${MINUS}`);
+  else if (size >= 1e6 || size < 1e-3)
+    text = value.toExponential(1).replace("e+", "e").replace("e-", `e${MINUS}`);
   else if (size >= 1000) text = value.toLocaleString("en-US", { maximumFractionDigits: 0 });
   else text = String(Number(value.toPrecision(digits)));
   return text.replace(/^-/, MINUS);
 }
 
 export function fixed(value, digits = 2) {
-  return value === null || value === undefined || Number.isNaN(value) ? "–" : value.toFixed(digits).replace(/^-/, MINUS);
+  return value === null || value === undefined || Number.isNaN(value)
+    ? "–"
+    : value.toFixed(digits).replace(/^-/, MINUS);
 }
 
 export function signed(value, digits = 2) {
@@ -32,16 +35,26 @@ export function count(value, word, words = `${word}s`) {
   return `${num(value)} ${value === 1 ? word : words}`;
 }
 
-// Controls, marks that turn the direction of writing, and halves of characters are written out, so that nothing hides.
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+// Controls, marks that turn the direction of writing, and halves of characters are written out, so
+// that nothing hides.
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+const HALVES = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+const HIDDEN = new RegExp(`${CONTROLS.source}|${HALVES.source}`, "g");
 
 export function visible(name) {
-  return String(name).replace(HIDDEN, (c) => (c === "\n" ? "\u23ce" : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`));
+  return String(name).replace(HIDDEN, (c) =>
+    c === "\n" ? "\u23ce" : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 export function short(name, most = 24) {
   const letters = Array.from(visible(name).slice(0, 4 * most));
-  return letters.length > most ? `${letters.slice(0, most - 1).join("").trimEnd()}…` : letters.join("");
+  return letters.length > most
+    ? `${letters
+        .slice(0, most - 1)
+        .join("")
+        .trimEnd()}…`
+    : letters.join("");
 }
 
 // A name for a tooltip or a member's line: whole unless it is absurdly long.

@@ -14,10 +14,13 @@ async function start() {
     document.documentElement.classList.add("live");
     PAGES[data.kind](data);
     byId("plain")?.remove();
-    requestAnimationFrame(() => requestAnimationFrame(() => {
-      document.documentElement.dataset.opened = String(Math.round(performance.now())); // since the navigation began
-      document.documentElement.dataset.ready = "true";
-    }));
+    requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        // Since the navigation began.
+        document.documentElement.dataset.opened = String(Math.round(performance.now()));
+        document.documentElement.dataset.ready = "true";
+      }),
+    );
   } catch (error) {
     // The plain table stays where it is; an old browser can read that.
     document.documentElement.classList.remove("live");

@@ -1,4 +1,5 @@
-// A table of any number of rows, of which only those in sight are in the page. Rows have one height, opened ones their own.
+// A table of any number of rows, of which only those in sight are in the page. Rows have one
+// height, opened ones their own.
 
 import { bisectLeft } from "d3-array";
 import { h } from "./dom.js";
@@ -8,7 +9,8 @@ const SPARE = 12;
 const PRINTED = 200;
 
 export class Table {
-  // columns: [{ key, title, value(row), show(row), numeric, className, width }]; open(row): what an opened row shows.
+  // columns: [{ key, title, value(row), show(row), numeric, className, width }]; open(row): what an
+  // opened row shows.
   constructor({ columns, n, open, onChoose, rowClass, caption }) {
     Object.assign(this, { columns, open, onChoose, rowClass });
     this.order = Array.from({ length: n }, (_, i) => i);
@@ -16,14 +18,28 @@ export class Table {
     this.heights = new Map(); // of opened rows, by row
     this.opened = new Set();
     this.rowHeight = 0;
-    this.head = h("thead", {}, h("tr", {}, columns.map((column) => this.headCell(column))));
+    this.head = h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        columns.map((column) => this.headCell(column)),
+      ),
+    );
     this.body = h("tbody", {});
-    this.node = h("table", { class: "windowed", "aria-rowcount": n + 1 }, h("caption", { class: "visually-hidden" }, caption), this.head, this.body);
+    this.node = h(
+      "table",
+      { class: "windowed", "aria-rowcount": n + 1 },
+      h("caption", { class: "visually-hidden" }, caption),
+      this.head,
+      this.body,
+    );
     this.range = [-1, -1];
-    let asked = 0;
+    let frame = 0;
     const later = () => {
-      cancelAnimationFrame(asked);
-      asked = requestAnimationFrame(() => this.draw());
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(() => this.draw());
     };
     addEventListener("scroll", later, { passive: true });
     addEventListener("resize", () => {
@@ -40,9 +56,28 @@ export class Table {
   }
 
   headCell(column) {
-    if (!column.value) return h("th", { scope: "col", class: column.className }, h("span", { class: column.hideTitle ? "visually-hidden" : "" }, column.title));
-    const button = h("button", { type: "button", class: "sort", title: column.hint, onclick: () => this.sortBy(column.key) }, column.title, h("span", { class: "arrow", "aria-hidden": "true" }));
-    return h("th", { scope: "col", class: `${column.className ?? ""} ${column.numeric ? "n" : ""}`, "data-key": column.key, style: column.width ? { width: column.width } : undefined }, button);
+    if (!column.value)
+      return h(
+        "th",
+        { scope: "col", class: column.className },
+        h("span", { class: column.hideTitle ? "visually-hidden" : "" }, column.title),
+      );
+    const button = h(
+      "button",
+      { type: "button", class: "sort", title: column.hint, onclick: () => this.sortBy(column.key) },
+      column.title,
+      h("span", { class: "arrow", "aria-hidden": "true" }),
+    );
+    return h(
+      "th",
+      {
+        scope: "col",
+        class: `${column.className ?? ""} ${column.numeric ? "n" : ""}`,
+        "data-key": column.key,
+        style: column.width ? { width: column.width } : undefined,
+      },
+      button,
+    );
   }
 
   setRows(rows) {
@@ -57,7 +92,8 @@ export class Table {
     const first = this.columns.find((column) => column.key === key).numeric ? true : false;
     this.sorted = { key, down: down ?? (same ? !this.sorted.down : first) };
     for (const cell of this.head.querySelectorAll("th[data-key]")) {
-      if (cell.dataset.key === key) cell.setAttribute("aria-sort", this.sorted.down ? "descending" : "ascending");
+      if (cell.dataset.key === key)
+        cell.setAttribute("aria-sort", this.sorted.down ? "descending" : "ascending");
       else cell.removeAttribute("aria-sort");
     }
     this.sort();
@@ -72,7 +108,8 @@ export class Table {
     const collator = new Intl.Collator("en", { numeric: true });
     this.order = [...this.order].sort((a, b) => {
       const [x, y] = [values.get(a), values.get(b)];
-      if (x === null || x === undefined || y === null || y === undefined) return (x === null || x === undefined) - (y === null || y === undefined) || a - b;
+      if (x === null || x === undefined || y === null || y === undefined)
+        return (x === null || x === undefined) - (y === null || y === undefined) || a - b;
       return sign * (typeof x === "string" ? collator.compare(x, y) : x - y) || a - b;
     });
   }
@@ -122,17 +159,26 @@ export class Table {
     }
     if (first === this.range[0] && last === this.range[1] && !everything) return;
     this.range = [first, last];
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr")?.dataset.row : undefined;
+    const focused = this.body.contains(document.activeElement)
+      ? document.activeElement.closest("tr")?.dataset.row
+      : undefined;
     const rows = [this.gap(everything ? 0 : offset(first))];
     for (let i = first; i < last; i++) rows.push(...this.row(this.order[i], i));
     rows.push(this.gap(everything ? 0 : total - offset(last)));
     this.body.replaceChildren(...rows.filter(Boolean));
-    if (focused !== undefined) this.body.querySelector(`tr[data-row="${focused}"] button`)?.focus({ preventScroll: true });
+    if (focused !== undefined)
+      this.body.querySelector(`tr[data-row="${focused}"] button`)?.focus({ preventScroll: true });
     this.remeasure();
   }
 
   gap(height) {
-    return height > 0 ? h("tr", { class: "gap", "aria-hidden": "true", style: { height: `${height}px` } }, h("td", { colspan: this.columns.length })) : null;
+    return height > 0
+      ? h(
+          "tr",
+          { class: "gap", "aria-hidden": "true", style: { height: `${height}px` } },
+          h("td", { colspan: this.columns.length }),
+        )
+      : null;
   }
 
   row(row, i) {
@@ -141,14 +187,32 @@ export class Table {
       return h("td", { class: `${column.className ?? ""} ${column.numeric ? "n" : ""}` }, content);
     });
     const isOpen = this.opened.has(row);
-    const line = h("tr", { "data-row": row, "aria-rowindex": i + 2, class: `${this.rowClass?.(row) ?? ""} ${isOpen ? "open" : ""}`, onpointerenter: () => this.onChoose?.(row) }, cells);
+    const line = h(
+      "tr",
+      {
+        "data-row": row,
+        "aria-rowindex": i + 2,
+        class: `${this.rowClass?.(row) ?? ""} ${isOpen ? "open" : ""}`,
+        onpointerenter: () => this.onChoose?.(row),
+      },
+      cells,
+    );
     if (!isOpen) return [line];
-    return [line, h("tr", { class: "details", "data-details": row }, h("td", { colspan: this.columns.length }, this.open(row)))];
+    return [
+      line,
+      h(
+        "tr",
+        { class: "details", "data-details": row },
+        h("td", { colspan: this.columns.length }, this.open(row)),
+      ),
+    ];
   }
 
   // The height of a row at this width.
   measure() {
-    const [sample] = this.order.length ? this.row(this.order[0], 0) : [h("tr", {}, h("td", {}, "–"))];
+    const [sample] = this.order.length
+      ? this.row(this.order[0], 0)
+      : [h("tr", {}, h("td", {}, "–"))];
     this.body.replaceChildren(sample);
     this.rowHeight = Math.max(20, sample.getBoundingClientRect().height);
     this.range = [-1, -1];

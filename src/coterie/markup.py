@@ -1,4 +1,4 @@
-"""HTML without holes: what is text stays text, whoever wrote it."""
+"""HTML from Python: text is escaped wherever it comes from."""
 
 from __future__ import annotations
 
@@ -71,13 +71,14 @@ def notebook_table(
     heads: Sequence[str],
     rows: Sequence[Sequence[Any]],
     *,
-    note: str = "",
     n_rows: int | None = None,
     most: int = 12,
+    right: Sequence[bool] | None = None,
 ) -> str:
     """What a notebook shows of a result: a title, the first rows of a table, and what was left out.
 
-    Numbers stand to the right. ``n_rows`` is how many rows there are, where not all are given; ``most`` how many are shown.
+    Numbers stand to the right, and text in columns that ``right`` says so of. ``n_rows`` is how many rows there are, where not
+    all are given; ``most`` how many are shown.
 
     Examples
     --------
@@ -85,7 +86,8 @@ def notebook_table(
     >>> notebook_table("1 group", ["name"], [["<b>"]])
     '<div class="coterie"><p><strong>1 group</strong></p><table><thead><tr><th>name</th>...&lt;b&gt;...</table></div>'
     """
-    body = [tag("tr", *(_cell(value) for value in row)) for row in rows[:most]]
+    sides = [False] * len(heads) if right is None else right
+    body = [tag("tr", *(_cell(value, side) for value, side in zip(row, sides, strict=True))) for row in rows[:most]]
     left_out = (len(rows) if n_rows is None else n_rows) - len(body)
     return str(
         tag(
@@ -98,8 +100,8 @@ def notebook_table(
     )
 
 
-def _cell(value: Any) -> Markup:
+def _cell(value: Any, right: bool) -> Markup:
     if isinstance(value, Markup):
         return tag("td", value)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = right or (isinstance(value, (int, float)) and not isinstance(value, bool))
     return tag("td", "–" if value is None else shortened(value), style="text-align: right" if number else "text-align: left")

@@ -49,7 +49,7 @@ def small(path):
 
 
 def evil(path):
-    """Every name in the page is one that somebody hostile has chosen."""
+    """Every name in the page is hostile."""
     X, _ = grouped_matrix(np.random.default_rng(1), n_samples=90, n_features=40, n_factors=14)
     names = [EVIL[j % len(EVIL)] + (f" {j}" if j >= len(EVIL) else "") for j in range(40)]
     labels = np.array([EVIL[0], EVIL[3], EVIL[5]])[np.digitize(X[:, 0] + X[:, 5], [-0.7, 0.7])]

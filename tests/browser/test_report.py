@@ -11,6 +11,7 @@ import pytest
 
 import coterie
 from coterie import compare, correlation_profile
+from coterie.groups import columns
 from coterie.report.table import guarded
 from tests.browser import pages
 from tests.conftest import grouped_matrix
@@ -38,7 +39,7 @@ def many(folder):
 
 
 def names(browser):
-    return browser.texts("#groups tbody tr[data-row] td.name")
+    return browser.texts("#groups tbody tr[data-row] td.kind-name")
 
 
 def test_everything_is_there(quiet, small):
@@ -228,6 +229,11 @@ def test_phone(quiet, request, page):
         ".filter((n) => !n.closest('svg, .visually-hidden') && !clipped(n)).map((n) => `${n.tagName}.${n.className}`)"
     )
     assert wide == []
+    # Place and direction have the same place in a narrow row, so that only one of them is shown.
+    both = quiet.run(
+        "return [...document.querySelectorAll('td.key-place ~ td.key-direction')].filter((n) => n.offsetParent).length"
+    )
+    assert both == 0
     small_text = quiet.run(
         "return [...document.querySelectorAll('main *')]"
         ".filter((n) => n.childNodes.length && parseFloat(getComputedStyle(n).fontSize) < 10).length"
@@ -346,6 +352,28 @@ def test_comparison_and_profile(quiet, folder):
     assert quiet.count("rect.bar") > 2
     assert quiet.run("return document.documentElement.scrollWidth") == 390
     assert quiet.run(CONTRAST) == []
+
+
+def test_a_column_of_the_registry_needs_no_change_of_the_script(quiet, folder, monkeypatch):
+    column = columns.Column("spread", "spread", "Range of the correlations.", lambda item: np.ptp(item.group.correlation),
+                            kind="figure")  # fmt: skip
+    monkeypatch.setitem(columns.COLUMNS, "spread", column)
+    for place in ("result", "page", "page download"):
+        monkeypatch.setitem(columns.SHOWN, place, [*columns.SHOWN[place], "spread"])
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 4))
+    X = np.repeat(X, 3, axis=1) + 0.3 * rng.standard_normal((80, 12))
+    model = coterie.GroupDiscoveryRegressor(4).fit(X, X[:, ::3].sum(axis=1))
+    coterie.report(model, X, X[:, ::3].sum(axis=1), folder / "spread.html", name="spread.csv")
+    quiet.open(folder / "spread.html")
+    assert quiet.text("th[data-key=spread]").strip() == "Spread"
+    shown = [float(words) for words in quiet.texts("td.key-spread")]
+    assert shown == pytest.approx([np.ptp(group.correlation) for group in model.groups_], rel=0.06)
+    quiet.click("th[data-key=spread] button")
+    assert [float(words) for words in quiet.texts("td.key-spread")] == sorted(shown, reverse=True)
+    quiet.click("#csv")
+    saved = {float(row["spread"]) for row in read_csv(quiet.downloads / "spread-groups.csv")}
+    assert sorted(saved) == pytest.approx(sorted(np.ptp(group.correlation) for group in model.groups_), rel=1e-3)
 
 
 def test_without_scripts_there_is_a_table(quiet, small):

@@ -20,7 +20,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coterie import FeatureGroups, GroupDiscoveryClassifier
 from coterie.data import as_source
 from coterie.datasets import make_support_affiliated
-from coterie.groups.feature_groups import COLUMNS
 from coterie.metrics import group_recovery
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
@@ -284,7 +283,7 @@ def test_pandas_in_names_out(planted):
     assert list(out.columns) == list(model.get_feature_names_out())
     assert all(name.startswith("gene") for name in out.columns)
     table = model.groups_.to_frame()
-    assert list(table.columns) == [*COLUMNS, "marks"]
+    assert list(table.columns) == [*FeatureGroups().columns, "marks"]
     assert len(table) == sum(len(g) for g in model.groups_)
     assert (table.loc[table.role == "support", "feature"].to_numpy() == model.support_features_).all()
     np.testing.assert_allclose(table.loc[table.role == "support", "weight"], model.support_coef_[0])

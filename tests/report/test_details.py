@@ -112,7 +112,7 @@ def test_samples_stand_for_all_classes():
 def test_the_frame_of_a_result_has_it_all(tmp_path):
     X, y = data_of("classes")
     model = GroupDiscoveryClassifier(3).fit(X, y)
-    info = {"chromosome": [str(j // 20 + 1) for j in range(40)], "position": np.arange(40) * 10}
+    info = {"chromosome": [str(j // 20 + 1) for j in range(40)], "position": np.arange(40) * 10, "score": ["no"] * 40}
     result = DiscoveryResult(model, {"path": "x"}, "classification", feature_info=info, details=describe(model, X, y))
     columns, rows = result.table()
     assert columns[-12:] == [
@@ -121,12 +121,20 @@ def test_the_frame_of_a_result_has_it_all(tmp_path):
     ]  # fmt: skip
     for row in rows:
         assert row["position"] == row["feature"] * 10
+        assert row["score"] != "no"  # a column of the groups has that name
         assert (row["direction"] is None) == (row["role"] == "affiliated")
     content = result.to_dict()
     assert content["genome"] == [
         {"chromosome": "1", "low": 0.0, "high": 190.0},
         {"chromosome": "2", "low": 200.0, "high": 390.0},
     ]
+    for number, group in enumerate(content["groups"]):
+        own = result.details.statistics[number]
+        assert group["statistics"] == own
+        assert rows[[row["feature"] for row in rows].index(group["support"])]["mean[b]"] == own[1]["mean"]
+        members, matrix = result.details.correlations[number] or (np.arange(1), np.ones((1, 1)))
+        below = [] if group["correlations"] is None else group["correlations"]["below_diagonal"]
+        assert below == [round(matrix[i, j], 3) for i in range(len(members)) for j in range(i)]
     effects = content["groups"][0]["class_effects"]
     assert f"more → {'abc'[int(np.argmax(effects))]}" in content["groups"][0]["direction"]
 

@@ -76,7 +76,8 @@ def test_a_result_carries_it_all(tmp_path):
     assert "&lt;b&gt;ill" in page
     assert "<b>ill" not in page
     assert "(no 140, yes 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
-    assert "when labels are shuffled once" in page
+    assert "By chance: mean number of groups that reach this confidence when the labels are shuffled." in page
+    assert "Half-samples: 10, permutations: 1." in page
 
 
 def test_the_page_says_what_it_is_compared_with():

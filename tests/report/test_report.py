@@ -1,13 +1,17 @@
 """The folder of a discovery, and the page in it."""
 
 import base64
+import csv
 import gzip
 import hashlib
 import html
 import json
 import re
 import shutil
+from copy import copy
+from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +20,9 @@ from hypothesis import strategies as st
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
+from coterie.cli.group_table import show_groups
 from coterie.data import as_source
+from coterie.groups import FeatureGroup, Purity, columns
 from coterie.report import DiscoveryResult, read_result, write_result
 from coterie.report.clumps import write_clumps
 from coterie.report.folder import dumps
@@ -90,7 +96,7 @@ def test_names_from_data_cannot_write_the_page(evil, tmp_path):
     for group in model.groups_:
         assert visible(names[group.support]) in shown
     data = page_data(text)
-    assert data["groups"]["name"] == [names[j] for j in model.groups_.support]
+    assert data["groups"]["label"] == [names[j] for j in model.groups_.support]
 
 
 def visible(name):
@@ -165,21 +171,6 @@ def test_pages_of_the_whole_family(kind):
     assert Page(text).tags.count("tr") > len(model.groups_)
 
 
-def test_results_of_earlier_versions_make_a_page():
-    """They have neither effects nor pictures, targets or confidences."""
-    content = result_of(MODEL).to_dict()
-    for name in ("validation", "pictures", "genome", "command", "versions", "target", "held_out", "confidence"):
-        del content[name]
-    new = ("effect", "direction", "class_effects", "statistics", "levels", "correlations", "confidence")
-    for group in content["groups"]:
-        for name in new:
-            del group[name]
-        for member in group["members"]:
-            del member["share"]
-    data = page_data(render(content))
-    assert data["groups"]["effect"] == pytest.approx([group.weight for group in MODEL.groups_], rel=1e-3)
-
-
 def test_figures_as_people_write_them():
     assert [number(v) for v in (None, 3, 12345678, 0.5, 1e-9, 12345.678, 0.0, True, "x")] == [
         "–", "3", "12,345,678", "0.5", "1.00e-09", "12,345.7", "0", "True", "x",
@@ -240,3 +231,58 @@ def test_clumps(tmp_path):
     assert all(line.split()[5] == "0" for line in (tmp_path / "y.clumps").read_text().splitlines()[1:])
     with pytest.raises(ValueError, match="have no chromosome and position"):
         write_clumps(tmp_path / "z.clumps", result_of(fitted()))
+
+
+def test_a_new_column_is_in_all_files_and_on_the_terminal(tmp_path, monkeypatch):
+    """What is in the registry reaches groups.csv, result.json, the page and the terminal by itself."""
+    twice = columns.Column("twice", "doubled size", "Twice the size.", lambda item: 2 * len(item.group), kind="count")
+    monkeypatch.setitem(columns.COLUMNS, "twice", twice)
+    for where in ("table", "result", "terminal", "page"):
+        monkeypatch.setitem(columns.SHOWN, where, [*columns.SHOWN[where], "twice"])
+    result, output = result_of(MODEL), tmp_path / "out"
+    write_result(output, result)
+    sizes = [2 * len(group) for group in MODEL.groups_]
+    with (output / "groups.csv").open(newline="") as file:
+        rows = [int(row["twice"]) for row in csv.DictReader(file) if row["role"] == "support"]
+    assert rows == [group["twice"] for group in read_result(output)["groups"]] == sizes
+    text = (output / "report.html").read_text(encoding="utf-8")
+    assert "Doubled size: twice the size." in text
+    assert text.count(f"<td>{sizes[0]}</td>") >= 1
+    data = page_data(text)
+    assert data["groups"]["twice"] == sizes
+    assert data["columns"][-1] == {
+        "key": "twice", "title": "doubled size", "hint": "Twice the size.", "kind": "count", "missing": "–",
+    }  # fmt: skip
+    shown = []
+    show_groups(result, SimpleNamespace(show=shown.append))
+    assert [column.header for column in shown[0].columns][-1] == "doubled size"
+    assert [cell.plain for cell in shown[0].columns[-1].cells] == [str(size) for size in sizes]
+
+
+def test_places_sort_by_chromosome_and_position():
+    info = {"chromosome": ["10"] * 20 + ["2"] * 20, "position": np.arange(40)[::-1]}
+    text = render(result_of(MODEL, feature_info=info).to_dict())
+    support = MODEL.groups_.support.tolist()
+    ranks = page_data(text)["orders"]["place"]
+    keys = [(info["chromosome"][j] == "10", 39 - j) for j in support]
+    assert [support[k] for k in np.argsort(ranks)] == [support[k] for k in sorted(range(len(keys)), key=keys.__getitem__)]
+
+
+def test_the_page_has_the_columns_with_values():
+    data = page_data(render(result_of(MODEL).to_dict()))
+    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "size"]
+    groups = [replace(group, confidence=0.5, purity=Purity(0.25, 0.5, 0.75)) for group in MODEL.groups_]
+    model = copy(MODEL)
+    model.groups_ = coterie.FeatureGroups(groups)
+    data = page_data(render(result_of(model).to_dict()))
+    assert [column["key"] for column in data["columns"]] == ["group", "label", "direction", "effect", "confidence", "size"]
+    assert [column["key"] for column in data["details"]] == ["purity", "round"]
+    assert data["groups"]["purity"] == [0.25] * len(groups)
+
+
+def test_a_page_without_scripts_lists_some_members():
+    model = copy(MODEL)
+    model.groups_ = coterie.FeatureGroups([FeatureGroup(0, range(1, 1 + n), np.full(n, 0.9)) for n in (11, 12, 13)])
+    rows = re.findall("<tr>(.*?)</tr>", render(result_of(model).to_dict()).split('id="plain"')[1])[1:4]
+    assert [row.count("+0.90") for row in rows] == [11, 12, 12]
+    assert ["… 1 more" in row for row in rows] == [False, False, True]

@@ -13,9 +13,15 @@ export function classesPicture(page) {
   const shown = Math.min(MOST, groups.n, effects.length);
   let marker = null;
   let size = 20;
+  const some = shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : "";
   const picture = figure({
-    title: "Which group speaks for which class?", wide: !(data.image && classes.length <= 12), className: "classes", draw,
-    caption: `Blue: more of the feature speaks for the class; orange: against it. Colour by the weight on standardised features${shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : ""}.`,
+    title: "Which group speaks for which class?",
+    wide: !(data.image && classes.length <= 12),
+    className: "classes",
+    draw,
+    caption:
+      "Blue: more of the feature speaks for the class; orange: against it. " +
+      `Colour by the weight on standardised features${some}.`,
   });
   page.onSelect(mark);
   return picture;
@@ -32,19 +38,65 @@ export function classesPicture(page) {
     size = Math.max(16, Math.min(24, cell));
     const height = top + shown * size + 4;
     const large = max(effects.slice(0, shown), (row) => max(row, Math.abs)) || 1;
-    const svg = canvas(width, height, `Signed weights of ${shown} groups in ${classes.length} classes.`);
-    marker = s("rect", { class: "row-mark", x: 0, y: -100, width: gutter + cell * classes.length, height: size });
+    const svg = canvas(
+      width,
+      height,
+      `Signed weights of ${shown} groups in ${classes.length} classes.`,
+    );
+    marker = s("rect", {
+      class: "row-mark",
+      x: 0,
+      y: -100,
+      width: gutter + cell * classes.length,
+      height: size,
+    });
     svg.append(marker);
     classes.forEach((name, c) => {
       const x = gutter + cell * (c + 0.5);
-      svg.append(s("text", { class: upright ? "tick middle" : "tick", x: 0, y: 0, transform: `translate(${x.toFixed(1)},${top - 8})${angle ? ` rotate(${angle})` : ""}` }, short(name, letters), s("title", {}, clipped(name))));
+      svg.append(
+        s(
+          "text",
+          {
+            class: upright ? "tick middle" : "tick",
+            x: 0,
+            y: 0,
+            transform: `translate(${x.toFixed(1)},${top - 8})${angle ? ` rotate(${angle})` : ""}`,
+          },
+          short(name, letters),
+          s("title", {}, clipped(name)),
+        ),
+      );
     });
     for (let g = 0; g < shown; g++) {
       const y = top + g * size;
-      svg.append(s("text", { class: "tick end", x: gutter - 8, y: y + size / 2 + 4 }, short(groups.name[g], Math.floor(gutter / 6.8)), s("title", {}, clipped(groups.name[g]))));
+      svg.append(
+        s(
+          "text",
+          { class: "tick end", x: gutter - 8, y: y + size / 2 + 4 },
+          short(groups.label[g], Math.floor(gutter / 6.8)),
+          s("title", {}, clipped(groups.label[g])),
+        ),
+      );
       classes.forEach((name, c) => {
         const value = effects[g][c];
-        svg.append(s("rect", { class: `cell ${value < 0 ? "less" : "more"}`, x: gutter + cell * c, y, width: Math.max(1, cell - 1), height: size - 1, "fill-opacity": Math.sqrt(Math.abs(value) / large).toFixed(2) }, s("title", {}, `${clipped(groups.name[g], 80)}, ${clipped(name, 80)}: ${signedNum(value)}`)));
+        svg.append(
+          s(
+            "rect",
+            {
+              class: `cell ${value < 0 ? "less" : "more"}`,
+              x: gutter + cell * c,
+              y,
+              width: Math.max(1, cell - 1),
+              height: size - 1,
+              "fill-opacity": Math.sqrt(Math.abs(value) / large).toFixed(2),
+            },
+            s(
+              "title",
+              {},
+              `${clipped(groups.label[g], 80)}, ${clipped(name, 80)}: ${signedNum(value)}`,
+            ),
+          ),
+        );
       });
     }
     svg.addEventListener("pointermove", (event) => {

@@ -1,4 +1,5 @@
-// All groups: effect against confidence, size by members, with the level that shuffled labels reach.
+// All groups: effect against confidence, size by members, with the level that shuffled labels
+// reach.
 
 import { extent, max } from "d3-array";
 import { quadtree } from "d3-quadtree";
@@ -15,10 +16,23 @@ export function groupsPicture(page) {
   const known = groups.confidence.some((value) => value !== null);
   const anySign = groups.effect.some((value) => value < 0);
   const chance = data.chance;
-  const words = known ? ["Each disc is a group; its area grows with the number of features."] : ["Each disc is a group, in order of discovery; its area grows with the number of features."];
-  if (known && chance) words.push(`Shaded: the confidences that groups of chance reach when the labels are shuffled (up to ${fixed(chance.level)}; ${chance.n_permutations}\u00d7).`);
+  const words = known
+    ? ["Each disc is a group; its area grows with the number of features."]
+    : ["Each disc is a group, in order of discovery; its area grows with the number of features."];
+  if (known && chance)
+    words.push(
+      "Shaded: the confidences that groups of chance reach when the labels are shuffled " +
+        `(up to ${fixed(chance.level)}; ${chance.n_permutations}\u00d7).`,
+    );
   words.push("Point at a disc, or use the arrow keys, to see the group below.");
-  const picture = figure({ title: known ? "Which groups are large, and which are sure?" : "How much does each group matter?", caption: words.join(" "), className: "groups", draw });
+  const picture = figure({
+    title: known
+      ? "Which groups are large, and which are sure?"
+      : "How much does each group matter?",
+    caption: words.join(" "),
+    className: "groups",
+    draw,
+  });
   page.onSelect(() => mark());
   let place = () => null;
   let ring = null;
@@ -27,32 +41,90 @@ export function groupsPicture(page) {
   function draw(width) {
     const height = Math.max(230, Math.min(320, width * 0.6));
     const box = boxOf(width, height, { left: 46, right: 18, top: 30, bottom: 44 });
-    const r = linear().domain([0, Math.sqrt(Math.max(4, max(groups.size)))]).range(groups.n > 2000 ? [1, 2.6] : groups.n > 400 ? [1.5, 6] : [2, Math.min(16, width / 26)]);
+    const r = linear()
+      .domain([0, Math.sqrt(Math.max(4, max(groups.size)))])
+      .range(
+        groups.n > 2000 ? [1, 2.6] : groups.n > 400 ? [1.5, 6] : [2, Math.min(16, width / 26)],
+      );
     const lowest = Math.min(0, ...extent(groups.effect));
     const highest = Math.max(0, ...extent(groups.effect));
     const room = 0.07 * (highest - lowest || 1);
     const span = [lowest < 0 ? lowest - room : 0, highest > 0 ? highest + room : 0];
-    const x = known ? linear().domain(span[0] === span[1] ? [-1, 1] : span).range([box.left + 10, box.right - 12]) : linear().domain([0.5, groups.n + 0.5]).range([box.left + 8, box.right - 8]);
-    const y = known ? linear().domain([0, 1]).range([box.bottom, box.top + 6]) : linear().domain(span[0] === span[1] ? [-1, 1] : span).nice(4).range([box.bottom, box.top + 6]);
+    const x = known
+      ? linear()
+          .domain(span[0] === span[1] ? [-1, 1] : span)
+          .range([box.left + 10, box.right - 12])
+      : linear()
+          .domain([0.5, groups.n + 0.5])
+          .range([box.left + 8, box.right - 8]);
+    const y = known
+      ? linear()
+          .domain([0, 1])
+          .range([box.bottom, box.top + 6])
+      : linear()
+          .domain(span[0] === span[1] ? [-1, 1] : span)
+          .nice(4)
+          .range([box.bottom, box.top + 6]);
     const svg = canvas(width, height, summary());
     svg.setAttribute("tabindex", "0");
     svg.setAttribute("role", "application");
     svg.setAttribute("aria-roledescription", "chart");
     if (known && chance) {
       const at = y(chance.level);
-      svg.append(s("rect", { class: "chance", x: box.left, width: box.right - box.left, y: at, height: box.bottom - at }));
+      svg.append(
+        s("rect", {
+          class: "chance",
+          x: box.left,
+          width: box.right - box.left,
+          y: at,
+          height: box.bottom - at,
+        }),
+      );
       svg.append(s("line", { class: "chance-line", x1: box.left, x2: box.right, y1: at, y2: at }));
     }
-    axes(svg, known
-      ? { x, y, box, xLabel: effectLabel(data), yLabel: "confidence", yTicks: [0, 0.25, 0.5, 0.75, 1], yFormat: (t) => fixed(t) }
-      : { x, y, box, xLabel: "group, in order of discovery", yLabel: "effect on standardised features", xTicks: x.ticks(6).filter((t) => Number.isInteger(t) && t >= 1) });
-    if (known && anySign) svg.append(s("line", { class: "zero", x1: x(0), x2: x(0), y1: box.top, y2: box.bottom }));
-    if (!known && anySign) svg.append(s("line", { class: "zero", x1: box.left, x2: box.right, y1: y(0), y2: y(0) }));
-    if (known && chance) svg.append(s("text", { class: "note halo end", x: box.right - 2, y: chance.level < 0.12 ? y(chance.level) - 6 : box.bottom - 8 }, `shuffled labels: up to ${fixed(chance.level)}`));
+    axes(
+      svg,
+      known
+        ? {
+            x,
+            y,
+            box,
+            xLabel: effectLabel(data),
+            yLabel: "confidence",
+            yTicks: [0, 0.25, 0.5, 0.75, 1],
+            yFormat: (t) => fixed(t),
+          }
+        : {
+            x,
+            y,
+            box,
+            xLabel: "group, in order of discovery",
+            yLabel: "effect on standardised features",
+            xTicks: x.ticks(6).filter((t) => Number.isInteger(t) && t >= 1),
+          },
+    );
+    if (known && anySign)
+      svg.append(s("line", { class: "zero", x1: x(0), x2: x(0), y1: box.top, y2: box.bottom }));
+    if (!known && anySign)
+      svg.append(s("line", { class: "zero", x1: box.left, x2: box.right, y1: y(0), y2: y(0) }));
+    if (known && chance)
+      svg.append(
+        s(
+          "text",
+          {
+            class: "note halo end",
+            x: box.right - 2,
+            y: chance.level < 0.12 ? y(chance.level) - 6 : box.bottom - 8,
+          },
+          `shuffled labels: up to ${fixed(chance.level)}`,
+        ),
+      );
     place = (g) => {
       const value = groups.effect[g];
       if (!known) return [x(g + 1), y(value ?? 0), r(Math.sqrt(groups.size[g]))];
-      return groups.confidence[g] === null ? null : [x(value ?? 0), y(groups.confidence[g]), r(Math.sqrt(groups.size[g]))];
+      return groups.confidence[g] === null
+        ? null
+        : [x(value ?? 0), y(groups.confidence[g]), r(Math.sqrt(groups.size[g]))];
     };
     const points = [];
     for (let g = 0; g < groups.n; g++) {
@@ -62,19 +134,31 @@ export function groupsPicture(page) {
     points.sort((a, b) => b[2] - a[2]); // small discs lie on large ones
     const few = groups.n <= 400;
     for (const negative of [false, true]) {
-      const own = points.filter((p) => (groups.effect[p[3]] < 0) === negative);
+      const own = points.filter((p) => groups.effect[p[3]] < 0 === negative);
       const name = `disc ${negative ? "less" : "more"} ${few ? "" : "many"}`;
       if (few) for (const p of own) svg.append(s("path", { class: name, d: discs([p]) }));
-      else for (let layer = 0; layer < LAYERS; layer++) svg.append(s("path", { class: name, d: discs(own.filter((_, i) => i % LAYERS === layer)) }));
+      else
+        for (let layer = 0; layer < LAYERS; layer++)
+          svg.append(
+            s("path", { class: name, d: discs(own.filter((_, i) => i % LAYERS === layer)) }),
+          );
     }
     if (known) nameStrongest(svg, points, box);
     ring = s("circle", { class: "ring", r: 0, cx: 0, cy: 0 });
     svg.append(ring);
-    const tree = quadtree(points, (p) => p[0], (p) => p[1]);
+    const tree = quadtree(
+      points,
+      (p) => p[0],
+      (p) => p[1],
+    );
     const nearest = (event) => {
       const frame = svg.getBoundingClientRect();
       const scale = width / frame.width;
-      return tree.find((event.clientX - frame.left) * scale, (event.clientY - frame.top) * scale, 28)?.[3];
+      return tree.find(
+        (event.clientX - frame.left) * scale,
+        (event.clientY - frame.top) * scale,
+        28,
+      )?.[3];
     };
     svg.addEventListener("pointermove", (event) => {
       const g = nearest(event);
@@ -99,17 +183,38 @@ export function groupsPicture(page) {
   // The names of the largest effects, where there is room for them.
   function nameStrongest(svg, points, box) {
     const taken = [];
-    const strongest = [...points].sort((a, b) => Math.abs(groups.effect[b[3]]) * groups.confidence[b[3]] - Math.abs(groups.effect[a[3]]) * groups.confidence[a[3]]);
+    const strongest = [...points].sort(
+      (a, b) =>
+        Math.abs(groups.effect[b[3]]) * groups.confidence[b[3]] -
+        Math.abs(groups.effect[a[3]]) * groups.confidence[a[3]],
+    );
     for (const [x, y, r, g] of strongest.slice(0, NAMED)) {
-      const text = short(groups.name[g], 18);
+      const text = short(groups.label[g], 18);
       const length = 6.3 * text.length;
       const left = x + r + 5 + length > box.right;
-      const area = left ? [x - r - 5 - length, x - r - 5, y - 8, y + 6] : [x + r + 5, x + r + 5 + length, y - 8, y + 6];
-      const collides = taken.some((o) => area[0] < o[1] && o[0] < area[1] && area[2] < o[3] && o[2] < area[3])
-        || points.some(([px, py, pr, other]) => other !== g && points.length < 500 && px + pr > area[0] && px - pr < area[1] && py + pr > area[2] && py - pr < area[3]);
+      const area = left
+        ? [x - r - 5 - length, x - r - 5, y - 8, y + 6]
+        : [x + r + 5, x + r + 5 + length, y - 8, y + 6];
+      const collides =
+        taken.some((o) => area[0] < o[1] && o[0] < area[1] && area[2] < o[3] && o[2] < area[3]) ||
+        points.some(
+          ([px, py, pr, other]) =>
+            other !== g &&
+            points.length < 500 &&
+            px + pr > area[0] &&
+            px - pr < area[1] &&
+            py + pr > area[2] &&
+            py - pr < area[3],
+        );
       if (collides || area[0] < box.left) continue;
       taken.push(area);
-      svg.append(s("text", { class: `note halo ${left ? "end" : ""}`, x: left ? x - r - 5 : x + r + 5, y: y + 4 }, text));
+      svg.append(
+        s(
+          "text",
+          { class: `note halo ${left ? "end" : ""}`, x: left ? x - r - 5 : x + r + 5, y: y + 4 },
+          text,
+        ),
+      );
     }
   }
 
@@ -124,14 +229,23 @@ export function groupsPicture(page) {
   }
 
   function summary() {
-    const strongest = groups.effect.reduce((best, value, g) => (Math.abs(value ?? 0) > Math.abs(groups.effect[best] ?? 0) ? g : best), 0);
-    return `${num(groups.n)} groups${known ? ", effect against confidence" : ", effects in order of discovery"}. Largest effect: ${short(groups.name[strongest], 60)}, ${signedNum(groups.effect[strongest])}. Arrow keys go from group to group.`;
+    const strongest = groups.effect.reduce(
+      (best, value, g) => (Math.abs(value ?? 0) > Math.abs(groups.effect[best] ?? 0) ? g : best),
+      0,
+    );
+    const what = known ? "effect against confidence" : "effects in order of discovery";
+    const largest = `${short(groups.label[strongest], 60)}, ${signedNum(groups.effect[strongest])}`;
+    return (
+      `${num(groups.n)} groups, ${what}. Largest effect: ${largest}. ` +
+      "Arrow keys go from group to group."
+    );
   }
 }
 
 export function effectLabel(data) {
   const effect = "effect on standardised features";
-  if (data.task === "classification" && data.classes?.length === 2) return `${short(data.classes[0], 14)} ←  ${effect}  → ${short(data.classes[1], 14)}`;
+  if (data.task === "classification" && data.classes?.length === 2)
+    return `${short(data.classes[0], 14)} ←  ${effect}  → ${short(data.classes[1], 14)}`;
   if (data.task === "regression") return `lower ←  ${effect}  → higher`;
   return `${effect}${data.classes?.length > 2 ? ", all classes together" : ""}`;
 }

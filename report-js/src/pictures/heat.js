@@ -9,37 +9,123 @@ export function heatMap(page, g, width) {
   const { data, groups } = page;
   const heat = data.heat;
   const at = heat ? heat.group.indexOf(g) : -1;
-  if (groups.size[g] === 1) return h("p", { class: "quiet" }, "None: no other feature is as strongly correlated with the support feature as the threshold asks.");
-  if (!heat) return h("p", { class: "quiet" }, "They were not kept; those with the support feature stand in the table below.");
-  if (at < 0) return h("p", { class: "quiet" }, `The correlations between members are kept for the first ${num(heat.group.length)} groups only; those with the support feature stand in the table below.`);
+  if (groups.size[g] === 1)
+    return h(
+      "p",
+      { class: "quiet" },
+      "None: no other feature reaches the threshold of correlation with the support feature.",
+    );
+  if (!heat)
+    return h(
+      "p",
+      { class: "quiet" },
+      "They were not kept; those with the support feature stand in the table below.",
+    );
+  if (at < 0)
+    return h(
+      "p",
+      { class: "quiet" },
+      `The correlations between members are kept for the first ${num(heat.group.length)} groups; ` +
+        "those with the support feature stand in the table below.",
+    );
   const gutter = Math.min(150, Math.max(60, width * 0.34));
-  // On a phone, as many as can be read; rows of the triangle come one after the other, so these are its beginning.
+  // On a phone, as many as can be read; rows of the triangle come one after the other, so these are
+  // its beginning.
   const room = Math.max(8, Math.floor((Math.min(width, 520) - gutter) / 11));
   const names = heat.members[at].slice(0, room).map((member) => page.memberName(member));
   const n = names.length;
   const matrix = int8(heat.hundredths[at]).subarray(0, (n * (n - 1)) / 2);
   const size = Math.max(7, Math.min(30, Math.floor((Math.min(width, 520) - gutter) / n)));
   const height = n * size + 26;
-  const svg = canvas(gutter + n * size, height, `Correlations between ${n} members of the group of ${clipped(names[0], 60)}: from ${fixed(Math.min(...matrix) / 100)} to 1.`);
+  const svg = canvas(
+    gutter + n * size,
+    height,
+    `Correlations between ${n} members of the group of ${clipped(names[0], 60)}: ` +
+      `from ${fixed(Math.min(...matrix) / 100)} to 1.`,
+  );
   svg.classList.add("fixed");
   let k = 0;
   for (let i = 0; i < n; i++) {
-    svg.append(s("text", { class: `tick end ${i === 0 ? "strong" : ""}`, x: gutter - 6, y: i * size + size / 2 + 4 }, short(names[i], Math.floor(gutter / 6.4)), s("title", {}, clipped(names[i]))));
+    svg.append(
+      s(
+        "text",
+        { class: `tick end ${i === 0 ? "strong" : ""}`, x: gutter - 6, y: i * size + size / 2 + 4 },
+        short(names[i], Math.floor(gutter / 6.4)),
+        s("title", {}, clipped(names[i])),
+      ),
+    );
     for (let j = 0; j <= i; j++) {
       const value = i === j ? 1 : matrix[k++] / 100;
-      const title = i === j ? clipped(names[i], 80) : `${clipped(names[i], 80)} and ${clipped(names[j], 80)}: ${fixed(value)}`;
-      svg.append(s("rect", { class: value < 0 ? "cell less" : "cell more", x: gutter + j * size, y: i * size, width: size - 1, height: size - 1, "fill-opacity": Math.abs(value).toFixed(2) }, s("title", {}, title)));
-      if (n <= 10 && size >= 24) svg.append(s("text", { class: `cell-text middle ${Math.abs(value) > 0.6 ? "on" : ""}`, x: gutter + j * size + size / 2 - 0.5, y: i * size + size / 2 + 4, "aria-hidden": "true" }, fixed(value).replace(/^(\u2212?)0\./, "$1.")));
+      const title =
+        i === j
+          ? clipped(names[i], 80)
+          : `${clipped(names[i], 80)} and ${clipped(names[j], 80)}: ${fixed(value)}`;
+      svg.append(
+        s(
+          "rect",
+          {
+            class: value < 0 ? "cell less" : "cell more",
+            x: gutter + j * size,
+            y: i * size,
+            width: size - 1,
+            height: size - 1,
+            "fill-opacity": Math.abs(value).toFixed(2),
+          },
+          s("title", {}, title),
+        ),
+      );
+      if (n <= 10 && size >= 24)
+        svg.append(
+          s(
+            "text",
+            {
+              class: `cell-text middle ${Math.abs(value) > 0.6 ? "on" : ""}`,
+              x: gutter + j * size + size / 2 - 0.5,
+              y: i * size + size / 2 + 4,
+              "aria-hidden": "true",
+            },
+            fixed(value).replace(/^(\u2212?)0\./, "$1."),
+          ),
+        );
     }
   }
   const bar = Math.min(120, n * size);
-  const signs = matrix.some((value) => value < 0) ? [["less", "\u22121"], ["more", "+1"]] : [["more", "1"]];
+  const signs = matrix.some((value) => value < 0)
+    ? [
+        ["less", "\u22121"],
+        ["more", "+1"],
+      ]
+    : [["more", "1"]];
   for (let i = 0; i <= 20; i++) {
     const value = signs.length === 2 ? i / 10 - 1 : i / 20;
-    svg.append(s("rect", { class: value < 0 ? "cell less" : "cell more", x: gutter + (i * bar) / 21, y: n * size + 8, width: bar / 21, height: 8, "fill-opacity": Math.abs(value).toFixed(2) }));
+    svg.append(
+      s("rect", {
+        class: value < 0 ? "cell less" : "cell more",
+        x: gutter + (i * bar) / 21,
+        y: n * size + 8,
+        width: bar / 21,
+        height: 8,
+        "fill-opacity": Math.abs(value).toFixed(2),
+      }),
+    );
   }
-  svg.append(s("text", { class: "tick end", x: gutter - 6, y: n * size + 16 }, signs.length === 2 ? "\u22121" : "0"));
+  svg.append(
+    s(
+      "text",
+      { class: "tick end", x: gutter - 6, y: n * size + 16 },
+      signs.length === 2 ? "\u22121" : "0",
+    ),
+  );
   svg.append(s("text", { class: "tick", x: gutter + bar + 6, y: n * size + 16 }, "1"));
   const more = groups.size[g] - n;
-  return [svg, more > 0 ? h("p", { class: "quiet" }, `The ${n} members most correlated with the support feature; ${num(more)} more in the table.`) : null];
+  return [
+    svg,
+    more > 0
+      ? h(
+          "p",
+          { class: "quiet" },
+          `The ${n} members closest to the support feature; ${num(more)} more in the table.`,
+        )
+      : null,
+  ];
 }

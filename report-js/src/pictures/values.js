@@ -10,7 +10,16 @@ export function valuesPicture(page, g, width) {
   const levels = data.levels?.[g];
   if (levels && data.classes) return levelBars(page, g, levels, width);
   const at = data.values ? data.values.group.indexOf(g) : -1;
-  if (at < 0) return data.statistics && data.classes ? boxes(page, g, null, width) : h("p", { class: "quiet" }, data.values ? `The values are kept for the first ${num(data.values.group.length)} groups only.` : "The values were not kept.");
+  if (at < 0)
+    return data.statistics && data.classes
+      ? boxes(page, g, null, width)
+      : h(
+          "p",
+          { class: "quiet" },
+          data.values
+            ? `The values are kept for the first ${num(data.values.group.length)} groups only.`
+            : "The values were not kept.",
+        );
   const values = data.values.rows[at];
   return data.classes ? boxes(page, g, values, width) : against(page, g, values, width);
 }
@@ -25,7 +34,11 @@ function rowBox(page, width, rows, rowHeight) {
   const longest = Math.max(...page.data.classes.map((name) => short(name, 18).length));
   const left = Math.min(width * 0.34, 14 + 6.6 * longest);
   const height = rows * rowHeight + 62;
-  return { height, letters: Math.floor((left - 8) / 6.8), box: boxOf(width, height, { left, right: 14, top: 14, bottom: 48 }) };
+  return {
+    height,
+    letters: Math.floor((left - 8) / 6.8),
+    box: boxOf(width, height, { left, right: 14, top: 14, bottom: 48 }),
+  };
 }
 
 function boxes(page, g, values, width) {
@@ -34,28 +47,91 @@ function boxes(page, g, values, width) {
   const statistics = data.statistics?.[g];
   const rowHeight = classes.length > 8 ? 22 : classes.length > 4 ? 34 : 52;
   const { height, box, letters } = rowBox(page, width, classes.length, rowHeight);
-  const ends = [...(values ?? []), ...(statistics ?? []).flatMap((row) => (row ? [row.q1, row.q3] : []))].filter((v) => v !== null);
-  const x = linear().domain(extent(ends)).nice(5).range([box.left + 6, box.right - 6]);
-  const svg = canvas(width, height, `${clipped(groups.name[g], 60)} by class: ${classes.map((name, c) => (statistics?.[c] ? `${short(name, 40)} median ${num(statistics[c].median)}` : "")).filter(Boolean).join(", ")}.`);
-  axes(svg, { x, y: null, yTicks: [], box, xLabel: short(groups.name[g], 48) });
+  const ends = [
+    ...(values ?? []),
+    ...(statistics ?? []).flatMap((row) => (row ? [row.q1, row.q3] : [])),
+  ].filter((v) => v !== null);
+  const x = linear()
+    .domain(extent(ends))
+    .nice(5)
+    .range([box.left + 6, box.right - 6]);
+  const svg = canvas(
+    width,
+    height,
+    `${clipped(groups.label[g], 60)} by class: ${classes
+      .map((name, c) =>
+        statistics?.[c] ? `${short(name, 40)} median ${num(statistics[c].median)}` : "",
+      )
+      .filter(Boolean)
+      .join(", ")}.`,
+  );
+  axes(svg, { x, y: null, yTicks: [], box, xLabel: short(groups.label[g], 48) });
   classes.forEach((name, c) => {
     const middle = box.top + rowHeight * (c + 0.5);
-    svg.append(s("text", { class: "tick end", x: box.left - 6, y: middle + 4 }, short(name, letters), s("title", {}, clipped(name))));
+    svg.append(
+      s(
+        "text",
+        { class: "tick end", x: box.left - 6, y: middle + 4 },
+        short(name, letters),
+        s("title", {}, clipped(name)),
+      ),
+    );
     if (values) {
       const points = [];
       values.forEach((value, i) => {
-        if (data.values.target[i] === c && value !== null) points.push([x(value), middle + scatter(i) * rowHeight * 0.34, classes.length > 8 ? 1.6 : 2.2]);
+        if (data.values.target[i] === c && value !== null)
+          points.push([
+            x(value),
+            middle + scatter(i) * rowHeight * 0.34,
+            classes.length > 8 ? 1.6 : 2.2,
+          ]);
       });
       svg.append(s("path", { class: `sample ${tone(classes.length, c)}`, d: discs(points) }));
     }
     const row = statistics?.[c];
     if (row) {
       const tall = Math.min(18, rowHeight * 0.5);
-      svg.append(s("rect", { class: "box", x: x(row.q1), y: middle - tall / 2, width: Math.max(1, x(row.q3) - x(row.q1)), height: tall, rx: 2 }, s("title", {}, `${clipped(name, 80)}: ${num(row.n)} samples, median ${num(row.median)}, quartiles ${num(row.q1)} and ${num(row.q3)}, mean ${num(row.mean)} ± ${num(row.sd)} (standard deviation)`)));
-      svg.append(s("line", { class: "median", x1: x(row.median), x2: x(row.median), y1: middle - tall / 2 - 2, y2: middle + tall / 2 + 2 }));
+      svg.append(
+        s(
+          "rect",
+          {
+            class: "box",
+            x: x(row.q1),
+            y: middle - tall / 2,
+            width: Math.max(1, x(row.q3) - x(row.q1)),
+            height: tall,
+            rx: 2,
+          },
+          s(
+            "title",
+            {},
+            `${clipped(name, 80)}: ${num(row.n)} samples, median ${num(row.median)}, ` +
+              `quartiles ${num(row.q1)} and ${num(row.q3)}, ` +
+              `mean ${num(row.mean)} ± ${num(row.sd)} (standard deviation)`,
+          ),
+        ),
+      );
+      svg.append(
+        s("line", {
+          class: "median",
+          x1: x(row.median),
+          x2: x(row.median),
+          y1: middle - tall / 2 - 2,
+          y2: middle + tall / 2 + 2,
+        }),
+      );
     }
   });
-  return [svg, h("p", { class: "quiet" }, `Boxes: quartiles and median of each class${values ? "; dots: single samples" + (data.values.n < data.samples ? ` (${num(data.values.n)} of ${num(data.samples)})` : "") : ""}.`)];
+  const isPart = values && data.values.n < data.samples;
+  const some = isPart ? ` (${num(data.values.n)} of ${num(data.samples)})` : "";
+  return [
+    svg,
+    h(
+      "p",
+      { class: "quiet" },
+      `Boxes: quartiles and median of each class${values ? `; dots: single samples${some}` : ""}.`,
+    ),
+  ];
 }
 
 function tone(n, c) {
@@ -67,22 +143,78 @@ function levelBars(page, g, levels, width) {
   const rowHeight = data.classes.length > 8 ? 20 : 34;
   const { height, box, letters } = rowBox(page, width, data.classes.length, rowHeight);
   const x = linear().domain([0, 1]).range([box.left, box.right]);
-  const said = data.classes.map((name, c) => `${short(name, 40)} ${levels.names.map((level, k) => `${level}: ${share(levels.counts[c], k)}`).join(", ")}`);
-  const svg = canvas(width, height, `Values of ${clipped(groups.name[g], 60)} by class: ${said.slice(0, 6).join("; ")}.`);
-  axes(svg, { x, y: null, yTicks: [], box, xTicks: [0, 0.25, 0.5, 0.75, 1], xFormat: (t) => `${100 * t} %`, xLabel: `share of samples by value of ${short(groups.name[g], 36)}` });
+  const said = data.classes.map(
+    (name, c) =>
+      `${short(name, 40)} ` +
+      levels.names.map((level, k) => `${level}: ${share(levels.counts[c], k)}`).join(", "),
+  );
+  const svg = canvas(
+    width,
+    height,
+    `Values of ${clipped(groups.label[g], 60)} by class: ${said.slice(0, 6).join("; ")}.`,
+  );
+  axes(svg, {
+    x,
+    y: null,
+    yTicks: [],
+    box,
+    xTicks: [0, 0.25, 0.5, 0.75, 1],
+    xFormat: (t) => `${100 * t} %`,
+    xLabel: `share of samples by value of ${short(groups.label[g], 36)}`,
+  });
   const last = levels.names.length - 1;
   data.classes.forEach((name, c) => {
     const y = box.top + rowHeight * c;
-    svg.append(s("text", { class: "tick end", x: box.left - 6, y: y + rowHeight / 2 + 4 }, short(name, letters), s("title", {}, clipped(name))));
+    svg.append(
+      s(
+        "text",
+        { class: "tick end", x: box.left - 6, y: y + rowHeight / 2 + 4 },
+        short(name, letters),
+        s("title", {}, clipped(name)),
+      ),
+    );
     const total = levels.counts[c].reduce((a, b) => a + b, 0) || 1;
     let before = 0;
     levels.names.forEach((level, k) => {
       const part = levels.counts[c][k] / total;
-      svg.append(s("rect", { class: "level", x: x(before), y: y + 3, width: Math.max(0, x(part) - x(0)), height: rowHeight - 6, "fill-opacity": (0.1 + (0.85 * k) / Math.max(1, last)).toFixed(2) }, s("title", {}, `${clipped(name, 80)}, ${level}: ${num(levels.counts[c][k])} of ${num(total)} (${share(levels.counts[c], k)})`)));
+      svg.append(
+        s(
+          "rect",
+          {
+            class: "level",
+            x: x(before),
+            y: y + 3,
+            width: Math.max(0, x(part) - x(0)),
+            height: rowHeight - 6,
+            "fill-opacity": (0.1 + (0.85 * k) / Math.max(1, last)).toFixed(2),
+          },
+          s(
+            "title",
+            {},
+            `${clipped(name, 80)}, ${level}: ` +
+              `${num(levels.counts[c][k])} of ${num(total)} (${share(levels.counts[c], k)})`,
+          ),
+        ),
+      );
       before += part;
     });
   });
-  const legend = h("p", { class: "quiet legend" }, "Value:", levels.names.map((level, k) => h("span", { class: "key" }, h("i", { class: "level-key", style: { opacity: (0.1 + (0.85 * k) / Math.max(1, last)).toFixed(2) } }), ` ${level}`)));
+  const legend = h(
+    "p",
+    { class: "quiet legend" },
+    "Value:",
+    levels.names.map((level, k) =>
+      h(
+        "span",
+        { class: "key" },
+        h("i", {
+          class: "level-key",
+          style: { opacity: (0.1 + (0.85 * k) / Math.max(1, last)).toFixed(2) },
+        }),
+        ` ${level}`,
+      ),
+    ),
+  );
   return [svg, legend];
 }
 
@@ -96,20 +228,60 @@ function against(page, g, values, width) {
   const height = Math.max(220, Math.min(300, width * 0.62));
   const box = boxOf(width, height, { left: 52, right: 14, top: 30, bottom: 44 });
   const distinct = new Set(values).size;
-  const x = linear().domain(extent(values)).nice(5).range([box.left + (distinct <= 6 ? 34 : 8), box.right - (distinct <= 6 ? 34 : 8)]);
-  const y = linear().domain(extent(trait)).nice(5).range([box.bottom - 4, box.top + 4]);
+  const x = linear()
+    .domain(extent(values))
+    .nice(5)
+    .range([box.left + (distinct <= 6 ? 34 : 8), box.right - (distinct <= 6 ? 34 : 8)]);
+  const y = linear()
+    .domain(extent(trait))
+    .nice(5)
+    .range([box.bottom - 4, box.top + 4]);
   const [slope, level, r] = fitted(values, trait);
-  const svg = canvas(width, height, `${data.label ? short(data.label, 40) : "Target"} against ${clipped(groups.name[g], 60)}: correlation ${fixed(r)} over the samples shown.`);
-  axes(svg, { x, y, box, xLabel: short(groups.name[g], 40), yLabel: short(data.label ?? "target", 30), xTicks: distinct <= 6 ? [...new Set(values)].sort((a, b) => a - b) : undefined });
+  const svg = canvas(
+    width,
+    height,
+    `${data.label ? short(data.label, 40) : "Target"} against ${clipped(groups.label[g], 60)}: ` +
+      `correlation ${fixed(r)} over the samples shown.`,
+  );
+  axes(svg, {
+    x,
+    y,
+    box,
+    xLabel: short(groups.label[g], 40),
+    yLabel: short(data.label ?? "target", 30),
+    xTicks: distinct <= 6 ? [...new Set(values)].sort((a, b) => a - b) : undefined,
+  });
   const jitter = distinct <= 6 ? Math.min(26, (box.right - box.left) / distinct / 4) : 0;
-  svg.append(s("path", { class: "sample more", d: discs(values.map((value, i) => [x(value) + jitter * scatter(i), y(trait[i]), 2.3])) }));
+  svg.append(
+    s("path", {
+      class: "sample more",
+      d: discs(values.map((value, i) => [x(value) + jitter * scatter(i), y(trait[i]), 2.3])),
+    }),
+  );
   if (Number.isFinite(slope)) {
     const [low, high] = extent(values);
     const clip = (v) => Math.max(y.domain()[0], Math.min(y.domain()[1], v));
-    svg.append(s("line", { class: "trend", x1: x(low), y1: y(clip(level + slope * low)), x2: x(high), y2: y(clip(level + slope * high)) }));
+    svg.append(
+      s("line", {
+        class: "trend",
+        x1: x(low),
+        y1: y(clip(level + slope * low)),
+        x2: x(high),
+        y2: y(clip(level + slope * high)),
+      }),
+    );
   }
-  const some = data.values.n < data.samples ? ` of ${num(data.values.n)} of ${num(data.samples)} samples` : "";
-  return [svg, h("p", { class: "quiet" }, `Dots: single samples${some}; line: least squares (correlation ${fixed(r)}), of this feature alone.`)];
+  const some =
+    data.values.n < data.samples ? ` of ${num(data.values.n)} of ${num(data.samples)} samples` : "";
+  return [
+    svg,
+    h(
+      "p",
+      { class: "quiet" },
+      `Dots: single samples${some}; ` +
+        `line: least squares (correlation ${fixed(r)}), of this feature alone.`,
+    ),
+  ];
 }
 
 function fitted(x, y) {

@@ -133,7 +133,7 @@ def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, geneti
         _write_cells(folder, dataset, result)
     elif result.model.groups_.classes is not None:
         from coterie import class_statistics
-        from coterie.report.classes import CLASSES, write_classes
+        from coterie.report.table import CLASSES, write_classes
 
         write_classes(folder / CLASSES, class_statistics(dataset, None, result.model))
 
@@ -141,7 +141,7 @@ def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, geneti
 def _write_cells(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
     """A copy of an AnnData file with the groups in it, and the table of classes, from ``raw`` where scanpy would take it."""
     from coterie.report.annotated import ANNOTATED, classes_in, read_quietly, write_annotated
-    from coterie.report.classes import CLASSES, write_classes
+    from coterie.report.table import CLASSES, write_classes
 
     adata, layer = read_quietly(Path(dataset.path)), dataset.notes.get("layer")
     if result.model.groups_.classes is not None:

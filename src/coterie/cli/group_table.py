@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.output import Output
+from coterie.groups.columns import Column, listed, reading_table
 
 if TYPE_CHECKING:
     from coterie.report import DiscoveryResult
@@ -18,51 +19,36 @@ _SHOWN_MEMBERS = 4
 
 def show_groups(result: DiscoveryResult, voice: Output) -> None:
     """The groups as a table, and the main figures."""
+    from coterie.report.details import context_of
+
     groups = result.model.groups_
+    context = context_of(result.model, result.task, result.details, result.feature_info)
+    columns, rows = reading_table("terminal", groups[:_SHOWN_GROUPS], context)
     table = Table(title="Groups, in order of discovery", title_justify="left")
-    confidence = result.confidence
-    table.add_column("#", justify="right")
-    if confidence is not None:
-        table.add_column("confidence", justify="right")
-    table.add_column("support feature", overflow="fold")
-    known = groups.annotations
-    places = "chromosome" in known and "position" in known
-    if places:
-        table.add_column("place", justify="right")
-    if "p_value" in known:
-        table.add_column("p-value", justify="right")
-    table.add_column("effect", justify="right")
-    marked = any(group.marks is not None for group in groups)
-    if marked:
-        table.add_column("marks", overflow="fold")
-    table.add_column("features", justify="right")
-    table.add_column("affiliated (correlation)", overflow="fold")
-    for number, group in enumerate(groups[:_SHOWN_GROUPS], start=1):
-        support, *others = group.labels
-        shown = [f"{name} ({r:+.2f})" for name, r in zip(others, group.correlation, strict=True)][:_SHOWN_MEMBERS]
-        more = [f"… {len(others) - len(shown):,} more"] if len(others) > len(shown) else []
-        effect = "" if group.effect is None else f"{group.effect:+.3g}" if group.effect else "0"
-        sure = (
-            []
-            if group.confidence is None
-            else ["fixed" if group.confidence != group.confidence else f"{group.confidence:.2f}"]
-        )
-        marks = [Text("–" if group.marks is None else str(group.marks))] if marked else []
-        members = Text(", ".join([*shown, *more]) or "–")
-        own = group.annotations or {}
-        facts = [f"{own['chromosome'][0]}:{own['position'][0]:,}"] if places else []
-        facts += [f"{own['p_value'][0]:.2g}"] if "p_value" in known else []
-        table.add_row(str(number), *sure, Text(support), *map(Text, facts), effect, *marks, f"{len(group):,}", members)
+    for column in columns:
+        # Places are aligned like numbers, so that positions stand below each other.
+        right = column.numeric or column.name == "place"
+        table.add_column(column.title, justify="right" if right else "left", overflow="ellipsis" if right else "fold")
+    for row in rows:
+        table.add_row(*(_cell(column, value) for column, value in zip(columns, row, strict=True)))
     voice.show(table)
     if len(groups) > _SHOWN_GROUPS:
         voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
-    if "p_value" in known:
+    if any(column.name == "p_value" for column in columns):
         voice.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
     if result.judgement:
         voice.show(result.judgement)
     else:
         voice.show("Figures of the training data alone; without --fast, held-out scores and confidences tell what holds.")
     voice.show("; ".join(f"{words}: {_figure(value)}" for words, value in result.summary.items() if value is not None))
+
+
+def _cell(column: Column, value: Any) -> Text:
+    """A cell without markup, whatever is in the names."""
+    if column.kind == "members":
+        names, correlation = value
+        return Text(listed(names, correlation, _SHOWN_MEMBERS))
+    return Text(column.text(value))
 
 
 def _figure(value: Any) -> str:

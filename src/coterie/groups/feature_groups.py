@@ -5,11 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from coterie.markup import notebook_table, shortened, tag, text
+from coterie.groups.columns import (
+    COLUMNS,
+    RESERVED,
+    SHOWN,
+    Column,
+    Item,
+    flat_columns,
+    flat_table,
+    items_of,
+    listed,
+    reading_table,
+    shown,
+)
+from coterie.markup import notebook_table, shortened, tag
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,13 +31,6 @@ if TYPE_CHECKING:
 _SHOWN_GROUPS = 12
 _SHOWN_MEMBERS = 6
 _SHOWN_ROWS = 25  # in a notebook
-# What is said of each feature in tables.
-COLUMNS = ["group", "feature", "name", "role", "correlation", "score", "weight", "effect", "round", "confidence", "share"]
-
-
-# p-values that PLINK's tables of clumps count by, and the columns of these.
-_LEVELS = (0.0001, 0.001, 0.01, 0.05)
-CLUMP_COLUMNS = ["CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2"]
 
 
 class Purity(NamedTuple):
@@ -147,24 +154,18 @@ class FeatureGroup:
         if not others:
             return f"{support} (alone{', weight 0' * unused})"
         support += " (weight 0)" * unused
-        shown = [f"{name} ({value:+.2f})" for name, value in zip(others, self.correlation, strict=True)][:_SHOWN_MEMBERS]
-        more = f", … {len(others) - len(shown)} more" if len(others) > len(shown) else ""
-        return f"{support} ~ {', '.join(shown)}{more}"
+        return f"{support} ~ {listed(others, self.correlation.tolist(), _SHOWN_MEMBERS)}"
 
     def _repr_html_(self) -> str:
-        names = self.labels[:_SHOWN_ROWS]
-        values = [1.0, *self.correlation.tolist()]
-        shares = [None] * len(names) if self.shares is None else self.shares.tolist()
-        rows = [
-            [name, "support" if place == 0 else "affiliated", _figure(values[place], "+.2f"), _figure(shares[place], ".2f")]
-            for place, name in enumerate(names)
-        ]
-        known = [("effect", self.effect, "+.3g"), ("confidence", self.confidence, ".2f")]
-        facts = "".join(f", {word} {_figure(value, form)}" for word, value, form in known if value is not None)
-        title = f"Group of {shortened(names[0])}: {len(self):,} feature{'s' * (len(self) != 1)}{facts}"
-        heads = ["feature", "role", "correlation", "share"]
-        kept = len(heads) - (self.shares is None)
-        return notebook_table(title, heads[:kept], [row[:kept] for row in rows], n_rows=len(self), most=_SHOWN_ROWS)
+        (item,) = items_of([self])
+        columns = [column for column in shown("notebook group") if column.value(item) is not None]
+        cells = [[column.text(value) for value in column.of_members(item, column.value(item))] for column in columns]
+        facts = [COLUMNS[name] for name in ("effect", "confidence")]
+        known = [(column, value) for column in facts if (value := column.value(item)) is not None]
+        words = "".join(f", {column.title} {column.text(value)}" for column, value in known)
+        title = f"Group of {shortened(self.labels[0])}: {len(self):,} feature{'s' * (len(self) != 1)}{words}"
+        rows = list(zip(*cells, strict=True))[:_SHOWN_ROWS]
+        return _notebook(title, columns, rows, len(self))
 
 
 class FeatureGroups(Sequence[FeatureGroup]):
@@ -313,7 +314,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         -------
         groups : FeatureGroups
         """
-        named = {f"info_{name}" if name in COLUMNS else str(name): values for name, values in columns.items()}
+        named = {f"info_{name}" if name in RESERVED else str(name): values for name, values in columns.items()}
         return FeatureGroups(
             [
                 replace(
@@ -328,50 +329,20 @@ class FeatureGroups(Sequence[FeatureGroup]):
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: group, feature, name, role, correlation, score, weight, effect, round, confidence, share.
+        """One dictionary per feature, with the columns of :meth:`to_frame`.
 
         Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
         classes, ``weight[LABEL]`` (its signed weight for each class). Then come the :attr:`annotations`, if there are any.
         """
-        result: list[dict[str, Any]] = []
-        labels, more = self._weighed_labels(), self.annotations
-        for number, group in enumerate(self, start=1):
-            scores = group.affiliated_scores if group.affiliated_scores is not None else np.full(len(group) - 1, np.nan)
-            values = [(1.0, group.score), *zip(group.correlation.tolist(), scores.tolist(), strict=True)]
-            for position, (feature, (correlation, score)) in enumerate(zip(group.members.tolist(), values, strict=True)):
-                result.append(
-                    {
-                        "group": number,
-                        "feature": feature,
-                        "name": group.names[position] if group.names is not None else None,
-                        "role": "support" if position == 0 else "affiliated",
-                        "correlation": correlation,
-                        "score": score,
-                        "weight": group.weight if position == 0 else None,
-                        "effect": group.effect if position == 0 else None,
-                        "round": group.round,
-                        "confidence": group.confidence,
-                        "share": None if group.shares is None else float(group.shares[position]),
-                        **_class_cells(group, labels, position),
-                        **{column: values[len(result)] for column, values in more.items()},
-                    }
-                )
-        return result
-
-    def _weighed_labels(self) -> list[Any] | None:
-        """The classes that have a column of their own in tables: none of two, whose weights are each other's negative."""
-        classes = self.classes
-        return None if classes is None else classes if len(classes) > 2 else []
+        return flat_table(self)[1]
 
     @property
     def columns(self) -> list[str]:
         """The columns of :meth:`rows` and :meth:`to_frame`."""
-        labels = self._weighed_labels()
-        of_classes = [] if labels is None else ["marks", *(f"weight[{label}]" for label in labels)]
-        return [*COLUMNS, *of_classes, *self.annotations]
+        return list(flat_columns(self))
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``).
+        """A pandas data frame with one row per feature (needs ``pip install coterie[tabular]``).
 
         Its columns are group, feature, name, role, correlation, score, weight, effect, round, confidence (of the group) and
         share (of half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the
@@ -384,9 +355,10 @@ class FeatureGroups(Sequence[FeatureGroup]):
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows(), columns=self.columns).astype(
-            {name: float for name in self.columns if name.startswith("weight") or name in ("effect", "confidence", "share")}
-        )
+        found = flat_columns(self)
+        # What is not known is NaN in a column of numbers.
+        numbers = {name: float for name, (column, _) in found.items() if column.numeric and column.kind != "count"}
+        return pd.DataFrame({name: cells for name, (_, cells) in found.items()}).astype(numbers)
 
     def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[dict[str, Any]]:
         """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
@@ -419,35 +391,13 @@ class FeatureGroups(Sequence[FeatureGroup]):
         >>> clump["SNP"], clump["P"], clump["TOTAL"], clump["S05"], clump["SP2"]
         ('rs1', 1e-08, 1, 1, 'rs2(1)')
         """
-        for name, value, most in (("kb", kb, np.inf), ("r2", r2, 1.0), ("p2", p2, 1.0)):
-            if value is not None and not 0.0 <= value <= most:
-                raise ValueError(
-                    f"{name}={value!r} must be a number of at least 0{'' if most == np.inf else ' and at most 1'}."
-                )
-        rows = [{name: row[name] for name in CLUMP_COLUMNS} for row in (_clump(group, kb, r2, p2) for group in self)]
-        return sorted(rows, key=lambda row: np.inf if row["P"] is None else row["P"])
+        # PLINK's table belongs to the reports, a later layer, and is loaded by those who want it.
+        rows: list[dict[str, Any]] = import_module("coterie.report.clumps").clumps_of(self, kb=kb, r2=r2, p2=p2)
+        return rows
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
-        content = [
-            {
-                "support": group.support,
-                "affiliated": group.affiliated.tolist(),
-                "correlation": [_or_none(value) for value in group.correlation.tolist()],
-                "names": list(group.names) if group.names is not None else None,
-                "score": _or_none(group.score),
-                "weight": _or_none(group.weight),
-                "effect": _or_none(group.effect),
-                "round": group.round,
-                "purity": group.purity._asdict() if group.purity is not None else None,
-                "confidence": _or_none(group.confidence),
-                "shares": [_or_none(value) for value in group.shares.tolist()] if group.shares is not None else None,
-                "marks": None if group.marks is None else str(group.marks),
-                "class_weights": weights_by_text(group),
-                **({} if group.annotations is None else {"annotations": _for_json(group.annotations)}),
-            }
-            for group in self
-        ]
+        content = [_json_object(item) for item in items_of(self)]
         return json.dumps(content, indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:
@@ -460,37 +410,25 @@ class FeatureGroups(Sequence[FeatureGroup]):
 
     def _repr_html_(self) -> str:
         n_features = sum(len(group) for group in self)
-        heads = ["#", "support feature", "effect", "confidence", "features", "affiliated (correlation)"]
-        rows = []
-        for number, group in enumerate(self._groups[:_SHOWN_ROWS], start=1):
-            shown = zip(group.labels[1 : _SHOWN_MEMBERS + 1], group.correlation.tolist(), strict=False)
-            others = [f"{shortened(name, 40)} ({value:+.2f})" for name, value in shown]
-            others += [f"… {len(group) - 1 - len(others):,} more"] if len(group) - 1 > len(others) else []
-            figures = _figure(group.effect, "+.3g"), _figure(group.confidence, ".2f", "fixed")
-            rows.append([number, tag("b", shortened(group.labels[0])), *figures, len(group), text(", ".join(others))])
-        kept = [place for place, head in enumerate(heads) if getattr(self[0], head, 0) is not None] if rows else []
         title = f"{len(self):,} group{'s' * (len(self) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
-        shown_rows = [[row[place] for place in kept] for row in rows]
-        return notebook_table(title, [heads[place] for place in kept], shown_rows, n_rows=len(self), most=_SHOWN_ROWS)
+        columns, rows = reading_table("notebook", self._groups[:_SHOWN_ROWS])
+        cells = [[_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows]
+        return _notebook(title, columns, cells, len(self))
 
 
-def _figure(value: float | None, form: str, nan: str = "–") -> str:
-    """A number for a table."""
-    return "–" if value is None else nan if np.isnan(value) else format(value, form)
+def _cell(column: Column, value: Any) -> str:
+    """A cell of a notebook's table of groups."""
+    if column.kind == "name":
+        return tag("b", shortened(value))
+    if column.kind == "members":
+        names, correlation = value
+        return listed(names, correlation, _SHOWN_MEMBERS, letters=40)
+    return column.text(value)
 
 
-def weights_by_text(group: FeatureGroup) -> dict[str, float | None] | None:
-    """The weights for each class under its label as text, as JSON wants them; None where there are none."""
-    weights = group.class_weights
-    return None if weights is None else {str(label): _or_none(value) for label, value in weights.items()}
-
-
-def _class_cells(group: FeatureGroup, labels: list[Any] | None, position: int) -> dict[str, Any]:
-    """What a table says of a member and the classes: nothing of an affiliated one, which has no weight of its own."""
-    if labels is None:
-        return {}
-    own = (group.class_weights or {}) if position == 0 else {}
-    return {"marks": group.marks if position == 0 else None, **{f"weight[{label}]": own.get(label) for label in labels}}
+def _notebook(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], n_rows: int) -> str:
+    heads, right = [column.title for column in columns], [column.numeric for column in columns]
+    return notebook_table(title, heads, rows, n_rows=n_rows, most=_SHOWN_ROWS, right=right)
 
 
 def _names_its_class(group: FeatureGroup) -> bool:
@@ -500,57 +438,30 @@ def _names_its_class(group: FeatureGroup) -> bool:
     return len(group.class_weights) > 2 or isinstance(group.marks, str)
 
 
-def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -> dict[str, Any]:
-    """A row of PLINK's table."""
-    known = group.annotations or {}
-    if "chromosome" not in known or "position" not in known:
-        raise ValueError(
-            "The features of the groups have no chromosome and position. Fit to what coterie.open_features makes of a .bed "
-            "file, or add them: groups.annotated({'chromosome': ..., 'position': ...})."
-        )
-    chromosome, position = known["chromosome"], known["position"]
-    p_values = known.get("p_value", (None,) * len(group))
-    p_values = tuple(None if p is None or np.isnan(p) else float(p) for p in p_values)
-    squares = [1.0, *(group.correlation**2).tolist()]
-    inside = [
-        k
-        for k in range(1, len(group))
-        if chromosome[k] == chromosome[0]
-        and (kb is None or abs(position[k] - position[0]) <= 1000.0 * kb)
-        and (r2 is None or squares[k] >= r2)
-    ]
-    known_p = [p for k in inside if (p := p_values[k]) is not None]
-    counts = np.bincount(np.searchsorted(_LEVELS, known_p, side="right"), minlength=len(_LEVELS) + 1).tolist()
-    counted = counts if len(known_p) == len(inside) and (inside or p_values[0] is not None) else [None] * len(counts)
-    labels = group.labels
-    listed = [f"{labels[k]}(1)" for k in inside if (p := p_values[k]) is None or p < p2 or p2 >= 1.0]
-    return {
-        "CHR": chromosome[0],
-        "F": 1,
-        "SNP": labels[0],
-        "BP": position[0],
-        "P": p_values[0],
-        "TOTAL": len(inside),
-        **dict(zip(("S0001", "S001", "S01", "S05", "NSIG"), counted, strict=True)),
-        "SP2": ",".join(listed) or "NONE",
-    }
-
-
 def _plain(value: Any) -> Any:
     """A value of a column as Python's own kind."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _for_json(annotations: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-    """Columns without NaN; what JSON does not have as text."""
-    return {
-        name: [
-            _or_none(v) if isinstance(v, float) else v if v is None or isinstance(v, (int, str)) else str(v) for v in values
-        ]
-        for name, values in annotations.items()
+def _json_object(item: Item) -> dict[str, Any]:
+    """A group for ``to_json``: the values of the group, and lists of those of its members."""
+    group = item.group
+    lists = {
+        "affiliated": group.affiliated.tolist(),
+        "correlation": group.correlation.tolist(),
+        "names": group.names,
+        "shares": None if group.shares is None else group.shares.tolist(),
     }
+    content = {name: lists[name] if name in lists else COLUMNS[name].for_json(item) for name in SHOWN["json"]}
+    return _for_json(content if group.annotations is None else {**content, "annotations": group.annotations})
 
 
-def _or_none(value: float | None) -> float | None:
-    """JSON has no NaN."""
-    return None if value is None or not np.isfinite(value) else float(value)
+def _for_json(value: Any) -> Any:
+    """A value without NaN, which JSON does not have; what it does not know as text."""
+    if isinstance(value, dict):
+        return {name: _for_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_for_json(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else None
+    return value if value is None or isinstance(value, (int, str)) else str(value)

@@ -20,6 +20,7 @@ from coterie._numba import one_blas_thread
 from coterie.data import as_source
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
+from coterie.groups.columns import Context
 from coterie.inputs.opening import Input
 from coterie.search.outcome import group_effects
 
@@ -40,7 +41,7 @@ _PIXELS = 40_000
 
 @dataclass(frozen=True, eq=False)
 class GroupDetails:
-    """What :func:`describe` returns; lists have one entry a group, in the order of ``groups_``.
+    """What :func:`describe` returns; lists have one entry per group, in the order of ``groups_``.
 
     Attributes
     ----------
@@ -276,7 +277,7 @@ def _training_curve(model: GroupDiscovery, data: Input) -> dict[str, Any] | None
     for entry in model.history_:
         coef = np.asarray(entry.coef)
         if coef.ndim != 2 or not len(coef) or len(coef) > n_support:
-            return None  # a file from before rounds kept their weights
+            return None
         own = coef / scales[: len(coef), None]
         outputs = np.asarray(columns[:, : len(coef)] @ own) + entry.intercept - centre[: len(coef)] @ own
         sizes.append(len(coef))
@@ -318,6 +319,23 @@ def check_image(shape: Any, order: str, n_features: int) -> tuple[int, int]:
     return rows, columns
 
 
+def context_of(model: Any, task: str, details: GroupDetails | None, feature_info: Mapping[str, Any]) -> Context:
+    """What the columns of groups need besides the groups of a model (see :mod:`coterie.groups.columns`)."""
+    labels = getattr(model, "classes_", None)
+    classes = None if labels is None else [str(label) for label in labels.tolist()]
+    if details is None:
+        return Context(task, classes, feature_info=feature_info)
+    return Context(
+        task,
+        classes,
+        class_effects=details.effects if details.effects.shape[1] > 2 else None,
+        statistics=details.statistics,
+        levels=details.levels,
+        correlations=details.correlations,
+        feature_info=feature_info,
+    )
+
+
 def genome_of(feature_info: Mapping[str, Any], most: int = 200) -> list[dict[str, Any]] | None:
     """The chromosomes with the range of positions on each, in their natural order; None where there are none, or too many."""
     if "chromosome" not in feature_info or "position" not in feature_info:
@@ -327,13 +345,13 @@ def genome_of(feature_info: Mapping[str, Any], most: int = 200) -> list[dict[str
     names, number = np.unique(chromosome, return_inverse=True)
     if len(names) > most:
         return None
-    order = sorted(range(len(names)), key=lambda i: _natural(str(names[i])))
+    order = sorted(range(len(names)), key=lambda i: natural(str(names[i])))
     return [
         {"chromosome": str(names[i]), "low": float(position[number == i].min()), "high": float(position[number == i].max())}
         for i in order
     ]
 
 
-def _natural(name: str) -> tuple[bool, int, str]:
+def natural(name: str) -> tuple[bool, int, str]:
     """Numbers by size, then names."""
     return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)

@@ -10,15 +10,11 @@ from typing import Any
 
 from coterie.files import check_folder, new_folder, read_record, writing
 from coterie.persistence.model import load, save
-from coterie.report.annotated import ANNOTATED
-from coterie.report.clumps import CLUMPS
 from coterie.report.page import render
 from coterie.report.result import FORMAT, VERSION, DiscoveryResult
 from coterie.report.table import write_csv
 
 GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "report.html"
-# What is in a result of an earlier version, which does not list its files.
-_UNLISTED = (GROUPS, RESULT, MODEL, REPORT, CLUMPS, ANNOTATED)
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -37,7 +33,7 @@ def result_files(folder: Path) -> Collection[str]:
     except (OSError, ValueError):
         return ()
     listed = content.get("files")
-    return [str(name) for name in listed] if isinstance(listed, list) else _UNLISTED
+    return [str(name) for name in listed] if isinstance(listed, list) else ()
 
 
 def write_result(
@@ -67,7 +63,7 @@ def write_result(
 
     Notes
     -----
-    ``groups.csv`` has one row a feature, ``result.json`` everything as text, ``model.coterie`` is for :func:`coterie.load`,
+    ``groups.csv`` has one row per feature, ``result.json`` everything as text, ``model.coterie`` is for :func:`coterie.load`,
     ``report.html`` for people.
     """
     with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:

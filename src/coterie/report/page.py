@@ -1,4 +1,4 @@
-"""Pages for people: one HTML file each that asks nobody for anything, and in which every name is text.
+"""Report pages: one self-contained HTML file each, in which every name from the data is text.
 
 The policy of the page allows the two inline parts that it has, by their digests, and nothing else. What a browser without
 scripts shows is a plain table of the first groups; the pictures and the table of all come from ``report-js/``.
@@ -13,8 +13,9 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from coterie.markup import Markup, join, shortened, tag
-from coterie.report.payload import chance_level, discovery_data, group_name, packed
+from coterie.groups.columns import COLUMNS, Column, shown
+from coterie.markup import Markup, join, shortened, tag, text
+from coterie.report.payload import discovery_data, packed, page_records, with_values
 from coterie.report.sentence import cautions, file_name, lead, number, title
 
 # What a page without scripts shows.
@@ -87,13 +88,15 @@ def page(heading: str, body: Markup, data: Mapping[str, Any]) -> str:
 
 def render(content: Mapping[str, Any]) -> str:
     """The report of a discovery, given as the dictionary of its ``result.json``."""
+    groups = page_records(content)
+    columns = with_values(shown("page"), groups)
     body = join(
         [
             header(kicker(content), title(content), lead(content), cautions(content)),
             failed(),
             tag("section", id="pictures", aria_label="Pictures"),
-            tag("section", tag("h2", "Groups"), _about_groups(content), tag("div", id="groups")),
-            _plain_table(content),
+            tag("section", tag("h2", "Groups"), _about_groups(content, columns), tag("div", id="groups")),
+            _plain_table(groups, columns),
             tag("section", tag("h2", "How it was made"), *_folded(content), class_="made"),
             _footer(content),
         ]
@@ -125,58 +128,45 @@ def failed() -> Markup:
     return join([tag("noscript", tag("p", note, class_="care")), tag("p", note, class_="care", id="failed", hidden="hidden")])
 
 
-def _about_groups(content: Mapping[str, Any]) -> Markup:
-    """What the columns mean."""
-    confidence, parameters = content.get("confidence"), content["parameters"]
+def _about_groups(content: Mapping[str, Any], columns: Sequence[Column]) -> Markup:
+    """What groups are, and what the columns mean."""
+    confidence, parameters = content["confidence"], content["parameters"]
     threshold = content["summary"].get("threshold", parameters.get("threshold"))
     around = (
-        f"Around each support feature stand all features with {parameters['correlation']} |correlation| ≥ {threshold}. "
+        f"Around each support feature stand all features with {parameters['correlation']} |correlation| ≥ {threshold}."
         if parameters.get("correlation")
-        else "There was no correlation constraint, so every feature stands alone. "
+        else "There was no correlation constraint, so every feature stands alone."
     )
-    effect = "Effect: the weight on the standardised feature, so that bars compare. "
-    sure = ""
-    if confidence:
-        sure = (
-            f"Confidence: share of {2 * confidence['n_pairs']} half-samples in which any member of the group is chosen again. "
-        )
-        level = chance_level(confidence)
-        if level:
-            n_times = level["n_permutations"]
-            often = (
-                "when labels are shuffled once" if n_times == 1 else f"when labels are shuffled, on average of {n_times} times"
-            )
-            sure += f"By chance: how many groups reach that confidence {often}."
-    return tag("p", around + effect + sure, class_="quiet")
+    meanings = [f"{c.title.capitalize()}: {c.description[0].lower()}{c.description[1:]}" for c in columns if c.description]
+    counts = f"Half-samples: {2 * confidence['n_pairs']}, permutations: {confidence['n_permutations']}." if confidence else ""
+    return tag("p", " ".join([around, *meanings, counts]).strip(), class_="quiet")
 
 
-def _plain_table(content: Mapping[str, Any]) -> Markup:
+def _plain_table(groups: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Markup:
     """The first groups for a browser without scripts."""
-    groups = content["groups"]
-    heads = ["#", "support feature", "direction", "effect", "confidence", "features", "affiliated (correlation)"]
-    rows = []
-    for group in groups[:_PLAIN_GROUPS]:
-        others = [
-            join([tag("bdi", shortened(_member_name(member), 60)), f" ({_signed(member['correlation'])})"])
-            for member in group["members"][1 : _PLAIN_MEMBERS + 1]
-        ]
-        more = [f"… {group['size'] - 1 - len(others):,} more"] if group["size"] - 1 > len(others) else []
-        effect = group.get("effect") if group.get("effect") is not None else group["weight"]
-        confidence = group.get("confidence")
-        cells = [
-            group["group"],
-            tag("bdi", shortened(group_name(group), _LETTERS)),
-            shortened(group.get("direction") or "", _LETTERS),
-            "" if effect is None else f"{effect:+.3g}",
-            "" if confidence is None else f"{confidence:.2f}",
-            number(group["size"]),
-            join([*others, *more], ", "),
-        ]
-        rows.append(tag("tr", *(tag("td", cell) for cell in cells)))
+    rows = [
+        tag("tr", *(tag("td", _cell(column, group[column.name])) for column in columns), tag("td", _affiliated(group)))
+        for group in groups[:_PLAIN_GROUPS]
+    ]
+    heads = [*(column.title for column in columns), COLUMNS["affiliated"].title]
     unseen = len(groups) - len(rows)
     rest = tag("p", f"… and {unseen:,} more groups in groups.csv.") if unseen else None
     head = tag("thead", tag("tr", *(tag("th", name) for name in heads)))
     return tag("div", tag("table", head, tag("tbody", *rows)), rest, id="plain")
+
+
+def _cell(column: Column, value: Any) -> Markup:
+    words = shortened(column.text(value), _LETTERS)
+    return tag("bdi", words) if column.kind == "name" else text(words)
+
+
+def _affiliated(group: Mapping[str, Any]) -> Markup:
+    others = [
+        join([tag("bdi", shortened(_member_name(member), 60)), f" ({_signed(member['correlation'])})"])
+        for member in group["members"][1 : _PLAIN_MEMBERS + 1]
+    ]
+    unseen = group["size"] - 1 - len(others)
+    return join([*others, f"… {unseen:,} more"] if unseen else others, ", ")
 
 
 def _member_name(member: Mapping[str, Any]) -> Any:
@@ -184,7 +174,7 @@ def _member_name(member: Mapping[str, Any]) -> Any:
 
 
 def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.2f}"
+    return COLUMNS["correlation"].text(value)
 
 
 def _folded(content: Mapping[str, Any]) -> list[Markup]:
@@ -195,22 +185,21 @@ def _folded(content: Mapping[str, Any]) -> list[Markup]:
         data["notes"] = "; ".join(f"{name}: {value}" for name, value in notes.items())
     seed = content["parameters"].get("random_state")
     seeds = {"seed of the search": seed if seed is not None else "none"}
-    if content.get("confidence"):
-        seeds["seed of half-samples and shuffling"] = content["confidence"].get("seed")
-    versions = content.get("versions") or {"written by": content["written_by"]}
+    if content["confidence"]:
+        seeds["seed of half-samples and shuffling"] = content["confidence"]["seed"]
     parts = [
         fold("Certificate and figures", _facts(content["summary"])),
         fold("Rounds", _rounds(content["rounds"])),
         fold("Parameters", _facts({"estimator": content["estimator"], "task": content["task"], **content["parameters"]})),
-        fold("Data, versions and seed", _facts({**data, **seeds, **versions})),
+        fold("Data, versions and seed", _facts({**data, **seeds, **content["versions"]})),
     ]
-    if content.get("command"):
+    if content["command"]:
         parts.append(fold("Make it again", tag("pre", content["command"])))
     return [part for group in parts for part in group]
 
 
 def fold(name: str, inside: Markup) -> list[Markup]:
-    """A part that is folded away until somebody asks for it."""
+    """A part that is folded away until the reader opens it."""
     return [tag("details", tag("summary", name), tag("div", inside), class_="fold")]
 
 

@@ -1,4 +1,8 @@
-"""The data of a page: what ``result.json`` says of the groups, by column, as small as a page needs it."""
+"""The data of a page: what ``result.json`` says of the groups, by column, as small as a page needs it.
+
+Which columns the page shows, with titles, descriptions and kinds, comes from :mod:`coterie.groups.columns` and goes to the
+script as data, so that a new column needs no change of the script.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from coterie.groups.columns import COLUMNS, Column, place, shown
+from coterie.report.details import natural
+
+# What the pictures draw, whether or not the table has a column of it.
+_PICTURED = ("support", "label", "direction", "effect", "confidence", "size")
 # Groups times classes whose signed weights go into the page.
 _CLASS_EFFECTS = 500_000
 
@@ -22,29 +31,81 @@ def packed(content: Mapping[str, Any]) -> str:
 
 
 def discovery_data(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What the script draws of a discovery, from the dictionary of its ``result.json`` (of any version)."""
-    groups, pictures = content["groups"], content.get("pictures") or {}
-    classes = pictures.get("classes") or list((content.get("target") or {}).get("classes") or ()) or None
+    """What the script draws of a discovery, from the dictionary of its ``result.json``."""
+    groups, pictures, target = page_records(content), content["pictures"] or {}, content["target"]
+    columns = [*shown("page"), *shown("page details"), *shown("page download"), *(COLUMNS[name] for name in _PICTURED)]
     return {
         "kind": "discovery",
         "stem": stem(content["data"].get("path", "")),
         "task": content["task"],
-        "label": (content.get("target") or {}).get("label"),
-        "classes": classes,
+        "label": target["label"],
+        "classes": pictures.get("classes") or list(target["classes"] or ()) or None,
         "samples": content["data"].get("samples"),
-        "score": content.get("held_out"),
-        "curve": content.get("validation"),
-        "chance": chance_level(content.get("confidence")),
-        "groups": _group_columns(groups, content.get("confidence")),
+        "score": content["held_out"],
+        "curve": content["validation"],
+        "chance": chance_level(content["confidence"]),
+        "columns": _described(shown("page"), groups),
+        "details": _described(shown("page details"), groups),
+        "member_columns": _described(shown("page members"), [member for group in groups for member in group["members"]]),
+        "download": [{"name": column.name, "per": column.per} for column in shown("page download")],
+        "groups": {
+            "n": len(groups),
+            **{c.name: [_digits(group[c.name]) for group in groups] for c in columns if c.per != "feature"},
+        },
+        "orders": _orders(groups),
         "members": _member_columns(groups),
         "class_effects": _class_effects(groups),
         "statistics": _statistics(groups),
         "levels": _by_group(groups, "levels"),
         "heat": _heat(groups),
         "values": _values(pictures),
-        "genome": content.get("genome"),
+        "genome": content["genome"],
         "image": pictures.get("image"),
     }
+
+
+def page_records(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The groups of ``result.json`` with what the page adds: label, place, and what the part on confidences says of each."""
+    judged = content["confidence"] or {}
+    by_chance = {
+        name: judged[name] if judged.get("n_permutations") else [None] * len(content["groups"])
+        for name in ("expected_false", "false_share")
+    }
+    return [
+        {
+            **group,
+            "label": _group_name(group),
+            "place": place(group["members"][0]["annotations"]),
+            "purity": (group["purity"] or {}).get("minimum"),
+            **{name: values[number] for name, values in by_chance.items()},
+        }
+        for number, group in enumerate(content["groups"])
+    ]
+
+
+def with_values(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns that have a value in any row."""
+    return [column for column in columns if any(row[column.name] is not None for row in rows)]
+
+
+def _described(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Columns as the script takes them; those without any value are left out."""
+    return [
+        {"key": c.name, "title": c.title, "hint": c.description, "kind": c.kind, "missing": c.missing}
+        for c in with_values(columns, rows)
+    ]
+
+
+def _orders(groups: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """Ranks of the groups for columns whose text does not sort by itself: places go by chromosome and position."""
+    found = [group["members"][0]["annotations"] for group in groups]
+    keys = [(natural(str(own.get("chromosome"))), _number(own.get("position"))) for own in found]
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return {"place": [ranks[key] for key in keys]}
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
 
 
 def chance_level(confidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -55,7 +116,7 @@ def chance_level(confidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {"level": max(reached, default=0.0), "n_permutations": confidence["n_permutations"]}
 
 
-def group_name(group: Mapping[str, Any]) -> str:
+def _group_name(group: Mapping[str, Any]) -> str:
     """What a group is called: by its support feature."""
     name = group["members"][0]["name"]
     return f"feature {group['support']}" if name is None else str(name)
@@ -68,40 +129,21 @@ def stem(path: str) -> str:
     return kept.strip("-")[:60] or "coterie"
 
 
-def _digits(value: Any, digits: int = 4) -> float | None:
-    return None if value is None else float(f"{value:.{digits}g}")
-
-
-def _group_columns(groups: Sequence[Mapping[str, Any]], confidence: Mapping[str, Any] | None) -> dict[str, Any]:
-    judged = confidence or {}
-    return {
-        "n": len(groups),
-        "support": [group["support"] for group in groups],
-        "name": [group_name(group) for group in groups],
-        # Results from before effects were kept have weights alone.
-        "effect": [_digits(group["effect"] if group.get("effect") is not None else group["weight"]) for group in groups],
-        "direction": [group.get("direction") for group in groups],
-        "confidence": [_digits(group.get("confidence")) for group in groups],
-        "size": [group["size"] for group in groups],
-        "round": [group["round"] for group in groups],
-        "purity": [_digits((group.get("purity") or {}).get("minimum"), 3) for group in groups],
-        "expected_false": [_digits(value) for value in judged["expected_false"]] if judged.get("n_permutations") else None,
-        "false_share": [_digits(value) for value in judged["false_share"]] if judged.get("n_permutations") else None,
-    }
+def _digits(value: Any, digits: int = 4) -> Any:
+    """Numbers with as many digits as a page shows."""
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
 def _member_columns(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     members = [member for group in groups for member in group["members"]]
+    about = dict.fromkeys(name for member in members for name in member["annotations"])
+    columns = with_values([column for column in shown("members") if column.name not in ("name", "annotations")], members)
     named = any(member["name"] is not None for member in members)
-    shared = any(member.get("share") is not None for member in members)
-    about = dict.fromkeys(name for member in members for name in member.get("annotations", ()))
     return {
         "start": np.concatenate([[0], np.cumsum([len(group["members"]) for group in groups])]).astype(int).tolist(),
-        "feature": [member["feature"] for member in members],
+        **{column.name: [_digits(member[column.name], 3) for member in members] for column in columns},
         "name": [_name(member) for member in members] if named else None,
-        "correlation": [None if member["correlation"] is None else round(member["correlation"], 3) for member in members],
-        "share": [_digits(member.get("share"), 3) for member in members] if shared else None,
-        "annotations": {name: [member.get("annotations", {}).get(name) for member in members] for name in about},
+        "annotations": {name: [member["annotations"].get(name) for member in members] for name in about},
     }
 
 
@@ -110,7 +152,7 @@ def _name(member: Mapping[str, Any]) -> str:
 
 
 def _class_effects(groups: Sequence[Mapping[str, Any]]) -> list[list[float | None]] | None:
-    found = [group.get("class_effects") for group in groups]
+    found = [group["class_effects"] for group in groups]
     kept = [row for row in found if row]
     if not kept or len(kept) < len(found) or len(found) * len(kept[0]) > _CLASS_EFFECTS:
         return None
@@ -130,13 +172,13 @@ def _figures(own: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _by_group(groups: Sequence[Mapping[str, Any]], name: str) -> list[Any] | None:
-    rows = [group.get(name) for group in groups]
+    rows = [group[name] for group in groups]
     return rows if any(row is not None for row in rows) else None
 
 
 def _heat(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Correlations in hundredths, as bytes; members by their place among all."""
-    kept = [number for number, group in enumerate(groups) if group.get("correlations")]
+    kept = [number for number, group in enumerate(groups) if group["correlations"]]
     if not kept:
         return None
     starts = np.concatenate([[0], np.cumsum([len(group["members"]) for group in groups])]).astype(int).tolist()

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from coterie import __version__
-from coterie.report.details import GroupDetails, genome_of
+from coterie.groups.columns import flat_table, records
+from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.environment import versions
-from coterie.report.group_facts import annotations_of, group_columns, group_content
 from coterie.report.judgement import HeldOut, judgement
 from coterie.report.validation import score_curve
 
@@ -151,7 +151,7 @@ class DiscoveryResult:
             "interrupted": self.interrupted,
             "command": self.command,
             "versions": versions(),
-            "groups": [group_content(self, number) for number in range(len(self.model.groups_))],
+            "groups": records(self.model.groups_, context_of(self.model, self.task, self.details, self.feature_info)),
             "pictures": None if self.details is None else _pictures(self.details),
             "genome": genome_of(self.feature_info),
             "rounds": self.rounds,
@@ -159,21 +159,12 @@ class DiscoveryResult:
         return plain(content)
 
     def table(self) -> tuple[list[str], list[dict[str, Any]]]:
-        """The names of the columns and the rows of ``groups.csv``: one a feature, with all that is known of it.
+        """The names of the columns and the rows of ``groups.csv``: one per feature, with all that is known of it.
 
         On top of ``groups_.rows()``: the direction in words, the effect and the mean of the support feature in each class, and
         what the data know of the features where the groups do not say it.
         """
-        groups = self.model.groups_
-        rows, columns = groups.rows(), list(groups.columns)
-        places = [(number, position) for number, group in enumerate(groups) for position in range(len(group))]
-        for row, (number, position) in zip(rows, places, strict=True):
-            own = {} if position else group_columns(self, number)
-            own |= annotations_of(self, groups[number], position)
-            row |= {name: value for name, value in own.items() if name not in row}
-        more = dict.fromkeys(name for row in rows for name in row)
-        columns += [name for name in more if name not in columns]
-        return columns, [{name: row.get(name) for name in columns} for row in rows]
+        return flat_table(self.model.groups_, context_of(self.model, self.task, self.details, self.feature_info))
 
     @property
     def validation(self) -> dict[str, Any] | None:

@@ -60,7 +60,7 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
     elif held_out is not None and not predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         found.append(f"On held-out samples the groups {shortcoming(held_out)}. Do not read anything into them.")
     if confidence is not None and not confidence.get("n_permutations") and content["task"] != "one-class":
-        found.append("Labels were not shuffled, so nobody knows which confidence groups of chance would reach.")
+        found.append("Labels were not shuffled, so the confidence that groups reach by chance is unknown.")
     if content.get("interrupted"):
         found.append("The search was ended early by a signal; these are the groups found until then.")
     said = "On held-out samples the model is no better than"

@@ -7,10 +7,13 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 from coterie.files import new_file
+from coterie.metrics.class_statistics import ClassStatistics
 
+CLASSES = "classes.csv"  # what the features of the groups are like in each class
 Row = Mapping[str, Any]
 # What a spreadsheet runs, or skips to see whether it can run what follows (alone, as a label "+", it is only a sign);
 # apostrophes before it count, so that taking one away gives back every text.
@@ -99,3 +102,8 @@ def _cell(value: Any, nan: str) -> Any:
     if not isinstance(value, float):
         return value
     return nan if math.isnan(value) else repr(float(value))  # NumPy's own repr names its type
+
+
+def write_classes(path: Path, statistics: ClassStatistics) -> None:
+    """Write one row for each feature of a group and each class; cells are empty where a figure has no meaning."""
+    write_csv(path, statistics.rows(), statistics.columns, nan="")
