@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from coterie.cli.data import DataOptions, DataPath
-from coterie.cli.fitting import _FEW_FEATURES
 from coterie.data import FORMATS
+from coterie.discovery import FEW_FEATURES
 from tests.conftest import grouped_matrix
 
 NAMES = [f"[red]gene {j}[/red] <b>" for j in range(40)]
@@ -194,7 +194,7 @@ def test_plink_with_covariates(shell, rng):
 
 
 def test_the_default_is_the_estimators_for_more_features(shell, rng):
-    X = rng.standard_normal((30, _FEW_FEATURES + 1))
+    X = rng.standard_normal((30, FEW_FEATURES + 1))
     np.savez(shell.folder / "wide.npz", X=X, y=(X[:, 0] > 0).astype(int))
     assert shell.json("discover", "--fast", "wide.npz")["parameters"]["n_features_to_select"] == 100
 

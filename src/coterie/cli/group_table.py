@@ -10,13 +10,13 @@ from rich.text import Text
 from coterie.cli.output import Output
 
 if TYPE_CHECKING:
-    from coterie.report import DiscoveryResult
+    from coterie.report import Discovery
 
 _SHOWN_GROUPS = 20
 _SHOWN_MEMBERS = 4
 
 
-def show_groups(result: DiscoveryResult, voice: Output) -> None:
+def show_groups(result: Discovery, voice: Output) -> None:
     """The groups as a table, and the main figures."""
     groups = result.model.groups_
     table = Table(title="Groups, in order of discovery", title_justify="left")

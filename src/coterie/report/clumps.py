@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from coterie.groups.feature_groups import CLUMP_COLUMNS
-from coterie.report.result import DiscoveryResult
+from coterie.report.result import Discovery
 
 CLUMPS = "groups.clumps"
 # Widths that PLINK gives its columns; the last has none.
 _WIDTHS = (4, 4, 14, 10, 10, 8, 6, 6, 6, 6, 7)
 
 
-def write_clumps(path: Path, result: DiscoveryResult, **windows: Any) -> None:
+def write_clumps(path: Path, result: Discovery, **windows: Any) -> None:
     """Write one line a group in PLINK 1.9's columns, the smallest p-value first.
 
     Parameters
     ----------
     path : Path
         The file.
-    result : DiscoveryResult
+    result : Discovery
         With groups that are annotated, or a ``feature_info`` that they can be annotated with.
     **windows
         ``kb``, ``r2`` and ``p2`` as for :meth:`coterie.FeatureGroups.clumps`.

@@ -11,12 +11,12 @@ from coterie.groups.feature_groups import weights_by_text
 
 if TYPE_CHECKING:
     from coterie.report.details import GroupDetails
-    from coterie.report.result import DiscoveryResult
+    from coterie.report.result import Discovery
 
 _DIGITS = 3
 
 
-def group_content(result: DiscoveryResult, number: int) -> dict[str, Any]:
+def group_content(result: Discovery, number: int) -> dict[str, Any]:
     """A group with its members, as ``result.json`` has it."""
     group, details = result.model.groups_[number], result.details
     effects = class_effects(result, number)
@@ -43,7 +43,7 @@ def group_content(result: DiscoveryResult, number: int) -> dict[str, Any]:
     }
 
 
-def group_columns(result: DiscoveryResult, number: int) -> dict[str, Any]:
+def group_columns(result: Discovery, number: int) -> dict[str, Any]:
     """What a table says of a support feature besides the columns that groups have themselves."""
     group, details, classes = result.model.groups_[number], result.details, classes_of(result)
     effect, effects = effect_of(group, details, number), class_effects(result, number)
@@ -66,13 +66,13 @@ def effect_of(group: Any, details: GroupDetails | None, number: int) -> float | 
     return float(own[0] if len(own) == 1 else np.linalg.norm(own))
 
 
-def class_effects(result: DiscoveryResult, number: int) -> list[float] | None:
+def class_effects(result: Discovery, number: int) -> list[float] | None:
     """The same for each of several classes, signed."""
     effects = np.empty((0, 1)) if result.details is None else result.details.effects
     return [float(value) for value in effects[number]] if effects.shape[1] > 2 else None
 
 
-def classes_of(result: DiscoveryResult) -> list[str] | None:
+def classes_of(result: Discovery) -> list[str] | None:
     """The classes as text, in the order of the model's."""
     classes = getattr(result.model, "classes_", None)
     return None if classes is None else [str(label) for label in classes.tolist()]
@@ -120,7 +120,7 @@ def _matrix(details: GroupDetails | None, number: int) -> dict[str, Any] | None:
     return {"members": members.tolist(), "below_diagonal": [round(float(value), _DIGITS) for value in below]}
 
 
-def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any]:
+def _member(result: Discovery, group: Any, position: int) -> dict[str, Any]:
     feature = int(group.members[position])
     return {
         "feature": feature,
@@ -131,7 +131,7 @@ def _member(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any
     }
 
 
-def annotations_of(result: DiscoveryResult, group: Any, position: int) -> dict[str, Any]:
+def annotations_of(result: Discovery, group: Any, position: int) -> dict[str, Any]:
     """What is known of a feature besides its name: chromosome, position, alleles; of models from before only by the data."""
     if group.annotations is not None:
         return {name: values[position] for name, values in group.annotations.items()}
