@@ -6,12 +6,12 @@ import inspect
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -459,7 +459,7 @@ def recorded_warnings() -> Iterator[list[Warning]]:
 
     ``warnings.catch_warnings`` changes global state and restores what it found: if two threads leave it in the order in which
     they entered, the second one restores the filters of the first. So one context serves all threads that record at the same
-    time. The first one enters it, and the last one leaves it. Warnings of other threads are shown as before.
+    time. The first one enters it, and the last one leaves it. The warnings of other threads follow the filters as before.
     """
     thread, caught = threading.get_ident(), list[Warning]()
     before = _recording.get(thread)
@@ -482,15 +482,39 @@ def recorded_warnings() -> Iterator[list[Warning]]:
 def _enter() -> None:
     """Let all warnings of the recorded kinds through to the threads that record."""
     _undo.enter_context(warnings.catch_warnings())
-    show = warnings.showwarning
+    show, filters = warnings.showwarning, list(warnings.filters)
 
-    def record(message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+    def record(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         caught = _recording.get(threading.get_ident())
         if caught is not None and isinstance(message, (UserWarning, RuntimeWarning)):
             caught.append(message)
-        else:
-            show(message, category, *where, **options)
+            return
+        action = _action(filters, str(message), category, filename.removesuffix(".py"), lineno)
+        if action == "error":
+            raise message if isinstance(message, Warning) else category(message)
+        if action != "ignore":
+            show(message, category, filename, lineno, file, line)
 
     warnings.simplefilter("always", UserWarning)
     warnings.simplefilter("always", RuntimeWarning)
     warnings.showwarning = record
+
+
+def _action(filters: Sequence[Any], text: str, category: type[Warning], module: str, lineno: int) -> str:
+    """What filters say about a warning of another thread, as ``warnings.warn_explicit`` reads them."""
+    for action, message, kind, where, line in filters:
+        if (
+            (message is None or message.match(text))
+            and issubclass(category, kind)
+            and (where is None or where.match(module))
+            and line in (0, lineno)
+        ):
+            return str(action)
+    return "default"

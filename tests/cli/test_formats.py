@@ -187,7 +187,7 @@ def test_plink_with_covariates(shell, rng):
         (("--covar-name", "AGE"), "say which file with --covar"),
         ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
         ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
-        ((*files, "--task", "one-class"), "Covariates have no meaning for --task one-class"),
+        ((*files, "--task", "one-class"), "--covar has no meaning for --task one-class; leave it out."),
     ]:
         assert message in shell("discover", "g.bed", *options, "--fast", "-o", "bad", code=2).stderr
     assert "--covar has no meaning for this command" in shell("rank", "g.bed", *files, code=2).stderr

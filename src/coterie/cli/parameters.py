@@ -13,13 +13,13 @@ import re
 import textwrap
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.markup import escape
 
-import coterie
 from coterie.cli.options import Bundle
 from coterie.methods import CRITERIA, Method
 
@@ -58,8 +58,11 @@ def read_parameters(place: str) -> tuple[Parameter, ...]:
 
 
 def _file(module: str) -> Path:
-    """The file of a module of this package; ``find_spec`` would import the packages that it is in."""
-    file = Path(coterie.__file__).parent.joinpath(*module.split(".")[1:])
+    """The file of a module in a package; ``find_spec`` of the module would import the packages between."""
+    package, *inside = module.split(".")
+    spec = find_spec(package)
+    assert spec is not None
+    file = Path(str(spec.origin)).parent.joinpath(*inside)
     return file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class OpenedData:
     label : str or None
         Name of ``y``.
     about : dict
-        Path, format, size, notes and names of the covariates.
+        Path, format, size, fingerprint and notes.
     """
 
     X: Any
@@ -81,8 +81,6 @@ def open_data(
     source = source_of(X)
     about |= {"samples": source.shape[0], "features": source.shape[1], "fingerprint": fingerprint(source, y)}
     about |= {"notes": notes} if notes else {}
-    names: Sequence[str] | None = getattr(covariates, "names", None)
-    about |= {"covariates": list(names)} if names is not None else {}
     info = {str(key): values for key, values in feature_info.items()}
     return OpenedData(X, y, sample_weight, covariates, source, info, label, about)
 
@@ -95,7 +93,7 @@ def assemble(
     task, score = task_of(model), _training_score(model, data)
     return Discovery(
         model,
-        data.about,
+        data.about | ({"covariates": model.covariate_names_.tolist()} if hasattr(model, "covariate_names_") else {}),
         task,
         training_score=score,
         feature_info=data.feature_info,
