@@ -75,7 +75,7 @@ def discover(
     Cross-validation (--cv, 5 folds) chooses the number of features, C, and what else you have not said; the score reported is
     that of the whole procedure on samples it has not seen. The confidence of a group is the share of half-samples in which it
     is found again. --fast does one fit with given settings, judged by its training data alone; --cv is then the papers'
-    embedded cross-validation. The folder has groups.csv (one row a feature), result.json, model.coterie (for coterie
+    embedded cross-validation. The folder has groups.csv (one row per feature), result.json, model.coterie (for coterie
     predict), report.html, for classes classes.csv (means, fold changes and detection rates of each feature by class), for SNPs
     groups.clumps, for AnnData a copy with the groups in var and uns (in scanpy's form). Ctrl-C ends the search after the
     current round and keeps what has been found.
