@@ -1,6 +1,7 @@
 """``coterie.discover``: the whole procedure from Python, the same as the command's."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from scipy import sparse
 import coterie
 from coterie import discovery
 from coterie.data import Dataset, as_source, write_store
+from coterie.interruption import stopping_gracefully
 from coterie.report import HeldOut, read_result
 from tests.conftest import grouped_matrix
 
@@ -342,6 +344,37 @@ def test_other_warnings_are_shown_at_once():
         warnings.warn("soon", FutureWarning, stacklevel=1)
     assert caught == []
     assert len(shown) == 1
+
+
+def test_a_signal_ends_it_with_what_has_been_found(table, monkeypatch):
+    """Where signals are to end it gracefully, as for the command."""
+    fitted, options = discovery._fitted, {"n_features_to_select": 2, "C": 1.0, "cv": 3}
+
+    def interrupted(*arguments):
+        model = fitted(*arguments)
+        signal.raise_signal(signal.SIGTERM)
+        return model
+
+    monkeypatch.setattr(discovery, "_fitted", interrupted)
+    with stopping_gracefully(str):
+        found = coterie.discover(*table, **options)
+    assert found.interrupted
+    assert found.confidence is None
+    assert found.held_out is not None
+    monkeypatch.setattr(discovery, "_fitted", fitted)
+
+    def none_yet(*arguments, **options):
+        if stop:
+            signal.raise_signal(signal.SIGTERM)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(discovery, "group_confidence", none_yet)
+    stop = True
+    with stopping_gracefully(str):
+        assert coterie.discover(*table, **options).confidence is None
+    stop = False
+    with pytest.raises(KeyboardInterrupt):
+        coterie.discover(*table, **options)
 
 
 def test_defaults_of_the_confidences(planted):
