@@ -114,10 +114,10 @@ def discover(
     fast : bool, default=False
         One fit with given settings: no validation, no confidences.
 
-    n_pairs : int, default=that of :func:`coterie.group_confidence`
+    n_pairs : int, default=that of group_confidence
         Number of half-sample pairs used for confidences; 0 for none.
 
-    n_permutations : int, default=that of :func:`coterie.group_confidence`
+    n_permutations : int, default=that of group_confidence
         Number of label permutations used to estimate the false discovery rate.
 
     name : str, default=None
