@@ -140,6 +140,9 @@ def test_saved_and_loaded(table, found, tmp_path, kind):
     assert repr(after) == repr(before)
     assert after.warnings == before.warnings
     assert after.groups == before.groups
+    for kept, own in zip(after.details.correlations, before.details.correlations, strict=True):
+        assert (kept is None) == (own is None)
+        assert kept is None or np.allclose(kept[1], own[1], atol=6e-4)
     pd.testing.assert_frame_equal(after.to_frame(), before.to_frame(), check_exact=True)
     after.save(tmp_path / "again")
     for name in ("groups.csv", "result.json", "report.html"):
@@ -337,6 +340,27 @@ def test_other_threads_keep_their_filters(action, expected):
             thread.join()
     assert caught == []
     assert [str(one.message) for one in shown] + results == expected
+
+
+def test_filters_are_read_as_python_reads_them():
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.filterwarnings("ignore", "a", UserWarning, module="here", lineno=7)
+        filters = list(warnings.filters)
+    assert discovery._action(filters, "a word", DeprecationWarning, "here", 7) == "default"
+    assert discovery._action(filters, "a word", UserWarning, "here", 7) == "ignore"
+    assert discovery._action(filters, "another", UserWarning, "here", 7) == "ignore"
+    assert discovery._action(filters, "no word", UserWarning, "here", 7) == "default"
+    assert discovery._action(filters, "a word", UserWarning, "there", 7) == "default"
+    assert discovery._action(filters, "a word", UserWarning, "here", 8) == "default"
+
+
+def test_the_same_warning_is_raised_once():
+    said = discovery._Said()
+    with pytest.warns(match="lines") as shown:
+        said.warn(["two\n  lines", UserWarning("two lines")])
+    assert len(shown) == 1
+    assert said.texts == ["two lines"]
 
 
 def test_other_warnings_are_shown_at_once():
