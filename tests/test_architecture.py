@@ -31,6 +31,7 @@ LAYERS = [
     ["redundancy"],
     ["datasets", "marginal", "metrics"],
     ["plots", "report"],
+    ["discovery"],
     ["comparison"],
     ["cluster"],
     ["cli"],

@@ -17,6 +17,7 @@ _HOMES = {
     "CorrelationGroups": "coterie.correlation.groups",
     "CorrelationProfile": "coterie.correlation.profile.result",
     "DependencyAwareSelector": "coterie.probing.estimator",
+    "Discovery": "coterie.report.result",
     "EstimatorCriterion": "coterie.probing.criteria",
     "FeatureGroup": "coterie.groups",
     "FeatureGroups": "coterie.groups",
@@ -36,9 +37,10 @@ _HOMES = {
     "association": "coterie.marginal",
     "compare": "coterie.comparison.run",
     "correlation_profile": "coterie.correlation.profile.count",
+    "discover": "coterie.discovery",
     "group_confidence": "coterie.confidence.estimation",
     "imputed": "coterie.inputs.imputation",
-    "load": "coterie.persistence.model",
+    "load": "coterie.report.result",
     "name_features": "coterie.inputs.naming",
     "save": "coterie.persistence.model",
 }
@@ -51,6 +53,7 @@ __all__ = [
     "CorrelationGroups",
     "CorrelationProfile",
     "DependencyAwareSelector",
+    "Discovery",
     "EstimatorCriterion",
     "FeatureGroup",
     "FeatureGroups",
@@ -75,6 +78,7 @@ __all__ = [
     "correlation_profile",
     "data",
     "datasets",
+    "discover",
     "filters",
     "group_confidence",
     "imputed",
@@ -97,6 +101,7 @@ if TYPE_CHECKING:
     from coterie.correlation.profile.count import correlation_profile
     from coterie.correlation.profile.result import CorrelationProfile
     from coterie.data.memory import as_source
+    from coterie.discovery import discover
     from coterie.estimators.classifier import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
     from coterie.estimators.one_class import GroupDiscoveryOneClass, GroupDiscoveryOneClassCV
     from coterie.estimators.regressor import GroupDiscoveryRegressor, GroupDiscoveryRegressorCV
@@ -105,9 +110,10 @@ if TYPE_CHECKING:
     from coterie.inputs.naming import name_features
     from coterie.marginal import Association, association
     from coterie.metrics.class_statistics import ClassStatistics, class_statistics
-    from coterie.persistence.model import load, save
+    from coterie.persistence.model import save
     from coterie.probing import DependencyAwareSelector, EstimatorCriterion, KNNCriterion, LinearSVMCriterion, RidgeCriterion
     from coterie.redundancy.estimator import GlobalRedundancySelector
+    from coterie.report.result import Discovery, load
 
 
 def __getattr__(name: str) -> Any:

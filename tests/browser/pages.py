@@ -5,7 +5,8 @@ import numpy as np
 import coterie
 from coterie import FeatureGroup, FeatureGroups, GroupDiscoveryClassifier, GroupDiscoveryRegressor, group_confidence
 from coterie.data import as_source
-from coterie.report import DiscoveryResult, HeldOut
+from coterie.report import Discovery, HeldOut
+from coterie.report.making import assemble, open_data
 from coterie.report.page import render
 from tests.conftest import grouped_matrix
 
@@ -34,11 +35,10 @@ def small(path):
     labels = np.where(y == y[0], "ill", "well")
     model = GroupDiscoveryClassifier(8, threshold=0.7).fit(source := as_source(X, names), labels)
     group_confidence(model, source, labels, n_pairs=4, n_permutations=2, random_state=0).attach_to(model)
-    result = coterie.report.making._discovery(
-        model, source, labels, None, None, "genes.csv", "diagnosis", (8, 5), "C",
-        {"chromosome": [str(1 + j // 20) for j in range(40)], "position": np.arange(40) * 1000}, None,
-    )  # fmt: skip
-    content = result.to_dict()
+    info = {"chromosome": [str(1 + j // 20) for j in range(40)], "position": np.arange(40) * 1000}
+    content = assemble(
+        model, open_data(source, labels, feature_info=info, name="genes.csv", label="diagnosis"), (8, 5)
+    ).to_dict()
     content["held_out"] = HeldOut("accuracy", [0.9, 0.8, 0.85], 0.5, 1.0).to_dict()
     content["validation"] = {
         "score": "accuracy", "sizes": [1, 2, 4, 8, 12], "mean": [0.6, 0.7, 0.8, 0.85, 0.84], "error": [0.02] * 5, "folds": 5,
@@ -85,9 +85,7 @@ def many(path, n_groups=10_000, n_members=40):
     model = GroupDiscoveryClassifier(2).fit(X, y)
     model.groups_ = groups
     data = {"path": "cohort.bed", "samples": 20_000, "features": 1_000_000}
-    content = DiscoveryResult(
-        model, data, "classification", held_out=HeldOut("accuracy", [0.8, 0.7, 0.75], 0.5, 0.9)
-    ).to_dict()
+    content = Discovery(model, data, "classification", held_out=HeldOut("accuracy", [0.8, 0.7, 0.75], 0.5, 0.9)).to_dict()
     shuffled = [sorted(rng.uniform(0, 0.6, 100).tolist(), reverse=True)]
     content["confidence"] = {
         "n_pairs": 25, "n_permutations": 1, "seed": 0, "confidence": confidence.tolist(), "permuted": shuffled,

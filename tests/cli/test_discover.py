@@ -272,6 +272,25 @@ def test_a_result_is_replaced_only_if_asked_for_and_if_it_is_one(shell, svm):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--n-pairs", "-1"], "--n-pairs -1 must be a whole number of at least 0"),
+        (["--n-permutations", "some"], "--n-permutations some must be a whole number of at least 0"),
+        (
+            ["--fast", "--rule", "best"],
+            "--rule belongs to the validation, which there is none of with --fast or auto; leave it",
+        ),
+        (["--fast", "--n-features-to-select", "cv"], "--n-features-to-select cv does not go with --fast; give a number"),
+        (["--n-features-to-select", "all"], "--n-features-to-select all must be a number, a fraction, auto or cv."),
+        (["--task", "numbers"], "--task numbers must be one of auto, classification, regression, one-class."),
+        (["--task", "regression", "--class-weight", "balanced"], "--class-weight has no meaning for --task regression; leave"),
+    ],
+)
+def test_errors_name_options_and_not_parameters(shell, svm, words, message):
+    assert shell.error("discover", svm, *words).startswith(f"coterie: {message}")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         (["missing.svm"], "missing.svm"),
         (["data.svm", "--C", "abc"], "C='abc' must be a number of at least 1e-20"),
         (["data.svm", "--task", "clustering"], "must be one of auto, classification"),

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from coterie.cli.data import DataOptions, DataPath
-from coterie.cli.fitting import _FEW_FEATURES
 from coterie.data import FORMATS
+from coterie.discovery import FEW_FEATURES
 from tests.conftest import grouped_matrix
 
 NAMES = [f"[red]gene {j}[/red] <b>" for j in range(40)]
@@ -187,14 +187,14 @@ def test_plink_with_covariates(shell, rng):
         (("--covar-name", "AGE"), "say which file with --covar"),
         ((*files, "--clump-r2", "2"), "--clump-r2 2 must be at least 0 and at most 1"),
         ((*files, "--clump-kb", "-1"), "--clump-kb -1 must be at least 0"),
-        ((*files, "--task", "one-class"), "Covariates have no meaning for --task one-class"),
+        ((*files, "--task", "one-class"), "--covar has no meaning for --task one-class; leave it out."),
     ]:
         assert message in shell("discover", "g.bed", *options, "--fast", "-o", "bad", code=2).stderr
     assert "--covar has no meaning for this command" in shell("rank", "g.bed", *files, code=2).stderr
 
 
 def test_the_default_is_the_estimators_for_more_features(shell, rng):
-    X = rng.standard_normal((30, _FEW_FEATURES + 1))
+    X = rng.standard_normal((30, FEW_FEATURES + 1))
     np.savez(shell.folder / "wide.npz", X=X, y=(X[:, 0] > 0).astype(int))
     assert shell.json("discover", "--fast", "wide.npz")["parameters"]["n_features_to_select"] == 100
 

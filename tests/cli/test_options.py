@@ -48,6 +48,15 @@ def test_every_command_on_data_has_the_options_of_data(command):
     assert {"--label", "-l", "--format", "-f", "--phenotype", "-p", "--read", "-r"} <= options_of(command)
 
 
+def test_discover_has_the_defaults_of_the_functions_it_calls():
+    options = {option.name: option for option in typer.main.get_command(app).commands["discover"].params}
+    for name, default in (("fast", False), ("n_pairs", 25), ("n_permutations", 5)):
+        assert f"default: {default}]" in options[name].help
+        assert options[name].rich_help_panel == "Validation"
+    assert options["n_pairs"].help.startswith("Number of half-sample pairs used for confidences; 0 for none. ")
+    assert options["threshold"].rich_help_panel == "Group discovery"
+
+
 @dataclass
 class Louder(Output):
     loud: Annotated[bool, typer.Option("--loud")] = False

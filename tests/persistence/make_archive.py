@@ -14,7 +14,7 @@ import numpy as np
 
 import coterie
 from coterie import baselines
-from coterie.report import DiscoveryResult, write_result
+from coterie.report import Discovery, write_result
 
 ARCHIVE = Path(__file__).parent / "archive"
 
@@ -59,7 +59,7 @@ if __name__ == "__main__":
         coterie.save(model, ARCHIVE / f"{name}.coterie")
         kept[name] = model.get_support(indices=True).tolist()
         if name == "classifier":
-            result = DiscoveryResult(model, {"path": "synthetic"}, "classification")
+            result = Discovery(model, {"path": "synthetic"}, "classification")
             write_result(ARCHIVE / "result", result)
     (ARCHIVE / "kept.json").write_text(json.dumps(kept, indent=1) + "\n")
     daf(checkpoint=ARCHIVE / "probes.npz").fit(X, y)

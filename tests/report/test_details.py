@@ -8,10 +8,10 @@ from sklearn.metrics import accuracy_score, r2_score
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor
-from coterie.report import DiscoveryResult, describe
+from coterie.report import Discovery, describe
 from coterie.report.details import _spread_sample, genome_of
 from coterie.report.environment import fingerprint
-from coterie.report.validation import score_curve
+from coterie.report.judgement import score_curve
 from tests.conftest import grouped_matrix
 
 
@@ -113,7 +113,7 @@ def test_the_frame_of_a_result_has_it_all(tmp_path):
     X, y = data_of("classes")
     model = GroupDiscoveryClassifier(3).fit(X, y)
     info = {"chromosome": [str(j // 20 + 1) for j in range(40)], "position": np.arange(40) * 10, "score": ["no"] * 40}
-    result = DiscoveryResult(model, {"path": "x"}, "classification", feature_info=info, details=describe(model, X, y))
+    result = Discovery(model, {"path": "x"}, "classification", feature_info=info, details=describe(model, X, y))
     columns, rows = result.table()
     assert columns[-12:] == [
         "direction", "effect[a]", "effect[b]", "effect[c]", "mean[a]", "sd[a]", "mean[b]", "sd[b]", "mean[c]", "sd[c]",

@@ -5,7 +5,7 @@ import pytest
 
 from coterie import GroupDiscoveryClassifier, group_confidence
 from coterie.datasets import make_support_affiliated
-from coterie.report import DiscoveryResult, HeldOut, judgement, read_result, write_result
+from coterie.report import Discovery, HeldOut, judgement, read_result, write_result
 from coterie.report.sentence import cautions, lead
 
 
@@ -58,7 +58,7 @@ def test_a_result_carries_it_all(tmp_path):
     model = GroupDiscoveryClassifier(6).fit(data.X, data.y)
     group_confidence(model, data.X, data.y, n_pairs=5, n_permutations=1, random_state=0).attach_to(model)
     target = {"label": "<b>ill</b>", "classes": {"no": 140, "yes": 160}}
-    result = DiscoveryResult(
+    result = Discovery(
         model, {"path": "x"}, "classification", held_out=HeldOut("accuracy", [0.9, 0.8], 0.5, 1.0), target=target
     )
     write_result(tmp_path / "out", result)

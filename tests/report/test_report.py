@@ -23,7 +23,7 @@ from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDisco
 from coterie.cli.group_table import show_groups
 from coterie.data import as_source
 from coterie.groups import FeatureGroup, Purity, columns
-from coterie.report import DiscoveryResult, read_result, write_result
+from coterie.report import Discovery, read_result, write_result
 from coterie.report.clumps import write_clumps
 from coterie.report.folder import dumps
 from coterie.report.page import render
@@ -70,9 +70,7 @@ def fitted(names=None, n_features=40, **options):
 
 
 def result_of(model, **more):
-    return DiscoveryResult(
-        model, {"path": "data.svm", "samples": 60, "notes": {"missing": 3}}, "classification", 1.5, 0.9, **more
-    )
+    return Discovery(model, {"path": "data.svm", "samples": 60, "notes": {"missing": 3}}, "classification", 1.5, 0.9, **more)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +81,7 @@ def evil():
 
 def test_names_from_data_cannot_write_the_page(evil, tmp_path):
     names, model = evil
-    result = DiscoveryResult(model, {"path": EVIL[0], EVIL[1]: EVIL[0]}, EVIL[2], warnings=[EVIL[0]], command=EVIL[1])
+    result = Discovery(model, {"path": EVIL[0], EVIL[1]: EVIL[0]}, EVIL[2], warnings=[EVIL[0]], command=EVIL[1])
     write_result(tmp_path / "out", result)
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     page = Page(text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import signal
 import sys
 import traceback
@@ -25,7 +24,7 @@ from coterie.cli.convert import convert
 from coterie.cli.demo import demo
 from coterie.cli.discover import discover
 from coterie.cli.info import info
-from coterie.cli.options import with_single_options
+from coterie.cli.options import as_options, with_single_options
 from coterie.cli.output import one_line, remember_command, say
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
@@ -97,27 +96,12 @@ def report(error: BaseException) -> int:
         return 2
     if type(error).__name__ == "Abort":
         return 128 + signal.SIGINT
-    text = as_options(one_line(_words(error)))
+    text = as_options(one_line(_words(error)), getattr(error, "parameters", ()))
     if isinstance(error, _USER_ERRORS):
         say(f"coterie: {text}")
         return 2
     say(f"coterie: a fault of Coterie's own ({type(error).__name__}: {text}); --debug shows where.")
     return 1
-
-
-def as_options(text: str) -> str:
-    """A message with parameters as they are called here.
-
-    Examples
-    --------
-    >>> from coterie.cli.app import as_options
-    >>> as_options("label='sex' is wrong. Say drop='id' or keep_numeric=True, or overwrite=True; or state label=.")
-    "--label 'sex' is wrong. Say --drop 'id' or --keep-numeric, or --overwrite; or state --label."
-    """
-    text = text.replace("missing_labels='drop'", "--read missing_labels=drop")
-    text = re.sub(r"\b(overwrite|keep_numeric)=True", lambda found: f"--{found[1].replace('_', '-')}", text)
-    text = re.sub(r"\b(label|format|phenotype|drop|impute)=(?=[\w'\"])", r"--\1 ", text)
-    return re.sub(r"\b(label|format|phenotype|drop|impute)=(?=\W|$)", r"--\1", text)
 
 
 def _silence_output() -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath, Task, scales_apart, settle_task, stem
+from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
     check_setting,
@@ -248,7 +248,9 @@ def _whole_numbers(text: str) -> list[int]:
 
 def _note_scales(dataset: Dataset, voice: Output) -> None:
     """Say so when the units of the features are far apart."""
-    if not voice.quiet and scales_apart(dataset):
+    from coterie.discovery import scales_apart
+
+    if not voice.quiet and scales_apart(dataset.source):
         voice.note("The features have very different scales, on which some methods depend; --standardize gives all the same.")
 
 

@@ -13,6 +13,7 @@ from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
 from coterie.data.addresses import with_scheme
 from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
+from coterie.methods import DISCOVERY
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,11 +39,9 @@ Task = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
-# Largest over smallest standard deviation from which on scales are far apart.
-_SCALES_APART = 100.0
 # Formats whose columns can be anything.
 TABLES = ("csv", "tsv", "parquet")
-TASKS = ("auto", "classification", "regression", "one-class")
+TASKS = ("auto", *DISCOVERY)
 
 
 @dataclass(frozen=True)
@@ -260,24 +259,6 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
     from coterie.inputs.targets import task_of
 
     return task_of(y)
-
-
-def scales_apart(dataset: Dataset) -> bool:
-    """Whether dense features have so different scales that what depends on them must be said."""
-    if dataset.source.is_sparse:
-        return False
-    from coterie.data import FeatureView
-
-    lowest, highest = zip(*FeatureView.of(dataset.source).map_blocks(_scales), strict=True)
-    return max(highest) > _SCALES_APART * min(lowest)
-
-
-def _scales(view: Any) -> tuple[float, float]:
-    """The smallest and the largest standard deviation above 0; infinite and 0 where there is none."""
-    import numpy as np
-
-    scale = view.moments.scale
-    return float(scale.min(initial=np.inf, where=scale > 0)), float(scale.max(initial=0.0))
 
 
 def names_of(source: Any, features: Any) -> list[str | None]:

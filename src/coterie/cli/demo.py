@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from coterie.cli.discover import run
 from coterie.cli.output import Output
 
 if TYPE_CHECKING:
-    from coterie.report import DiscoveryResult
+    from coterie import Discovery
 
 # Some features more than there are true ones: what is not true must be told by its confidence.
-_PARAMETERS = {"n_features_to_select": 16, "C": 10.0, "cv": 3}
-_PAIRS = 10
+_SETTINGS: dict[str, Any] = {
+    "task": "classification",
+    "n_features_to_select": 16,
+    "C": 10.0,
+    "cv": 3,
+    "n_pairs": 10,
+    "n_permutations": 1,
+}
 
 
 def demo(
@@ -33,7 +40,6 @@ def demo(
         coterie demo
         coterie demo --seed 3 -o /tmp/demo
     """
-    from coterie.cli.fitting import Care, fit
     from coterie.data import Dataset, as_source
     from coterie.datasets import make_support_affiliated
     from coterie.files import claimed
@@ -48,7 +54,7 @@ def demo(
             f"{len(data.groups.members)} features decide the class, the rest is noise."
         )
         dataset = Dataset(as_source(data.X), data.y, format="synthetic", path=Path(f"make_support_affiliated, seed {seed}"))
-        result, code = fit(dataset, "classification", dict(_PARAMETERS), Care(n_pairs=_PAIRS, n_permutations=1), voice)
+        result, code = run(dataset, voice, **_SETTINGS)
         recovery = group_recovery(data.groups, result.model.groups_)
         files = write_result(output, result, overwrite=True)
     voice.show(_table(result, data))
@@ -59,7 +65,7 @@ def demo(
         raise typer.Exit(code)
 
 
-def _tell(result: DiscoveryResult, data: Any, recovery: float, voice: Output) -> None:
+def _tell(result: Discovery, data: Any, recovery: float, voice: Output) -> None:
     """How good it is, in words."""
     model = result.model
     found = {group.support for group in model.groups_}
@@ -80,8 +86,8 @@ def _tell(result: DiscoveryResult, data: Any, recovery: float, voice: Output) ->
     )
 
 
-def _table(result: DiscoveryResult, data: Any) -> Table:
-    """One row a group: what was found, and whether it is true."""
+def _table(result: Discovery, data: Any) -> Table:
+    """One row per group: what was found, and whether it is true."""
     truth = {
         int(feature): (group, weight)
         for group, weight in zip(data.groups, data.weights, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +11,26 @@ import typer
 
 from coterie.cli.cluster import Cluster
 from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
-from coterie.cli.fitting import Care, check_parameters, fit
 from coterie.cli.genetics import Genetics
 from coterie.cli.group_table import show_groups
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parameter_options, parse_value
+from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
+    from coterie import Discovery
     from coterie.data import Dataset
-    from coterie.report import DiscoveryResult
 
+Validation = Annotated[
+    dict[str, Any],
+    parameter_options(
+        "coterie.discovery:discover",
+        only=("fast", "n_pairs", "n_permutations"),
+        defaults="coterie.confidence.estimation:group_confidence",
+        panel="Validation",
+    ),
+]
 Parameters = Annotated[
     dict[str, Any],
     parameter_options(*DISCOVERY.values(), *DISCOVERY_CV.values(), skip=("verbose", "nested"), panel="Group discovery"),
@@ -56,7 +66,7 @@ def discover(
         ),
     ] = None,
     genetics: Genetics,
-    care: Care,
+    validation: Validation,
     voice: Output,
     parameters: Parameters,
 ) -> None:
@@ -65,7 +75,7 @@ def discover(
     Cross-validation (--cv, 5 folds) chooses the number of features, C, and what else you have not said; the score reported is
     that of the whole procedure on samples it has not seen. The confidence of a group is the share of half-samples in which it
     is found again. --fast does one fit with given settings, judged by its training data alone; --cv is then the papers'
-    embedded cross-validation. The folder has groups.csv (one row a feature), result.json, model.coterie (for coterie
+    embedded cross-validation. The folder has groups.csv (one row per feature), result.json, model.coterie (for coterie
     predict), report.html, for classes classes.csv (means, fold changes and detection rates of each feature by class), for SNPs
     groups.clumps, for AnnData a copy with the groups in var and uns (in scanpy's form). Ctrl-C ends the search after the
     current round and keeps what has been found.
@@ -80,19 +90,23 @@ def discover(
         coterie discover shared/x.store --dask tcp://scheduler:8786
     """
     folder = output if output is not None else Path(f"{stem(data)}-groups")
+    from coterie.discovery import check_settings, validates
     from coterie.files import claimed, claimed_files
     from coterie.persistence import save
     from coterie.report.folder import check_output, write_result
 
     with claimed(folder), claimed_files(model):
         check_output(folder, overwrite=overwrite)
-        check_parameters(task, parameters, care)  # before the data, which may take long to read
+        check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
+        shape = _image_shape(image_shape)
         with cluster.opened(data, options, voice, adjusts=True) as dataset:
-            image = _image(image_shape, dataset.source.shape[1])
             settled = settle_task(task, dataset.y, data)
-            result, code = fit(
-                dataset, settled, parameters, care, voice, label=options.label, image=image, command=command_line()
+            parameters = _with_labels(parameters, dataset)
+            if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
+                voice.note("Samples labelled 1 are learnt from, those labelled -1 are outliers to judge by.")
+            result, code = run(
+                dataset, voice, task=settled, label=options.label, image_shape=shape, **validation, **parameters
             )
             genetics.add_association(result.model, dataset, settled)
             with voice.collecting_warnings():
@@ -111,19 +125,39 @@ def discover(
         raise typer.Exit(code)
 
 
-def _image(shape: str | None, n_features: int) -> dict[str, Any] | None:
-    """The size of the images whose pixels the features are; refused before the work where it cannot be."""
-    if shape is None:
-        return None
-    from coterie.report.details import check_image
+def run(dataset: Dataset, voice: Output, **settings: Any) -> tuple[Discovery, int]:
+    """The discovery in a data set, and the exit code; a signal ends the search early, and what has been found is kept."""
+    import coterie
 
-    sizes = parse_value(shape)
-    if not isinstance(sizes, list):
-        raise ValueError(f"--image-shape {shape!r} must be rows and columns with a comma between, such as 28,28.")
-    return {"image_shape": check_image(sizes, "C", n_features)}
+    if settings.get("random_state", 0) is None:  # the same command gives the same result
+        del settings["random_state"]
+    with voice.collecting_warnings(), stopping_gracefully(voice.note) as request:
+        found = coterie.discover(dataset, verbose=voice.verbose, **settings)
+    if found.interrupted and found.confidence is None and not settings.get("fast") and settings.get("n_pairs") != 0:
+        voice.note("The confidences were left out.")
+    said = dict.fromkeys([*voice.warnings, *found.warnings])  # also those of opening the data
+    found = replace(found, command=command_line() or found.command, warnings=tuple(said))
+    return found, 0 if request.signal is None else 128 + request.signal
 
 
-def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, genetics: Genetics) -> None:
+def _image_shape(text: str | None) -> tuple[int, ...] | None:
+    """Rows and columns of the images whose pixels the features are."""
+    sizes = None if text is None else parse_value(text)
+    if text is not None and not isinstance(sizes, list):
+        raise ValueError(f"--image-shape {text!r} must be rows and columns with a comma between, such as 28,28.")
+    return None if sizes is None else tuple(sizes)
+
+
+def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+    """Weights of classes under the labels themselves: JSON has text for keys, labels may be numbers."""
+    weights = parameters.get("class_weight")
+    if not isinstance(weights, dict) or dataset.y is None:
+        return parameters
+    labels = {str(label): label for label in dict.fromkeys(dataset.y.tolist())}
+    return {**parameters, "class_weight": {labels.get(key, key): weight for key, weight in weights.items()}}
+
+
+def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Genetics) -> None:
     """What users of classes, PLINK and AnnData expect on top."""
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
         from coterie.report.clumps import CLUMPS, write_clumps
@@ -138,7 +172,7 @@ def write_extras(folder: Path, dataset: Dataset, result: DiscoveryResult, geneti
         write_classes(folder / CLASSES, class_statistics(dataset, None, result.model))
 
 
-def _write_cells(folder: Path, dataset: Dataset, result: DiscoveryResult) -> None:
+def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
     """A copy of an AnnData file with the groups in it, and the table of classes, from ``raw`` where scanpy would take it."""
     from coterie.report.annotated import ANNOTATED, classes_in, read_quietly, write_annotated
     from coterie.report.table import CLASSES, write_classes

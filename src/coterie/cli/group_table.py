@@ -11,13 +11,13 @@ from coterie.cli.output import Output
 from coterie.groups.columns import Column, listed, reading_table
 
 if TYPE_CHECKING:
-    from coterie.report import DiscoveryResult
+    from coterie.report import Discovery
 
 _SHOWN_GROUPS = 20
 _SHOWN_MEMBERS = 4
 
 
-def show_groups(result: DiscoveryResult, voice: Output) -> None:
+def show_groups(result: Discovery, voice: Output) -> None:
     """The groups as a table, and the main figures."""
     from coterie.report.details import context_of
 

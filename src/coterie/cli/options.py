@@ -7,12 +7,15 @@ takes the class. Fields that the constructor does not take (``init=False``) are 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Parameters whose option has another name.
+_OPTIONS = {"covariates": "--covar"}
 
 
 class Bundle(NamedTuple):
@@ -84,3 +87,38 @@ def _bundle_of(annotation: Any) -> Bundle | None:
         if field.init
     ]
     return Bundle(options, annotation)  # type: ignore[arg-type]  # a class, not an instance
+
+
+def option_of(parameter: str) -> str:
+    """The option for a parameter of a function or an estimator."""
+    return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
+
+
+def as_options(text: str, parameters: Sequence[str] = ()) -> str:
+    """A message of a Python function with its parameters as the options they are here.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    parameters : sequence of str
+        Names of parameters in the message, if they are known: its first word, or ``name=value``.
+
+    Examples
+    --------
+    >>> from coterie.cli.options import as_options
+    >>> as_options("label='sex' is wrong. Say drop='id' or keep_numeric=True, or overwrite=True; or state label=.")
+    "--label 'sex' is wrong. Say --drop 'id' or --keep-numeric, or --overwrite; or state --label."
+    >>> as_options("n_features_to_select='cv' does not go with fast=True.", ["n_features_to_select", "fast"])
+    '--n-features-to-select cv does not go with --fast.'
+    """
+    for place, name in enumerate(parameters):
+        option = option_of(name)
+        text = re.sub(rf"\b{name}=True\b", option, text)
+        text = re.sub(rf"\b{name}='([\w-]*)'", rf"{option} \1", text)
+        text = re.sub(rf"\b{name}=", f"{option} ", text)
+        text = re.sub(rf"^{name}(?= )", option, text) if place == 0 else text
+    text = text.replace("missing_labels='drop'", "--read missing_labels=drop")
+    text = re.sub(r"\b(overwrite|keep_numeric|standardize)=True", lambda found: option_of(found[1]), text)
+    text = re.sub(r"\b(label|format|phenotype|drop|impute)=(?=[\w'\"])", r"--\1 ", text)
+    return re.sub(r"\b(label|format|phenotype|drop|impute)=(?=\W|$)", r"--\1", text)

@@ -17,6 +17,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from coterie.cli.options import as_options
 from coterie.terminal import printable
 
 _PANEL = "Output"
@@ -81,7 +82,7 @@ class Output:
             if text not in self.warnings:
                 self.warnings.append(text)
                 if not self.quiet:
-                    say(f"coterie: warning: {text}")
+                    say(f"coterie: warning: {as_options(text)}")
 
         with warnings.catch_warnings():
             warnings.simplefilter("default")

@@ -21,6 +21,7 @@ import typer
 from rich.markup import escape
 
 from coterie.cli.options import Bundle
+from coterie.estimators.documentation import filled
 from coterie.methods import CRITERIA, Method
 
 _DATA = ("self", "X", "y", "sample_weight")
@@ -40,16 +41,13 @@ class Parameter(NamedTuple):
 def read_parameters(place: str) -> tuple[Parameter, ...]:
     """Parameters of ``"module:Class"`` or ``"module:function"``, without those for the data."""
     module, _, name = place.partition(":")
-    spec = find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    tree = ast.parse(_file(module).read_text(encoding="utf-8"))
     node = next(n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef)) and n.name == name)
     function = node
     if isinstance(node, ast.ClassDef):
         function = next(n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     assert isinstance(function, ast.FunctionDef)
-    texts = _described(ast.get_docstring(node) or "")
+    texts = _described(filled(ast.get_docstring(node) or ""))
     positional = function.args.posonlyargs + function.args.args
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(function.args.defaults)) + list(function.args.defaults)
     pairs = [*zip(positional, defaults, strict=True), *zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)]
@@ -58,6 +56,15 @@ def read_parameters(place: str) -> tuple[Parameter, ...]:
         for argument, default in pairs
         if argument.arg not in _DATA
     )
+
+
+def _file(module: str) -> Path:
+    """The file of a module in a package; ``find_spec`` of the module would import the packages between."""
+    package, *inside = module.split(".")
+    spec = find_spec(package)
+    assert spec is not None
+    file = Path(str(spec.origin)).parent.joinpath(*inside)
+    return file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
 
 
 def parameters_of(method: Method) -> tuple[Parameter, ...]:
@@ -129,14 +136,34 @@ def _described(docstring: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def parameter_options(*places: str, skip: Sequence[str] = (), panel: str = "Method") -> Bundle:
-    """An option for each parameter of some estimators; a command gets a dictionary of those that were set.
+def parameter_options(
+    *places: str,
+    only: Sequence[str] | None = None,
+    skip: Sequence[str] = (),
+    defaults: str | None = None,
+    panel: str = "Method",
+) -> Bundle:
+    """An option for each parameter of some estimators or functions; a command gets a dictionary of those that were set.
 
     The values are text that :func:`parse_value` reads; the estimators say what is wrong with them.
+
+    Parameters
+    ----------
+    *places : str
+        Where the estimators and functions are, as ``"module:name"``; the first one that has a parameter describes it.
+    only, skip : sequence of str
+        Names of the parameters to take (None: all), and to leave out.
+    defaults : str, optional
+        Where the function is whose default holds for a parameter that is None by default.
+    panel : str
+        Heading of the options in the help.
     """
+    elsewhere = {} if defaults is None else {parameter.name: parameter.default for parameter in read_parameters(defaults)}
     known: dict[str, Parameter] = {}
-    for parameter in (p for place in places for p in read_parameters(place) if p.name not in skip):
-        known.setdefault(parameter.name, parameter)
+    for parameter in (p for place in places for p in read_parameters(place)):
+        if parameter.name not in skip and (only is None or parameter.name in only):
+            default = elsewhere.get(parameter.name) if parameter.default is None else parameter.default
+            known.setdefault(parameter.name, parameter._replace(default=default))
 
     def build(**given: Any) -> dict[str, Any]:
         return {

@@ -353,6 +353,7 @@ class CorrelationGroups(FeatureSets, Selector):
             through, of which an array could not keep the types.
         """
         check_is_fitted(self)
+        X, _ = opened(X)
         kept = self._kept()
         mixed = len(kept) > len(self.support_features_) and hasattr(X, "columns") and hasattr(X, "dtypes")
         as_given = mixed or stays_frame(self, X)

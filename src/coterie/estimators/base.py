@@ -59,7 +59,7 @@ from coterie.solver.losses import Loss, loss_of
 
 if TYPE_CHECKING:
     from coterie.confidence.result import GroupConfidence
-    from coterie.report.making import Report
+    from coterie.report.result import Report
 
 
 @documented

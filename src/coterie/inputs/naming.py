@@ -13,7 +13,6 @@ from coterie.data.memory import as_source
 from coterie.data.names import check_names
 from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import SPARSE_FORMATS, check_features, filled, refuse_kinds, take_columns, with_remedy
-from coterie.inputs.opening import opened
 from coterie.inputs.types import NamesLike
 from coterie.persistence.slim import KeptNames, names_digest
 
@@ -31,7 +30,13 @@ def names_at(estimator: Any, features: np.ndarray) -> list[str] | None:
 
 
 def columns_read(
-    estimator: Any, X: Any, features: np.ndarray, *, as_given: bool = False, any_kind: bool = False, allow_nan: bool = False
+    estimator: Any,
+    given: Any,
+    features: np.ndarray,
+    *,
+    as_given: bool = False,
+    any_kind: bool = False,
+    allow_nan: bool = False,
 ) -> Any:
     """The columns of X that are some features of a fitted selector, checked.
 
@@ -43,8 +48,8 @@ def columns_read(
     ----------
     estimator : estimator
         A fitted selector.
-    X : array, sparse matrix, data frame, source, path, ...
-        The data.
+    given : array, sparse matrix, data frame or source
+        The data, out of their container.
     features : ndarray of int
         The features to read, in order.
     as_given : bool, default=False
@@ -54,7 +59,6 @@ def columns_read(
     allow_nan : bool, default=False
         Whether values may be missing.
     """
-    given, _ = opened(X)
     allow_nan = allow_nan or hasattr(estimator, "fill_values_")  # gaps are filled as they were in the fit
     wanted, names = names_at(estimator, features), _names_of(given)
     if wanted is None or names is None:

@@ -56,7 +56,7 @@ class Unwrapped(NamedTuple):
 
 
 def unwrapped(
-    X: FeaturesLike, y: TargetsLike = None, *, reader: BaseEstimator | None = None, client: ClientLike = None
+    X: FeaturesLike, y: TargetsLike = None, *, reader: BaseEstimator | str | None = None, client: ClientLike = None
 ) -> Unwrapped:
     """Open a container; anything else is left as it is.
 
@@ -68,8 +68,8 @@ def unwrapped(
     y : array-like, str or None
         Labels. Text is the name of a column: of ``obs`` for an AnnData object, of the file for a path. None takes the labels
         of the container.
-    reader : estimator, optional
-        The estimator that reads; None for functions, which work in this process.
+    reader : estimator or str, optional
+        The estimator that reads, or the name of a function that can work on a cluster; None for functions that cannot.
     client : distributed.Client, optional
         Client of a cluster.
     """
@@ -113,10 +113,11 @@ def opened(X: FeaturesLike, y: TargetsLike = None, *, cluster: bool = False) -> 
     return found.X, found.y
 
 
-def _on_workers(X: Any, y: Any, reader: BaseEstimator, client: ClientLike) -> tuple[Any, Any]:
+def _on_workers(X: Any, y: Any, reader: BaseEstimator | str, client: ClientLike) -> tuple[Any, Any]:
     """Features with the workers of a cluster, where there is a client and the reader can work there."""
-    X, y = placed(X, y, client, reader=reader, able=lives_on_cluster(reader))
-    found = on_cluster(X) if lives_on_cluster(reader, X) else None
+    able = isinstance(reader, str) or lives_on_cluster(reader)
+    X, y = placed(X, y, client, reader=reader, able=able)
+    found = on_cluster(X) if isinstance(reader, str) or lives_on_cluster(reader, X) else None
     return (X, y) if found is None else (found[0], found[1] if y is None else y)
 
 

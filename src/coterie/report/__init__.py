@@ -12,12 +12,12 @@ from coterie.report.clumps import write_clumps
 from coterie.report.details import GroupDetails, describe
 from coterie.report.folder import read_result, write_result
 from coterie.report.judgement import HeldOut, judgement
-from coterie.report.making import Report, report
-from coterie.report.result import DiscoveryResult
+from coterie.report.making import report
+from coterie.report.result import Discovery, Report
 from coterie.report.table import write_classes
 
 __all__ = [
-    "DiscoveryResult",
+    "Discovery",
     "GroupDetails",
     "HeldOut",
     "Report",

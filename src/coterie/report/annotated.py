@@ -15,8 +15,8 @@ from coterie._parameters import OneOf, check
 from coterie.data.opening import open_features
 from coterie.groups import FeatureGroups
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
-from coterie.report.result import DiscoveryResult
-from coterie.report.validation import task_of
+from coterie.report.judgement import task_of
+from coterie.report.result import Discovery
 
 ANNOTATED = "annotated.h5ad"
 
@@ -43,7 +43,7 @@ def annotate(
     ----------
     adata : AnnData
         The data that the model was fitted to.
-    found : fitted group-discovery estimator or DiscoveryResult
+    found : fitted group-discovery estimator or Discovery
         The groups.
     groupby : str, default=None
         Column of ``obs`` with the classes.
@@ -91,7 +91,7 @@ def annotate(
     '3'
     """
     check("keep", keep, OneOf("groups", "support"))
-    result = found if isinstance(found, DiscoveryResult) else DiscoveryResult(found, {}, task_of(found))
+    result = found if isinstance(found, Discovery) else Discovery(found, {}, task_of(found))
     groups = _named(result.model.groups_, adata, layer, result.model.n_features_in_)
     columns = _var_columns(adata, groups)
     content = result.to_dict()
@@ -120,7 +120,7 @@ def classes_in(
     """Statistics of the groups' features by class, from the values that :func:`annotate` takes them from."""
     raw = _takes_raw(adata, layer, use_raw)
     data = open_features(adata, label=groupby, layer="raw" if raw else layer, missing_labels="drop")
-    model = found.model if isinstance(found, DiscoveryResult) else found
+    model = found.model if isinstance(found, Discovery) else found
     return class_statistics(data, None, _named(model.groups_, adata, layer, model.n_features_in_))
 
 
@@ -135,7 +135,7 @@ def read_quietly(path: Path) -> Any:
         return anndata.read_h5ad(path)
 
 
-def write_annotated(path: Path, adata: Any, result: DiscoveryResult, *, layer: str | None = None) -> None:
+def write_annotated(path: Path, adata: Any, result: Discovery, *, layer: str | None = None) -> None:
     """Write an AnnData object with the groups in it to a file."""
     classes = result.model.groups_.classes
     label = result.target.get("label") if classes is not None else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coterie.groups import FeatureGroup, FeatureGroups
-from coterie.report.result import DiscoveryResult
+from coterie.report.result import Discovery
 
 CLUMPS = "groups.clumps"
 _COLUMNS = ("CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2")
@@ -18,14 +18,14 @@ _LEVELS = (0.0001, 0.001, 0.01, 0.05)
 _WIDTHS = (4, 4, 14, 10, 10, 8, 6, 6, 6, 6, 7)
 
 
-def write_clumps(path: Path, result: DiscoveryResult, **windows: Any) -> None:
+def write_clumps(path: Path, result: Discovery, **windows: Any) -> None:
     """Write one line per group in PLINK 1.9's columns, the smallest p-value first.
 
     Parameters
     ----------
     path : Path
         The file.
-    result : DiscoveryResult
+    result : Discovery
         With groups that are annotated, or a ``feature_info`` that they can be annotated with.
     **windows
         ``kb``, ``r2`` and ``p2`` as for :meth:`coterie.FeatureGroups.clumps`.

@@ -6,14 +6,18 @@ import json
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coterie.files import check_folder, new_folder, read_record, writing
 from coterie.persistence.model import load, save
 from coterie.report.page import render
-from coterie.report.result import FORMAT, VERSION, DiscoveryResult
 from coterie.report.table import write_csv
 
+if TYPE_CHECKING:
+    from coterie.report.result import Discovery
+
+FORMAT = "coterie result"
+VERSION = 1
 GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "report.html"
 
 
@@ -38,7 +42,7 @@ def result_files(folder: Path) -> Collection[str]:
 
 def write_result(
     path: str | os.PathLike[str],
-    result: DiscoveryResult,
+    result: Discovery,
     *,
     overwrite: bool = False,
     extras: Callable[[Path], None] | None = None,
@@ -49,7 +53,7 @@ def write_result(
     ----------
     path : path
         The folder.
-    result : DiscoveryResult
+    result : coterie.Discovery
         What to write.
     overwrite : bool, default=False
         Whether a result that is there already may be replaced.
@@ -63,8 +67,8 @@ def write_result(
 
     Notes
     -----
-    ``groups.csv`` has one row per feature, ``result.json`` everything as text, ``model.coterie`` is for :func:`coterie.load`,
-    ``report.html`` for people.
+    ``groups.csv`` has one row per feature, ``result.json`` everything as text, ``model.coterie`` the model, ``report.html`` a
+    page for people. :func:`coterie.load` opens the folder again.
     """
     with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:
         columns, rows = result.table()

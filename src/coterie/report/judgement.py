@@ -1,4 +1,4 @@
-"""What a careful reader should think of a discovery: does it predict, and which groups are real?"""
+"""What validation and half-samples say of a discovery: held-out scores, and the judgement that a reader should come to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from coterie.validation.score_table import standard_error
 
 # Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples. Or that
 # come back nearly always, as none does with shuffled labels: a group alone has no small share. Where labels were not
@@ -17,6 +20,8 @@ _ALWAYS = 0.9
 _CHANCE = 0.5
 # Standard errors by which a score must be better than a constant prediction's: of few folds, one is no more than a chance.
 _ERRORS = 2.0
+# Settings of a validated estimator that its curve of scores is drawn for.
+_SETTINGS = ("C", "threshold", "standardize", "predict_with")
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class HeldOut:
     @property
     def error(self) -> float:
         """Standard error of the mean."""
-        return float(np.std(self.folds, ddof=1) / np.sqrt(len(self.folds))) if len(self.folds) > 1 else float("nan")
+        return float(standard_error(np.asarray(self.folds))) if len(self.folds) > 1 else float("nan")
 
     @property
     def predicts(self) -> bool:
@@ -76,6 +81,14 @@ class HeldOut:
             "baseline": self.baseline,
             "folds": [float(value) for value in self.folds],
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> HeldOut:
+        """From what :meth:`to_dict` returned."""
+        constant, training, *folds = (
+            float("nan") if value is None else value for value in (content["constant"], content["training"], *content["folds"])
+        )
+        return cls(content["score"], folds, constant, training, content["baseline"])
 
 
 def predicts(mean: float, error: float | None, constant: float) -> bool:
@@ -142,3 +155,56 @@ def of_groups(confidence: Mapping[str, Any] | None) -> str:
     come = f"{which} {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
     come += "" if level >= 1.0 else " or more"
     return f"{come}." if not others.any() else f"{come}; the others {rest}."
+
+
+def task_of(model: Any) -> str:
+    """What a fitted model is for."""
+    return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
+
+
+def held_out_of(model: Any, source: Any, y: Any, training: float | None, baseline: str = "constant") -> HeldOut | None:
+    """The scores of the whole procedure, if they were measured (``nested=True``), beside a baseline."""
+    if not hasattr(model, "nested_scores_"):
+        return None
+    name = score_name(model)
+    if name == "balanced accuracy":
+        from sklearn.metrics import balanced_accuracy_score
+
+        training = float(balanced_accuracy_score(y, model.predict(source)))
+    elif model.scoring is not None:
+        training = None
+    known = float("nan") if training is None else training
+    return HeldOut(name, model.nested_scores_.tolist(), float(model.constant_scores_.mean()), known, baseline)
+
+
+def score_name(model: Any) -> str:
+    """What the scores of a model are called."""
+    scoring = getattr(model, "scoring", None)
+    task = task_of(model)
+    if task == "one-class" and scoring in (None, "balanced_accuracy"):
+        return "balanced accuracy"
+    if scoring is not None:
+        return str(scoring)
+    return "R²" if task == "regression" else "accuracy"
+
+
+def score_curve(model: Any) -> dict[str, Any] | None:
+    """Held-out scores against the number of features, with the settings that were chosen; None without validation."""
+    results = getattr(model, "cv_results_", None)
+    if results is None or "n_features" not in results or not hasattr(model, "n_features_"):
+        return None
+    own = np.ones(len(results["n_features"]), dtype=bool)
+    for name in _SETTINGS:
+        if name in results and hasattr(model, f"{name}_"):
+            own &= np.asarray(results[name]) == getattr(model, f"{name}_")
+    n_folds = sum(name.startswith("split") for name in results)
+    order = np.argsort(results["n_features"][own], kind="stable")
+    folds = np.array([results[name][own][order] for name in results if name.startswith("split")])
+    return {
+        "score": score_name(model),
+        "sizes": results["n_features"][own][order].tolist(),
+        "mean": results["mean_test_score"][own][order].tolist(),
+        "error": standard_error(folds).tolist() if n_folds > 1 else [None] * int(own.sum()),
+        "folds": n_folds,
+        "chosen": int(model.n_features_),
+    }

@@ -1,80 +1,123 @@
-"""A report from Python: of a fitted model and its data, of a comparison, or of a correlation profile."""
+"""From a fitted model and its data to a :class:`Discovery`; reports of models, comparisons and correlation profiles."""
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coterie import __version__
-from coterie.files import new_file
+from coterie.data.source import FeatureSource
+from coterie.data.store import Store
+from coterie.inputs.naming import named
 from coterie.inputs.opening import source_of, unwrapped
-from coterie.markup import tag
+from coterie.inputs.types import ClientLike
 from coterie.report.details import describe
 from coterie.report.environment import fingerprint
-from coterie.report.page import render
-from coterie.report.result import DiscoveryResult
+from coterie.report.judgement import held_out_of, task_of
+from coterie.report.result import Discovery, Report, now, writer
 from coterie.report.side_pages import render_comparison, render_profile
-from coterie.report.validation import held_out_of, task_of
-
-_FRAME_HEIGHT = 640
 
 
-class Report:
-    """A page for people, which a notebook shows and :meth:`save` writes to a file.
+@dataclass(frozen=True, eq=False)
+class OpenedData:
+    """The data of a discovery, opened once.
 
     Attributes
     ----------
-    html : str
-        The whole page.
-    path : Path or None
-        Where it was saved last.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sklearn.datasets import load_iris
-    >>> import coterie
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> model = coterie.GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y)
-    >>> page = coterie.report(model, X, y)
-    >>> page.save(Path(tempfile.mkdtemp()) / "report.html").name
-    'report.html'
+    X : array, sparse matrix, data frame or FeatureSource
+        The features as estimators take them.
+    y, sample_weight, covariates
+        What comes with the samples; None where there is nothing.
+    source : FeatureSource
+        The features.
+    feature_info : mapping
+        More about each feature.
+    label : str or None
+        Name of ``y``.
+    about : dict
+        Path, format, size, fingerprint and notes.
     """
 
-    def __init__(self, html: str) -> None:
-        self.html = html
-        self.path: Path | None = None
+    X: Any
+    y: Any
+    sample_weight: Any
+    covariates: Any
+    source: FeatureSource
+    feature_info: Mapping[str, Any]
+    label: str | None
+    about: dict[str, Any]
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, whole or not at all; returns its path."""
-        with new_file(path) as partial:
-            partial.write_text(self.html, encoding="utf-8", errors="replace")
-        self.path = Path(path)
-        return self.path
 
-    def _repr_html_(self) -> str:
-        """The page in a frame of its own, which can do nothing but show itself and save what one asks for."""
-        return str(
-            tag(
-                "iframe",
-                srcdoc=self.html,
-                sandbox="allow-scripts allow-downloads",
-                width="100%",
-                height=str(_FRAME_HEIGHT),
-                title="Coterie report",
-                style="border: 1px solid #ccc; border-radius: 4px; background: #fff",
-            )
-        )
+def open_data(
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    covariates: Any = None,
+    feature_names: Any = None,
+    feature_info: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    label: str | None = None,
+    reader: str | None = None,
+    client: ClientLike = None,
+) -> OpenedData:
+    """Open features and labels given in any form; see :func:`report` for the parameters.
 
-    def __repr__(self) -> str:
-        where = "not saved" if self.path is None else f"saved to {self.path}"
-        return f"<Report, {len(self.html.encode('utf-8', 'replace')) / 1000:,.0f} kB, {where}>"
+    ``reader`` is the name of the function that reads, if it can work on the cluster of a client.
+    """
+    label = _name_of(y) if label is None else label
+    found = unwrapped(X, y, reader=reader, client=client)
+    origin = found.origin
+    about: dict[str, Any] = {"path": name if name is not None else "the data" if origin is None else str(origin.path)}
+    if origin is not None:
+        about["format"] = "store" if isinstance(origin, Store) else origin.format
+    if feature_info is None:
+        feature_info = {} if origin is None else origin.feature_info
+    source = source_of(found.X)
+    if feature_names is not None:
+        source = named(source, feature_names)
+    features = found.X if feature_names is None else source
+    about |= {"samples": source.shape[0], "features": source.shape[1], "fingerprint": fingerprint(source, found.y)}
+    if origin is not None and origin.notes:
+        about["notes"] = origin.notes
+    covariates = found.covariates if covariates is None else covariates
+    info = {str(key): values for key, values in feature_info.items()}
+    return OpenedData(features, found.y, sample_weight, covariates, source, info, label, about)
+
+
+def assemble(
+    model: Any, data: OpenedData, image_shape: tuple[int, int] | None = None, image_order: str = "C", **known: Any
+) -> Discovery:
+    """The discovery of a fitted model in the data of its fit; ``known`` are further fields of :class:`Discovery`."""
+    details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
+    task, score = task_of(model), _training_score(model, data)
+    return Discovery(
+        model,
+        data.about | ({"covariates": model.covariate_names_.tolist()} if hasattr(model, "covariate_names_") else {}),
+        task,
+        training_score=score,
+        feature_info=data.feature_info,
+        held_out=held_out_of(model, data.X, data.y, score, baseline_of(model)),
+        target=target_of(data.y, task, data.label),
+        details=details,
+        **known,
+    )
+
+
+def baseline_of(model: Any) -> str:
+    """The prediction that held-out scores are compared with."""
+    return "covariates alone" if hasattr(model, "covariate_names_") else "constant"
+
+
+def _training_score(model: Any, data: OpenedData) -> float | None:
+    """Accuracy or R² of a fitted model on its training data; None for a model of one class."""
+    if task_of(model) == "one-class":
+        return None
+    more = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
+    return float(model.score(data.X, data.y, sample_weight=data.sample_weight, **more))
 
 
 def report(
@@ -153,9 +196,13 @@ def report(
     elif hasattr(model, "share_at_least"):
         made = Report(render_profile(profile_content(model, name or "", command)))
     else:
-        made = Report(render(_discovery(
-            model, X, y, sample_weight, covariates, name, label, image_shape, image_order, feature_info, command
-        ).to_dict() | {"files": []}))  # fmt: skip
+        if X is None:
+            raise ValueError("A report of a model needs the data of its fit: coterie.report(model, X, y).")
+        data = open_data(
+            X, y, sample_weight=sample_weight, covariates=covariates, feature_info=feature_info, name=name, label=label
+        )
+        command = repr(model) if command is None else command
+        return assemble(model, data, image_shape, image_order, command=command).report(path)
     if path is not None:
         made.save(path)
     return made
@@ -170,63 +217,14 @@ def comparison_content(found: Any, path: str, command: str | None = None) -> dic
         "n_features_in": found.n_features_in,
         "interrupted": found.interrupted,
         "rows": found.summary_rows(),
-        **_stamp(),
+        "written_by": writer(),
+        "written_at": now(),
     }
 
 
 def profile_content(found: Any, path: str, command: str | None = None) -> dict[str, Any]:
     """What the page of a profile shows."""
-    return {**found.to_dict(), "path": path, "command": command, **_stamp()}
-
-
-def _stamp() -> dict[str, str]:
-    """Who has written a page, and when."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return {"written_by": f"coterie {__version__}", "written_at": now}
-
-
-def _discovery(
-    model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    covariates: Any,
-    name: str | None,
-    label: str | None,
-    image_shape: tuple[int, int] | None,
-    image_order: str,
-    feature_info: Mapping[str, Any] | None,
-    command: str | None,
-) -> DiscoveryResult:
-    """The model with all that the data say about it."""
-    if X is None:
-        raise ValueError("A report of a model needs the data of its fit: coterie.report(model, X, y).")
-    label = label if label is not None else _name_of(y)
-    found = unwrapped(X, y)
-    if name is None:
-        name = "the data" if found.origin is None else Path(found.origin.path).name
-    if feature_info is None:
-        feature_info = {} if found.origin is None else found.origin.feature_info
-    covariates = found.covariates if covariates is None else covariates
-    X, y = found.X, found.y
-    details = describe(model, X, y, sample_weight, image_shape=image_shape, image_order=image_order)
-    source, task = source_of(X), task_of(model)
-    more = {"covariates": covariates} if hasattr(model, "covariate_names_") else {}
-    baseline = "covariates alone" if more else "constant"
-    score = None if task == "one-class" else float(model.score(X, y, sample_weight=sample_weight, **more))
-    n_samples, n_features = source.shape
-    data = {"path": name, "samples": n_samples, "features": n_features, "fingerprint": fingerprint(source, y)}
-    return DiscoveryResult(
-        model,
-        data,
-        task,
-        score=score,
-        feature_info={str(key): values for key, values in feature_info.items()},
-        held_out=held_out_of(model, X, y, score, baseline),
-        target=target_of(y, task, label),
-        details=details,
-        command=command if command is not None else repr(model),
-    )
+    return {**found.to_dict(), "path": path, "command": command, "written_by": writer(), "written_at": now()}
 
 
 def _name_of(y: Any) -> str | None:

@@ -1,24 +1,35 @@
-"""A discovery with all that is worth telling about it."""
+"""A discovery with all that is known about it, its page, and its folder."""
 
 from __future__ import annotations
 
 import datetime
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from coterie import __version__
-from coterie.groups.columns import flat_table, records
+from coterie.confidence.result import GroupConfidence
+from coterie.files import new_file
+from coterie.groups import FeatureGroups
+from coterie.groups.columns import Context, flat_table, records
+from coterie.markup import Markup, tag
+from coterie.persistence import model as models
 from coterie.report.details import GroupDetails, context_of, genome_of
 from coterie.report.environment import versions
-from coterie.report.judgement import HeldOut, judgement
-from coterie.report.validation import score_curve
+from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
+from coterie.report.judgement import HeldOut, judgement, score_curve
+from coterie.report.page import render
 
-FORMAT = "coterie result"
-VERSION = 1
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FRAME_HEIGHT = 640
+_UNVALIDATED = "Figures of the training data alone: neither held-out scores nor confidences were computed."
 # The attributes of a fitted model that go into the summary, with the words for people.
 _FACTS = {
     # What validation has chosen, where it has
@@ -38,54 +49,131 @@ _FACTS = {
 }
 
 
-@dataclass(frozen=True)
-class DiscoveryResult:
-    """A fitted group-discovery model and where it came from.
+class Report:
+    """A page for people, which a notebook shows and :meth:`save` writes to a file.
+
+    Attributes
+    ----------
+    html : str
+        The whole page.
+    path : Path or None
+        Where it was saved last.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> import coterie
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = coterie.GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y)
+    >>> page = coterie.report(model, X, y)
+    >>> page.save(Path(tempfile.mkdtemp()) / "report.html").name
+    'report.html'
+    """
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+        self.path: Path | None = None
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, whole or not at all; returns its path."""
+        with new_file(path) as partial:
+            partial.write_text(self.html, encoding="utf-8", errors="replace")
+        self.path = Path(path)
+        return self.path
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which can do nothing but show itself and save what one asks for."""
+        return str(
+            tag(
+                "iframe",
+                srcdoc=self.html,
+                sandbox="allow-scripts allow-downloads",
+                width="100%",
+                height=str(_FRAME_HEIGHT),
+                title="Coterie report",
+                style="border: 1px solid #ccc; border-radius: 4px; background: #fff",
+            )
+        )
+
+    def __repr__(self) -> str:
+        where = "not saved" if self.path is None else f"saved to {self.path}"
+        return f"<Report, {len(self.html.encode('utf-8', 'replace')) / 1000:,.0f} kB, {where}>"
+
+
+def writer() -> str:
+    """Name and version of the program that writes results."""
+    return f"coterie {__version__}"
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discovery:
+    """What :func:`coterie.discover` returns: the fitted model, and all that is known about it.
 
     Attributes
     ----------
     model : estimator
-        A fitted :class:`coterie.GroupDiscoveryClassifier` or one of its kin.
+        A fitted :class:`coterie.GroupDiscoveryClassifier` or a related estimator.
     data : mapping
-        About the data: path, format, numbers of samples and features, notes.
+        About the data: path, format, numbers of samples and features, fingerprint, notes.
     task : str
         ``"classification"``, ``"regression"`` or ``"one-class"``.
     seconds : float
-        Time of the fit.
-    score : float or None
+        Time of the fit and the confidences.
+    training_score : float or None
         Score on the training data: accuracy, or R² for a regression.
-    warnings : sequence of str
-        What was warned of.
+    warnings : tuple of str
+        The warnings that were raised on the way.
     interrupted : bool
-        Whether a signal ended the fit early.
+        Whether a signal ended the search early.
     feature_info : mapping
         More about each feature, such as the chromosome and the position of a SNP.
     held_out : HeldOut or None
-        Scores on samples that were not seen, if they were measured.
+        Scores on samples that had no part in the procedure, if they were measured.
     target : mapping
         What was predicted: ``label``, its name, and ``classes``, the number of samples of each.
     details : GroupDetails or None
         What the data say about the groups, from :func:`coterie.report.describe`.
     command : str or None
-        What makes the result again.
+        The command or call that repeats the discovery.
+    genome : list of dict or None
+        Chromosomes with the range of positions on each; by default from ``feature_info``.
+    written_by, written_at : str
+        Program and time of the discovery.
+    versions : mapping
+        Versions of Python and of the packages that computed it.
+
+    See Also
+    --------
+    coterie.discover : Makes one.
+    coterie.load : Opens one that was saved.
 
     Examples
     --------
-    >>> from coterie import GroupDiscoveryClassifier
+    >>> import coterie
     >>> from coterie.datasets import make_support_affiliated
-    >>> from coterie.report import DiscoveryResult
     >>> data = make_support_affiliated(400, 60, n_support=3, n_true=7, random_state=0)
-    >>> model = GroupDiscoveryClassifier(3, n_features_per_round=1).fit(data.X, data.y)
-    >>> result = DiscoveryResult(model, {"path": "synthetic"}, "classification")
-    >>> result.summary["groups"], result.summary["features in groups"]
+    >>> discovery = coterie.discover(data.X, data.y, n_features_to_select=3, C=1.0, n_pairs=5, n_permutations=1)
+    >>> discovery
+    Discovery: 3 groups with 7 features (classification, 400 samples x 60 features)
+    Held-out accuracy ...
+    >>> discovery.summary["groups"], discovery.summary["features in groups"]
     (3, 7)
+    >>> discovery.to_frame()["role"].tolist()[:2]
+    ['support', 'affiliated']
     """
 
     model: Any
     data: Mapping[str, Any]
     task: str
     seconds: float = math.nan
-    score: float | None = None
+    training_score: float | None = None
     warnings: Sequence[str] = ()
     interrupted: bool = False
     feature_info: Mapping[str, Any] = field(default_factory=dict)
@@ -93,30 +181,42 @@ class DiscoveryResult:
     target: Mapping[str, Any] = field(default_factory=dict)
     details: GroupDetails | None = None
     command: str | None = None
+    genome: list[dict[str, Any]] | None = None
+    written_by: str = field(default_factory=writer)
+    written_at: str = field(default_factory=now)
+    versions: Mapping[str, str] = field(default_factory=versions)
 
     @property
-    def confidence(self) -> dict[str, Any] | None:
-        """The confidences of the groups as plain values, if they were computed."""
-        known = getattr(self.model, "confidence_", None)
-        return None if known is None else plain(known.to_dict())
+    def groups(self) -> FeatureGroups:
+        """The groups, with their confidences if these were computed."""
+        groups: FeatureGroups = self.model.groups_
+        return groups
+
+    @property
+    def confidence(self) -> GroupConfidence | None:
+        """The confidences of the groups, if they were computed."""
+        return getattr(self.model, "confidence_", None)
 
     @property
     def judgement(self) -> str:
-        """What a careful reader should think, in a sentence or two."""
-        return judgement(None if self.held_out is None else self.held_out.to_dict(), self.confidence)
+        """One or two sentences: whether the groups predict, and which of them are found again; empty with ``fast=True``."""
+        held_out = None if self.held_out is None else self.held_out.to_dict()
+        return judgement(held_out, self._confidence_content())
+
+    def _confidence_content(self) -> dict[str, Any] | None:
+        return None if self.confidence is None else plain(self.confidence.to_dict())
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The main figures, by the words for them."""
-        groups = self.model.groups_
-        facts: dict[str, Any] = {"groups": len(groups), "features in groups": sum(len(group) for group in groups)}
+        """The main figures, by their names in words."""
+        facts: dict[str, Any] = {"groups": len(self.groups), "features in groups": sum(len(group) for group in self.groups)}
         if self.held_out is not None:
             facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
             facts["its standard error"] = self.held_out.error
             alone = "a constant prediction" if self.held_out.baseline == "constant" else f"the {self.held_out.baseline}"
             facts[f"{self.held_out.score} of {alone}"] = self.held_out.constant
-        if self.score is not None:
-            facts["R² on the training data" if self.task == "regression" else "accuracy on the training data"] = self.score
+        if self.training_score is not None:
+            facts[_training_words(self.task)] = self.training_score
         facts |= {words: getattr(self.model, name) for name, words in _FACTS.items() if hasattr(self.model, name)}
         if not math.isnan(self.seconds):
             facts["seconds"] = round(self.seconds, 3)
@@ -124,47 +224,11 @@ class DiscoveryResult:
 
     @property
     def rounds(self) -> list[dict[str, Any]]:
-        """One dictionary a round: the figures, not the arrays."""
+        """One dictionary per round: the figures, not the arrays."""
         return [
             {name: value for name, value in vars(entry).items() if not isinstance(value, np.ndarray) or name == "features"}
             for entry in self.model.history_
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All but the model's arrays, as plain values for JSON (which has no NaN: None stands for it)."""
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "written_by": f"coterie {__version__}",
-            "written_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "data": dict(self.data),
-            "task": self.task,
-            "target": {"label": None, "classes": None, **self.target},
-            "judgement": self.judgement,
-            "held_out": None if self.held_out is None else self.held_out.to_dict(),
-            "validation": self.validation,
-            "confidence": self.confidence,
-            "estimator": type(self.model).__name__,
-            "parameters": self.model.get_params(deep=False),
-            "summary": self.summary,
-            "warnings": list(self.warnings),
-            "interrupted": self.interrupted,
-            "command": self.command,
-            "versions": versions(),
-            "groups": records(self.model.groups_, context_of(self.model, self.task, self.details, self.feature_info)),
-            "pictures": None if self.details is None else _pictures(self.details),
-            "genome": genome_of(self.feature_info),
-            "rounds": self.rounds,
-        }
-        return plain(content)
-
-    def table(self) -> tuple[list[str], list[dict[str, Any]]]:
-        """The names of the columns and the rows of ``groups.csv``: one per feature, with all that is known of it.
-
-        On top of ``groups_.rows()``: the direction in words, the effect and the mean of the support feature in each class, and
-        what the data know of the features where the groups do not say it.
-        """
-        return flat_table(self.model.groups_, context_of(self.model, self.task, self.details, self.feature_info))
 
     @property
     def validation(self) -> dict[str, Any] | None:
@@ -175,6 +239,221 @@ class DiscoveryResult:
         curve["training"] = None if self.details is None else self.details.training
         curve["constant"] = None if self.held_out is None else self.held_out.constant
         return curve
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``result.json``: everything but the model's arrays, as plain values (None stands for NaN)."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": self.written_by,
+            "written_at": self.written_at,
+            "data": dict(self.data),
+            "task": self.task,
+            "target": {"label": None, "classes": None, **self.target},
+            "judgement": self.judgement,
+            "held_out": None if self.held_out is None else self.held_out.to_dict(),
+            "validation": self.validation,
+            "confidence": self._confidence_content(),
+            "estimator": type(self.model).__name__,
+            "parameters": self.model.get_params(deep=False),
+            "summary": self.summary,
+            "warnings": list(self.warnings),
+            "interrupted": self.interrupted,
+            "command": self.command,
+            "versions": self.versions,
+            "groups": records(self.groups, self._context),
+            "pictures": None if self.details is None else _pictures(self.details),
+            "genome": genome_of(self.feature_info) if self.genome is None else self.genome,
+            "rounds": self.rounds,
+        }
+        return plain(content)
+
+    def table(self) -> tuple[list[str], list[dict[str, Any]]]:
+        """The names of the columns and the rows of ``groups.csv``: one row per feature, with all that is known about it.
+
+        In addition to ``groups.rows()``: the direction in words, the effect and the mean of the support feature in each class,
+        and what the data say about the features where the groups do not.
+        """
+        return flat_table(self.groups, self._context)
+
+    @property
+    def _context(self) -> Context:
+        """What the columns of the groups show beyond the groups themselves."""
+        return context_of(self.model, self.task, self.details, self.feature_info)
+
+    def to_frame(self) -> pd.DataFrame:
+        """``groups.csv`` as a pandas data frame: one row per feature (needs ``pip install coterie[tabular]``)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
+        columns, rows = self.table()
+        return pd.DataFrame(rows, columns=columns)
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Report:
+        """Make the page about the discovery; a notebook shows it.
+
+        Parameters
+        ----------
+        path : path, default=None
+            File to save the page to.
+
+        Returns
+        -------
+        report : coterie.report.Report
+        """
+        made = Report(render(self.to_dict() | {"files": []}))
+        if path is not None:
+            made.save(path)
+        return made
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> list[str]:
+        """Write the folder that ``coterie discover`` writes; :func:`coterie.load` opens it again.
+
+        Parameters
+        ----------
+        folder : path
+            The folder, which appears when all of it is written: ``groups.csv``, ``result.json``, ``model.coterie`` and
+            ``report.html``.
+        overwrite : bool, default=False
+            Whether a result that is there already may be replaced.
+
+        Returns
+        -------
+        files : list of str
+            Names of the files.
+        """
+        return write_result(folder, self, overwrite=overwrite)
+
+    def predict(self, X: Any, **options: Any) -> np.ndarray:
+        """Predict new samples with :attr:`model`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource, path} of shape (n_samples, n_features)
+            The samples.
+        **options
+            ``covariates`` of the samples, if the model was fitted with some.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self.model.predict(X, **options))
+
+    def _kind(self) -> str:
+        size = [f"{self.data[name]:,} {name}" for name in ("samples", "features") if name in self.data]
+        return ", ".join(filter(None, [self.task, " x ".join(size)]))
+
+    def __repr__(self) -> str:
+        n_groups, n_features = len(self.groups), sum(len(group) for group in self.groups)
+        found = f"{n_groups:,} group{'s' * (n_groups != 1)} with {n_features:,} feature{'s' * (n_features != 1)}"
+        return f"Discovery: {found} ({self._kind()})\n{self.judgement or _UNVALIDATED}"
+
+    def _repr_html_(self) -> str:
+        warned = tag("ul", *(tag("li", warning) for warning in self.warnings)) if self.warnings else None
+        lines = tag("p", tag("strong", f"Discovery ({self._kind()})")), tag("p", self.judgement or _UNVALIDATED)
+        return str(tag("div", *lines, warned, Markup(self.groups._repr_html_()), class_="coterie"))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load an estimator or a discovery that was saved. No code from the file is run.
+
+    Parameters
+    ----------
+    path : path
+        A file written by :func:`coterie.save`, or a folder written by :meth:`Discovery.save` or ``coterie discover``.
+
+    Returns
+    -------
+    found : estimator or Discovery
+        With the same parameters, attributes and predictions, bit for bit. The samples shown in a report, and the correlations
+        in its heat maps, have as many digits as ``result.json`` keeps.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, something else, or written by a later version of Coterie that this one cannot read.
+
+    See Also
+    --------
+    save : With an example.
+
+    Examples
+    --------
+    >>> import coterie
+    >>> coterie.load("no-such-model.coterie")
+    Traceback (most recent call last):
+    FileNotFoundError: ...
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        return models.load(path)
+    content, model = read_result(folder), read_result(folder, model=True)
+    try:
+        return _discovery_from(content, model)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder / RESULT} does not fit {MODEL} beside it, or is damaged ({error}).") from error
+
+
+def _discovery_from(content: Mapping[str, Any], model: Any) -> Discovery:
+    """The discovery that a ``result.json`` was written from, with the model beside it."""
+    summary = content["summary"]
+    return Discovery(
+        model,
+        content["data"],
+        content["task"],
+        summary.get("seconds", math.nan),
+        summary.get(_training_words(content["task"])),
+        tuple(content["warnings"]),
+        content["interrupted"],
+        held_out=None if content["held_out"] is None else HeldOut.from_dict(content["held_out"]),
+        target=content["target"],
+        details=_details_from(content),
+        command=content["command"],
+        genome=content["genome"],
+        written_by=content["written_by"],
+        written_at=content["written_at"],
+        versions=content["versions"],
+    )
+
+
+def _details_from(content: Mapping[str, Any]) -> GroupDetails | None:
+    """The details that the groups and pictures of a ``result.json`` were made of, as far as it has them."""
+    pictures, groups = content["pictures"], content["groups"]
+    if pictures is None:
+        return None
+    effects = [group["class_effects"] for group in groups if group["class_effects"] is not None]
+    statistics = [group["statistics"] for group in groups if group["statistics"] is not None]
+    return GroupDetails(
+        scale=np.empty(0),
+        classes=pictures["classes"],
+        effects=np.array(effects) if effects else np.empty((0, 1)),
+        statistics=statistics or None,
+        levels=[group["levels"] for group in groups],
+        correlations=[_matrix_from(group["correlations"]) for group in groups],
+        samples=np.array(pictures["samples"], dtype=np.int64),
+        values=np.array(pictures["values"], dtype=np.float64),
+        target=np.array(pictures["target"]),
+        training=(content["validation"] or {}).get("training"),
+        image=pictures["image"],
+        trait=pictures["trait"],
+    )
+
+
+def _matrix_from(kept: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Members and the matrix of their correlations, from what is below its diagonal."""
+    if kept is None:
+        return None
+    n_members = len(kept["members"])
+    matrix = np.eye(n_members)
+    matrix[np.tril_indices(n_members, k=-1)] = kept["below_diagonal"]
+    return np.array(kept["members"], dtype=np.int64), np.tril(matrix) + np.tril(matrix, k=-1).T
+
+
+def _training_words(task: str) -> str:
+    """The name of the training score in the summary."""
+    return "R² on the training data" if task == "regression" else "accuracy on the training data"
 
 
 def _pictures(details: GroupDetails) -> dict[str, Any]:

@@ -1,0 +1,522 @@
+"""``coterie.discover``: the whole procedure from Python, the same as the command's."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import coterie
+from coterie import discovery
+from coterie.data import Dataset, as_source, write_store
+from coterie.interruption import stopping_gracefully
+from coterie.report import HeldOut, read_result
+from tests.conftest import grouped_matrix
+
+QUICK = {"max_features_to_select": 4, "Cs": [0.1, 1.0], "cv": 3, "n_pairs": 2, "n_permutations": 1}
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = grouped_matrix(np.random.default_rng(0), n_samples=90)
+    return pd.DataFrame(X, columns=[f"gene {j}" for j in range(40)]), pd.Series(np.where(y > 0, "ill", "well"), name="health")
+
+
+@pytest.fixture(scope="module")
+def found(table):
+    return coterie.discover(*table, **QUICK)
+
+
+def outliers():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.gamma(2.0, size=(90, 5)), 2, axis=1) + rng.random((90, 10))
+    X[:60, :4] += 3.0
+    return X, np.repeat([1, -1], [60, 30])
+
+
+def test_classes(table, found):
+    X, y = table
+    assert found.task == "classification"
+    assert isinstance(found.model, coterie.GroupDiscoveryClassifierCV)
+    assert found.groups is found.model.groups_
+    assert isinstance(found.held_out, HeldOut)
+    assert found.held_out.folds == found.model.nested_scores_.tolist()
+    assert isinstance(found.confidence, coterie.GroupConfidence)
+    assert (found.confidence.n_pairs, found.confidence.n_permutations) == (2, 1)
+    assert found.groups[0].confidence == found.confidence.confidence[0]
+    assert found.judgement.startswith(f"Held-out accuracy {found.held_out.mean:.3g}")
+    assert found.target == {"label": "health", "classes": {"ill": int((y == "ill").sum()), "well": int((y == "well").sum())}}
+    assert (found.data["samples"], found.data["features"], found.data["path"]) == (90, 40, "the data")
+    assert found.training_score == found.model.score(X, y)
+    assert found.predict(X).tolist() == found.model.predict(X).tolist()
+    assert found.command.startswith("coterie.discover(X, y, task='classification', n_pairs=2, n_permutations=1, max_feat")
+    assert not found.interrupted
+
+
+def test_it_is_the_estimator_and_its_confidence(table, found):
+    """With the settings that the procedure gives them."""
+    X, y = table
+    model = coterie.GroupDiscoveryClassifierCV(
+        4, Cs=[0.1, 1.0], cv=3, rule="one_se", nested=True, predict_with=["support", "groups"], random_state=0
+    ).fit(X, y)
+    confidence = coterie.group_confidence(model, X, y, n_pairs=2, n_permutations=1, random_state=0)
+    assert found.model.get_params() == model.get_params()
+    assert found.groups == model.groups_
+    assert found.confidence.confidence.tolist() == confidence.confidence.tolist()
+
+
+def test_numbers():
+    rng = np.random.default_rng(0)
+    X = sparse.csc_array(rng.standard_normal((80, 12)) * (rng.random((80, 12)) < 0.6))
+    y = X[:, [3]].toarray()[:, 0] * 2 + rng.standard_normal(80)
+    found = coterie.discover(X, y, **QUICK)
+    assert found.task == "regression"
+    assert found.held_out.score == "R²"
+    assert found.groups[0].support == 3
+    assert "R² on the training data" in found.summary
+
+
+def test_one_class():
+    X, y = outliers()
+    found = coterie.discover(X, y, task="one-class", **QUICK)
+    assert isinstance(found.model, coterie.GroupDiscoveryOneClassCV)
+    assert found.held_out.score == "balanced accuracy"
+    assert found.confidence.n_permutations == 0
+    alone = coterie.discover(X, task="one-class", n_pairs=0)
+    assert isinstance(alone.model, coterie.GroupDiscoveryOneClass)
+    assert alone.held_out is alone.confidence is alone.training_score is None
+    with pytest.raises(ValueError, match=r"^covariates has no meaning for task='one-class'; leave it out\.$"):
+        coterie.discover(X, y, task="one-class", covariates=np.ones((90, 1)))
+
+
+def timeless(content):
+    """A result without what differs from run to run, or says how it was called."""
+    content = {name: value for name, value in content.items() if name not in ("written_at", "command", "files", "data")}
+    content["summary"] = {name: value for name, value in content["summary"].items() if name != "seconds"}
+    return content
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_the_command_finds_the_same(table, tmp_path, fast):
+    X, y = table
+    X.assign(health=y).to_csv(tmp_path / "genes.csv", index=False)
+    words = ["--label", "health", "-o", tmp_path / "out", "--quiet", "--C", "0.5"]
+    words += ["--fast"] if fast else ["--max-features-to-select", "4", "--n-pairs", "2", "--n-permutations", "1", "--cv", "3"]
+    command = [sys.executable, "-m", "coterie", "discover", tmp_path / "genes.csv", *words]
+    subprocess.run(list(map(str, command)), check=True)
+    options = {"fast": True} if fast else {name: value for name, value in QUICK.items() if name != "Cs"}
+    found = coterie.discover(tmp_path / "genes.csv", "health", C=0.5, **options)
+    expected = read_result(tmp_path / "out")
+    assert timeless(found.to_dict()) == timeless(expected)
+    assert found.to_dict()["data"] == expected["data"]
+    assert found.save(tmp_path / "mine") == ["groups.csv", "model.coterie", "report.html", "result.json"]
+    assert (tmp_path / "mine" / "groups.csv").read_text() == (tmp_path / "out" / "groups.csv").read_text()
+
+
+@pytest.mark.parametrize("kind", ["classes", "three", "numbers", "one-class", "fast", "image"])
+def test_saved_and_loaded(table, found, tmp_path, kind):
+    X, y = table
+    if kind == "three":
+        y = np.digitize(X["gene 0"] + X["gene 3"], [-0.7, 0.7])
+    before = {
+        "classes": lambda: found,
+        "three": lambda: coterie.discover(X, y, fast=True, n_features_to_select=5, name="<b>", label="size"),
+        "numbers": lambda: coterie.discover(X, X["gene 3"] + X["gene 5"], **QUICK),
+        "one-class": lambda: coterie.discover(*outliers(), task="one-class", **QUICK),
+        "fast": lambda: coterie.discover(X.to_numpy(), y, fast=True, n_features_to_select=3),
+        "image": lambda: coterie.discover(X, y, fast=True, n_features_to_select=3, image_shape=(8, 5)),
+    }[kind]()
+    before.save(tmp_path / "out")
+    after = coterie.load(tmp_path / "out")
+    assert isinstance(after, coterie.Discovery)
+    assert after.to_dict() == before.to_dict()
+    assert after.report().html == before.report().html
+    assert repr(after) == repr(before)
+    assert after.warnings == before.warnings
+    assert after.groups == before.groups
+    for kept, own in zip(after.details.correlations, before.details.correlations, strict=True):
+        assert (kept is None) == (own is None)
+        assert kept is None or np.allclose(kept[1], own[1], atol=6e-4)
+    pd.testing.assert_frame_equal(after.to_frame(), before.to_frame(), check_exact=True)
+    after.save(tmp_path / "again")
+    for name in ("groups.csv", "result.json", "report.html"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+    assert coterie.load(tmp_path / "out" / "model.coterie").groups_ == before.groups
+
+
+def test_genotypes_are_saved_with_their_places(table, tmp_path):
+    X, y = table
+    info = {"chromosome": np.repeat(["1", "X"], 20), "position": np.arange(40)}
+    data = Dataset(as_source(X.to_numpy()), y.to_numpy(), format="plink", path=tmp_path / "cohort.bed", feature_info=info)
+    before = coterie.discover(data, fast=True, n_features_to_select=3)
+    assert before.data["path"] == str(tmp_path / "cohort.bed")
+    assert [part["chromosome"] for part in before.to_dict()["genome"]] == ["1", "X"]
+    before.save(tmp_path / "out")
+    after = coterie.load(tmp_path / "out")
+    assert after.to_dict() == before.to_dict()
+    pd.testing.assert_frame_equal(after.to_frame(), before.to_frame())
+
+
+def test_folders_that_are_no_result_are_refused(found, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no result folder"):
+        coterie.load(tmp_path)
+    found.save(tmp_path / "out")
+    with pytest.raises(FileExistsError, match="out exists"):
+        found.save(tmp_path / "out")
+    found.save(tmp_path / "out", overwrite=True)
+    content = json.loads((tmp_path / "out" / "result.json").read_text())
+    del content["summary"]
+    (tmp_path / "out" / "result.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"result\.json does not fit model\.coterie beside it, or is damaged \('summary'\)"):
+        coterie.load(tmp_path / "out")
+
+
+def test_what_a_notebook_shows(table):
+    X, y = table
+    names = ["<script>alert(1)</script>" if j == 0 else name for j, name in enumerate(X.columns)]
+    found = coterie.discover(X.set_axis(names, axis=1), y, fast=True, fixed_features=[0], n_features_to_select=2)
+    shown = found._repr_html_()
+    assert "<strong>Discovery (classification, 90 samples x 40 features)</strong>" in shown
+    assert "Figures of the training data alone" in shown
+    assert "&lt;script&gt;alert" in shown
+    assert "<script" not in shown
+    assert repr(found).startswith("Discovery: 2 groups with ")
+    assert repr(found).splitlines()[1].startswith("Figures of the training data alone")
+    with pytest.warns(match="Classes with few samples"):
+        warned = coterie.discover(X.iloc[:12], np.repeat(["<b>", "c"], [9, 3]), fast=True, n_features_to_select=1)
+    assert "<li>Classes with few samples: &lt;b&gt; (9), c (3)." in warned._repr_html_()
+
+
+def test_the_page_is_shown_and_saved(found, tmp_path):
+    page = found.report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page.html
+    assert "groups.csv; everything for programs" not in page.html  # a page alone has no files beside it
+    assert found.judgement.split(". ")[1] in page.html
+
+
+def test_samples_that_belong_together_are_refused(table):
+    with pytest.raises(ValueError, match=r"groups is not supported yet by discover: .* Leave it out, or"):
+        coterie.discover(*table, groups=np.arange(90) // 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"task": "clustering"}, ValueError, "^task='clustering' must be one of auto, classification, "
+         "regression, one-class.$"),
+        ({"fast": "yes"}, ValueError, "^fast='yes' must be "),
+        ({"n_pairs": -1}, ValueError, "^n_pairs=-1 must be a whole number of at least 0"),
+        ({"n_permutations": 1.5}, ValueError, "^n_permutations=1.5 must be a whole number of at least 0"),
+        ({"C": "abc", "fast": True}, ValueError, "C='abc' must be a number"),
+        ({"n_features_to_select": "all"}, ValueError, "n_features_to_select='all' must be a number, a fraction, auto or cv"),
+        ({"n_features_to_select": "cv", "fast": True}, ValueError, "^n_features_to_select='cv' does not go with fast=True"),
+        ({"max_features_to_select": 9, "fast": True}, ValueError, "^max_features_to_select belongs to the validation, which "
+         "there is none of with fast=True or auto; leave it out.$"),
+        ({"class_weight": "balanced", "task": "regression"}, ValueError, "^class_weight has no meaning for task='regression'"),
+        ({"treshold": 0.5}, TypeError, "unexpected keyword argument 'treshold'. Did you mean 'threshold'?"),
+        ({"xyzzy": 0.5}, TypeError, "unexpected keyword argument 'xyzzy'.$"),
+        ({"image_shape": (4, 4)}, ValueError, "16 pixels, but X has 40 features"),
+        ({"image_shape": (8, 5), "image_order": "A"}, ValueError, "image_order='A'"),
+    ],
+)  # fmt: skip
+def test_wrong_parameters(table, options, error, message):
+    with pytest.raises(error, match=message):
+        coterie.discover(*table, **options)
+
+
+def test_labels_are_needed(table):
+    with pytest.raises(ValueError, match=r"y is None, and the data have no labels\. Pass y, or use task='one-class'\."):
+        coterie.discover(table[0])
+
+
+def test_warnings_are_collected_and_stay_warnings():
+    """Whatever the filters of the user are, and how often the same line has warned before."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 30)) * np.logspace(-3, 3, 30), np.repeat([0, 1], [35, 5])
+    options = {"standardize": False, "n_features_to_select": 30, "threshold": 0.1, "fast": True}
+    with pytest.warns() as caught:
+        found = coterie.discover(X, y, **options)
+    assert [str(one.message) for one in caught] == list(found.warnings)
+    assert [warning.split(":")[0].split(" of ")[0] for warning in found.warnings] == [
+        "Classes with few samples", "The features have very different scales, and large ones are preferred; standardize=True "
+        "gives all the same.", f"Only {len(found.groups)}",
+    ]  # fmt: skip
+    assert {one.filename for one in caught} == {__file__}
+    assert caught[-1].category.__name__ == "ConvergenceWarning"
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert coterie.discover(X, y, **options).warnings == found.warnings
+    with pytest.raises(UserWarning, match="Classes with few samples"):
+        coterie.discover(X, y, **options)  # as everywhere in the tests, warnings are errors
+
+
+def test_no_better_than_a_constant():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 20)), np.arange(60) % 2
+    with pytest.warns(match="On held-out samples the model is no better than a constant prediction"):
+        found = coterie.discover(X, y, max_features_to_select=2, C=1.0, n_pairs=0)
+    assert found.confidence is None
+    assert found.warnings == ("On held-out samples the model is no better than a constant prediction.",)
+    age = np.where(y == 1, 1.0, -1.0)[:, None] + 0.1 * rng.standard_normal((60, 1))
+    with pytest.warns(match="no better than one of the covariates alone"):
+        found = coterie.discover(X, y, covariates=age, max_features_to_select=2, C=1.0, n_pairs=0)
+    assert found.held_out.baseline == "covariates alone"
+
+
+@pytest.mark.filterwarnings("ignore:Classes with few samples")
+def test_threads_leave_the_filters_as_they_were(planted):
+    """They begin and end in any order, and each has its own warnings."""
+    results, ready = {}, threading.Barrier(4)
+    filters, shown = list(warnings.filters), warnings.showwarning
+
+    def run(number):
+        y = np.repeat([0, 1], [291 + number, 9 - number])
+        ready.wait()
+        results[number] = coterie.discover(planted.X, y, fast=True, n_features_to_select=2 + 3 * number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert warnings.filters == filters
+    assert warnings.showwarning is shown
+    assert {number: found.warnings for number, found in results.items()} == {
+        number: (f"Classes with few samples: 1 ({9 - number}). Little can be said about them.",) for number in range(4)
+    }
+
+
+def test_recorders_that_leave_in_the_order_in_which_they_came():
+    filters, shown = list(warnings.filters), warnings.showwarning
+    first, second = discovery.recorded_warnings(), discovery.recorded_warnings()
+    inside, outside = threading.Event(), threading.Event()
+
+    def run():
+        with second as caught:
+            inside.set()
+            outside.wait()
+            warnings.warn("mine", UserWarning, stacklevel=1)
+        assert [str(message) for message in caught] == ["mine"]
+
+    thread = threading.Thread(target=run)
+    with first as caught:
+        thread.start()
+        inside.wait()
+        warnings.warn("yours", RuntimeWarning, stacklevel=1)
+        with discovery.recorded_warnings() as inner:
+            warnings.warn("inner", UserWarning, stacklevel=1)
+        warnings.warn("yours again", UserWarning, stacklevel=1)
+    outside.set()
+    thread.join()
+    assert [str(message) for message in caught] == ["yours", "yours again"]
+    assert [str(message) for message in inner] == ["inner"]
+    assert warnings.filters == filters
+    assert warnings.showwarning is shown
+
+
+@pytest.mark.parametrize(("action", "expected"), [("ignore", []), ("always", ["theirs"]), ("error", ["raised"])])
+def test_other_threads_keep_their_filters(action, expected):
+    results = []
+
+    def run():
+        try:
+            warnings.warn("theirs", UserWarning, stacklevel=1)
+        except UserWarning:
+            results.append("raised")
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.resetwarnings()
+        warnings.filterwarnings(action, "their", UserWarning)
+        with discovery.recorded_warnings() as caught:
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+    assert caught == []
+    assert [str(one.message) for one in shown] + results == expected
+
+
+def test_filters_are_read_as_python_reads_them():
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.filterwarnings("ignore", "a", UserWarning, module="here", lineno=7)
+        filters = list(warnings.filters)
+    assert discovery._action(filters, "a word", DeprecationWarning, "here", 7) == "default"
+    assert discovery._action(filters, "a word", UserWarning, "here", 7) == "ignore"
+    assert discovery._action(filters, "another", UserWarning, "here", 7) == "ignore"
+    assert discovery._action(filters, "no word", UserWarning, "here", 7) == "default"
+    assert discovery._action(filters, "a word", UserWarning, "there", 7) == "default"
+    assert discovery._action(filters, "a word", UserWarning, "here", 8) == "default"
+
+
+def test_the_same_warning_is_raised_once():
+    said = discovery._Said()
+    with pytest.warns(match="lines") as shown:
+        said.warn(["two\n  lines", UserWarning("two lines")])
+    assert len(shown) == 1
+    assert said.texts == ["two lines"]
+
+
+def test_other_warnings_are_shown_at_once():
+    with pytest.warns(FutureWarning, match="soon") as shown, discovery.recorded_warnings() as caught:
+        warnings.warn("soon", FutureWarning, stacklevel=1)
+    assert caught == []
+    assert len(shown) == 1
+
+
+def test_a_signal_ends_it_with_what_has_been_found(table, monkeypatch):
+    """Where signals are to end it gracefully, as for the command."""
+    fitted, options = discovery._fitted, {"n_features_to_select": 2, "C": 1.0, "cv": 3}
+
+    def interrupted(*arguments):
+        model = fitted(*arguments)
+        signal.raise_signal(signal.SIGTERM)
+        return model
+
+    monkeypatch.setattr(discovery, "_fitted", interrupted)
+    with stopping_gracefully(str):
+        found = coterie.discover(*table, **options)
+    assert found.interrupted
+    assert found.confidence is None
+    assert found.held_out is not None
+    monkeypatch.setattr(discovery, "_fitted", fitted)
+
+    def none_yet(*arguments, **options):
+        if stop:
+            signal.raise_signal(signal.SIGTERM)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(discovery, "group_confidence", none_yet)
+    stop = True
+    with stopping_gracefully(str):
+        assert coterie.discover(*table, **options).confidence is None
+    stop = False
+    with pytest.raises(KeyboardInterrupt):
+        coterie.discover(*table, **options)
+
+
+def test_defaults_of_the_confidences(planted):
+    found = coterie.discover(planted.X[:60, :10], planted.y[:60], n_features_to_select=2, C=1.0, cv=3)
+    assert (found.confidence.n_pairs, found.confidence.n_permutations, found.confidence.seed) == (25, 5, 0)
+
+
+class Chosen(Exception):
+    """Raised instead of a fit, with the estimator."""
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """The estimator that the procedure would fit to some data."""
+
+    def stop(self, X, y=None, sample_weight=None, **options):
+        raise Chosen(self)
+
+    for task in ("Classifier", "Regressor", "OneClass"):
+        monkeypatch.setattr(getattr(coterie, f"GroupDiscovery{task}"), "fit", stop)
+        monkeypatch.setattr(getattr(coterie, f"GroupDiscovery{task}CV"), "fit", stop)
+
+    def estimator_for(X, y, **options):
+        with pytest.raises(Chosen) as found:
+            coterie.discover(X, y, **options)
+        return found.value.args[0]
+
+    return estimator_for
+
+
+def some(n_samples, n_features, density=1.0):
+    X = np.ones((n_samples, n_features), dtype=np.int8)
+    X[:, : round(n_features * (1 - density))] = 0
+    return X, np.arange(n_samples) % 2
+
+
+@pytest.mark.filterwarnings("ignore:Classes with few samples")
+def test_defaults_of_the_validation(chosen):
+    model = chosen(*some(30, 5))
+    assert (model.rule, model.Cs, model.cv, model.nested, model.random_state) == ("one_se", 5, 5, True, 0)
+    assert chosen(*some(30, 5), rule="best", Cs=3, nested=False).get_params()["nested"] is False
+    model = chosen(*some(30, 5), n_features_to_select=0.4, C=2.0)
+    assert (model.min_features_to_select, model.max_features_to_select, model.Cs) == (2, 2, [2.0])
+    assert not chosen(*some(30, 5), cv=2).nested
+    assert not chosen(some(30, 5)[0], np.repeat([0, 1], [28, 2]), cv=2).nested
+    assert chosen(some(30, 5)[0], np.repeat([0, 1], [27, 3]), cv=3).nested
+    assert chosen(*some(30, 5), random_state=None).random_state is None
+
+
+def test_models_on_groups_are_tried_with_dense_data_of_some_size(chosen):
+    both = ["support", "groups"]
+    assert chosen(*some(2000, 2)).predict_with == both
+    assert chosen(*some(2001, 2)).predict_with == "support"
+    assert chosen(*some(2000, 50_000)).predict_with == both  # 10^8 values
+    assert chosen(*some(2000, 50_001)).predict_with == "support"
+    assert chosen(*some(30, 20, density=0.1)).predict_with == "support"
+    assert chosen(*some(30, 20, density=0.15)).predict_with == both
+    assert chosen(*some(30, 20), predict_with="support").predict_with == "support"
+
+
+def test_few_features_go_on_to_convergence(chosen):
+    assert chosen(*some(30, 100), fast=True).n_features_to_select == "auto"
+    assert chosen(*some(30, 101), fast=True).n_features_to_select == 100
+    assert chosen(*some(30, 100), fast=True, n_features_to_select=7).n_features_to_select == 7
+
+
+@pytest.mark.parametrize(("counts", "validated"), [((60, 5), True), ((60, 4), False), ((4, 60), False)])
+def test_one_class_is_validated_with_enough_outliers(chosen, counts, validated):
+    model = chosen(some(sum(counts), 5)[0], np.repeat([1, -1], counts), task="one-class")
+    assert isinstance(model, coterie.GroupDiscoveryOneClassCV) is validated
+
+
+def test_classes_with_few_samples_are_named(chosen):
+    X = some(40, 5)[0]
+    with pytest.warns(match=r"^Classes with few samples: 1 \(9\)\. Little"):
+        chosen(X, np.repeat([0, 1, 2], [10, 9, 21]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chosen(X, np.repeat([0, 1, 2], [10, 10, 20]))
+    with pytest.warns(match=r"samples: 0 \(4\), 1 \(4\), 2 \(4\), 3 \(4\), 4 \(4\), …\. Little"):
+        chosen(X, np.arange(40) // 4)
+
+
+@pytest.mark.parametrize(("ratio", "apart"), [(99.0, False), (101.0, True)])
+def test_scales_far_apart(ratio, apart):
+    X = np.random.default_rng(0).standard_normal((50, 1)) * np.array([[1.0, ratio, 0.0]])
+    assert discovery.scales_apart(as_source(X)) is apart
+    assert not discovery.scales_apart(as_source(sparse.csc_array(X)))
+
+
+def test_any_input(table, tmp_path):
+    X, y = table
+    options = {"fast": True, "n_features_to_select": 3}
+    expected = coterie.discover(X, y, **options)
+    store = write_store(tmp_path / "x.store", X.to_numpy(), y.to_numpy(), feature_names=X.columns)
+    for given in ((store,), (str(store),), (X.to_numpy(), y), (sparse.csr_array(X.to_numpy()), y), (X.to_numpy().tolist(), y)):
+        found = coterie.discover(*given, **options, feature_names=None if len(given) == 1 else list(X.columns))
+        assert found.groups == expected.groups
+        assert found.groups[0].names == expected.groups[0].names
+        assert found.data["fingerprint"] == expected.data["fingerprint"]
+    assert coterie.discover(store, **options).data["format"] == "store"
+
+
+def test_weights_and_covariates_reach_the_model(table):
+    X, y = table
+    weight = np.where(np.arange(90) < 60, 1.0, 0.0)
+    found = coterie.discover(X, y, sample_weight=weight, fast=True, n_features_to_select=3)
+    assert found.groups == coterie.GroupDiscoveryClassifier(3).fit(X, y, weight).groups_
+    assert found.training_score == found.model.score(X, y, sample_weight=weight)
+    age = pd.DataFrame({"age": np.random.default_rng(0).standard_normal(90)})
+    found = coterie.discover(X, y, covariates=age, n_features_to_select=3, C=1.0, cv=3, n_pairs=2, n_permutations=1)
+    assert found.model.covariate_names_.tolist() == ["age"]
+    assert found.data["covariates"] == ["age"]
+    assert found.confidence is not None
+    assert len(found.predict(X, covariates=age)) == 90
+
+
+def test_the_name_is_a_function():
+    """A module of that name would take the place of the function once it is imported."""
+    code = "import coterie, coterie.discovery, coterie.cli.discover; assert coterie.discover is coterie.discovery.discover"
+    subprocess.run([sys.executable, "-c", code], check=True)
