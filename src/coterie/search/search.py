@@ -26,7 +26,7 @@ from coterie.search.loop import CuttingPlane, Round, StoppingRule
 from coterie.search.oracle import Oracle, OracleOptions, Representative
 from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
-from coterie.solver.adjusted import adjusted
+from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import design_of
 from coterie.solver.losses import Loss, Targets
 from coterie.solver.master import Master
@@ -107,7 +107,7 @@ class SearchSettings:
         n_classes = 0 if data.classes is None else len(data.classes)
         used = weight if data.classes is None else class_weights(self.class_weight, data.classes, data.targets, weight)
         loss = self.loss.of(Targets(data.targets, n_classes), used, self.C, self.fit_intercept)
-        return adjusted(loss, data.covariates, weight)
+        return loss if data.covariates is None else AdjustedLoss(loss, data.covariates, weight)
 
 
 @dataclass(frozen=True)

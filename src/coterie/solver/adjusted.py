@@ -13,7 +13,6 @@ would take all weight there is, so other losses have a penalty: one ten-thousand
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -161,8 +160,3 @@ def _basis(covariates: np.ndarray, weight: np.ndarray) -> np.ndarray:
     _, values, vectors = linalg.svd(root * (covariates / scale), full_matrices=False)
     kept = values > _RANK * max(1.0, float(values.max(initial=0.0)))
     return (vectors[kept].T / values[kept]) / scale[:, None]
-
-
-def adjusted(loss: Loss, covariates: Any, weight: np.ndarray) -> Loss:
-    """The loss, adjusted where there are covariates."""
-    return loss if covariates is None else AdjustedLoss(loss, covariates, weight)
