@@ -30,7 +30,8 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.losses import Loss, OneClassHinge
+from coterie.solver.loss import LossLike
+from coterie.solver.losses import OneClassHinge
 from coterie.validation.held_out import HeldOutScores, NormalityScores
 from coterie.validation.nested import pairs_of
 from coterie.validation.path_search import Fold
@@ -142,7 +143,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return tags
 
     @property
-    def _loss(self) -> type[Loss]:
+    def _loss(self) -> LossLike:
         return OneClassHinge
 
     @with_callbacks

@@ -28,7 +28,7 @@ from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
 from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import design_of
-from coterie.solver.losses import Loss, Targets
+from coterie.solver.loss import Loss, LossLike, Targets
 from coterie.solver.master import Master
 
 # A name, a function of two blocks of columns, a class with the methods of Correlation, or None for no constraint.
@@ -77,7 +77,7 @@ class SearchSettings:
         Relative precision.
     """
 
-    loss: type[Loss]
+    loss: LossLike
     C: float = 1.0
     fit_intercept: bool = True
     class_weight: ClassWeightLike = None

@@ -19,7 +19,8 @@ from scipy import linalg
 
 from coterie.solver.block_problem import eliminated_curvature
 from coterie.solver.design import Rows
-from coterie.solver.losses import Loss, LossState, SquaredLoss
+from coterie.solver.loss import Loss, LossState
+from coterie.solver.losses import SquaredLoss
 
 # The penalty of the covariates' weights, over the curvature of the loss.
 _LIGHT = 1e-4

@@ -29,7 +29,7 @@ import numpy as np
 from scipy import optimize
 
 from coterie.solver.design import Design, ScaledDesign
-from coterie.solver.losses import Loss, require
+from coterie.solver.loss import Loss, require
 from coterie.solver.ridge import fit_ridge
 
 # Relative gap at which the weights of the blocks are good enough, and the steps towards them at most.
