@@ -294,7 +294,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     >>> X = rng.random((150, 30)) < 0.05
     >>> X[:120, :3] |= rng.random((120, 3)) < 0.9
     >>> y = np.repeat([1, -1], [120, 30])
-    >>> model = GroupDiscoveryOneClassCV(10, rule="one_se", random_state=0).fit(X, y)
+    >>> model = GroupDiscoveryOneClassCV(10, random_state=0).fit(X, y)
     >>> sorted(model.support_features_.tolist())
     [0, 1, 2]
     >>> model.predict([[1] * 3 + [0] * 27, [0] * 30]).tolist()
