@@ -1,7 +1,6 @@
 """Features that blocks may share, and the bounds of the optimum over all admissible sets, against all sets enumerated."""
 
 import itertools
-from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -21,7 +20,6 @@ from coterie.search.oracle import Oracle
 from coterie.validation.path_search import coarse
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
-from tests.persistence.make_archive import ARCHIVE
 
 C, THRESHOLD, TOL = 0.1, 0.6, 1e-6
 SEEDS = range(8)
@@ -364,13 +362,6 @@ def test_files(tmp_path):
     np.testing.assert_array_equal(again.block_weights_, model.block_weights_)
     assert bounds_of(again) == bounds_of(model)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
-@pytest.mark.parametrize("name", ["one-class", "classifier", "regressor", "classifier-cv"])
-def test_files_from_before_the_bounds(name):
-    model = coterie.load(Path(ARCHIVE) / f"{name}.coterie")
-    assert not model.reuse_features
-    assert all(np.isnan(entry.upper) and np.isnan(entry.lower) for entry in model.history_)
 
 
 # Independent sets

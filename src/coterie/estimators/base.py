@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -254,37 +253,6 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
             "n_correlations_possible_": n_pairs,
             "n_passes_": 1.0 + oracle.n_passes,  # the first is that of the moments
             **({"votes_": oracle.votes} if isinstance(oracle, VotingOracle) else {}),
-        }
-
-    @staticmethod
-    def _from_older_parameters(
-        parameters: dict[str, Any], attributes: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Parameters and attributes of a file from the time when no block had features of another one."""
-        return {"reuse_features": False, **parameters}, attributes
-
-    @staticmethod
-    def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
-        """Attributes of an older file.
-
-        A support feature had the score it was chosen for, pairs counted twice, and groups did not know the weights of classes.
-        """
-        attributes = with_class_weights(attributes)
-        groups, scores = attributes.get("groups_"), attributes.get("scores_")
-        if not isinstance(groups, FeatureGroups) or not isinstance(scores, np.ndarray):
-            return attributes
-        evaluated, possible = (attributes.get(f"n_correlations_{what}_") for what in ("evaluated", "possible"))
-        if isinstance(evaluated, int) and isinstance(possible, int):
-            attributes = {**attributes, "n_correlations_evaluated_": min(evaluated, possible)}
-        known = [0 <= group.support < len(scores) for group in groups]  # whether all fits together is checked after this
-        return {
-            **attributes,
-            "groups_": FeatureGroups(
-                [
-                    replace(group, score=float(scores[group.support])) if fits else group
-                    for group, fits in zip(groups, known, strict=True)
-                ]
-            ),
         }
 
     def _warn_if_short(self, loop: CuttingPlane, n_features: int | None) -> None:

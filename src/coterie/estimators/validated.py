@@ -192,26 +192,6 @@ class ValidatedDiscovery(GroupDiscovery):
     def _check_fold(self, data: Samples, weight: np.ndarray, name: str) -> None:
         """Refuse a fold from which nothing can be learnt."""
 
-    @staticmethod
-    def _from_older_parameters(
-        parameters: dict[str, Any], attributes: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Parameters and attributes of a file from the time when C was given, not chosen: it was the only candidate."""
-        if "C" not in parameters or "Cs" in parameters:
-            return parameters, attributes
-        chosen = {name: parameters[name] for name in Candidate._fields}
-        parameters = {name: value for name, value in parameters.items() if name != "C"}
-        parameters["Cs"] = [chosen["C"]]
-        if "cv_results_" in attributes:
-            results = attributes["cv_results_"]
-            columns = {name: np.full(len(results["n_features"]), value) for name, value in chosen.items()}
-            attributes = {
-                **attributes,
-                **{f"{name}_": value for name, value in chosen.items()},
-                "cv_results_": {**columns, **results},
-            }
-        return parameters, attributes
-
 
 def _at_size(models: Mapping[int, LinearModel], size: int) -> LinearModel:
     """The largest model of a path that has at most so many support features."""

@@ -301,14 +301,10 @@ class Decoder:
         if value["attributes"] and not _is_ours(kind):
             raise ValueError("it holds a fitted estimator of another package")
         attributes = self._decode_all(value["attributes"], in_parameters=False)
-        if hasattr(kind, "_from_older_parameters"):  # what became of the parameters that a class had earlier
-            parameters, attributes = kind._from_older_parameters(parameters, attributes)
         unknown = sorted(set(parameters) - set(kind._get_param_names()))
         if unknown:
             raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r} in this version of Coterie")
         estimator = kind(**parameters)
-        if hasattr(kind, "_from_older_file"):  # how a class makes the attributes that it did not have earlier
-            attributes = kind._from_older_file(attributes)
         refuse_shadows(kind, attributes)
         fitted = {name: item for name, item in attributes.items() if is_fitted_name(name)}
         check_fitted(kind, fitted)

@@ -44,6 +44,7 @@ def _needed(kind: type) -> list[str]:
     if hasattr(kind, "predict"):
         names += ["groups_", "prediction_features_", "prediction_coef_", "intercept_"]
     names += ["classes_"] if issubclass(kind, ClassifierMixin) else []
+    names += ["other_features_"] if kind.__name__ == "CorrelationGroups" else []
     return names + (["offset_"] if issubclass(kind, OutlierMixin) else [])
 
 

@@ -17,9 +17,7 @@ from coterie.persistence.encoding import Decoder, Encoder
 from coterie.persistence.slim import slimmed
 
 FORMAT = "coterie model"
-VERSION = 2
-# Version 1 named classes by the modules they lived in; their last part is the name of today.
-READABLE = (1, VERSION)
+VERSION = 1
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str], *, content: str = "auto") -> None:
@@ -97,7 +95,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, something else, or written by a later version of Coterie that this one cannot read.
+        If the file is damaged, is no model, or has another format version.
 
     See Also
     --------
@@ -119,11 +117,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     if content.get("format") != FORMAT:
         raise DamagedModelError(f"{file} is not a Coterie model.")
     version = content.get("version")
-    if version not in READABLE:
-        raise ValueError(
-            f"{file} has version {version} of the model format, and this Coterie ({__version__}) reads up to {VERSION}. "
-            "It was written by a later Coterie; update this one."
-        )
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"{file} has model format version {version!r}; this Coterie reads version {VERSION}. Update Coterie.")
     try:
         model = Decoder(arrays).estimator(content["model"])
         if type(model).__module__.split(".")[0] != "coterie":
