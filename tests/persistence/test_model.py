@@ -22,9 +22,10 @@ from sklearn.pipeline import make_pipeline
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load, save
+from coterie.bounds import FREE_LENGTH
 from coterie.comparison.contenders import selector_named
 from coterie.methods import METHODS
-from coterie.persistence import names
+from coterie.persistence import fitted, names
 from coterie.persistence.archive import DamagedModelError, read_archive, write_archive
 from tests.persistence import models
 
@@ -298,6 +299,77 @@ def test_forged_files_build_nothing_foreign(original, tmp_path, name):
     path = rewritten(original, tmp_path / "model.coterie", change)
     with pytest.raises(ValueError, match=message):
         load(path)
+
+
+def large_keys(n_keys):
+    return [[k * (2**61 - 1), 0] for k in range(1, n_keys + 1)]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"$": "dict", "items": large_keys(30_000)}, "an integer key of more than 64 bits"),
+        ({"$": "set", "items": [key for key, _ in large_keys(20)]}, "an integer key of more than 64 bits"),
+        ({"$": "frozenset", "items": [-key for key, _ in large_keys(20)]}, "an integer key of more than 64 bits"),
+        ({"$": "set", "items": [{"$": "tuple", "items": [k]} for k in range(1001)]}, "more than 1000 keys other than"),
+        ({"$": "dict", "items": [[{"$": "tuple", "items": [k]}, 0] for k in range(1001)]}, "more than 1000 keys other than"),
+    ],
+    ids=["dict", "set", "negative", "set of tuples", "dict of tuples"],
+)
+def test_keys_whose_hashes_may_collide_are_refused(original, tmp_path, value, reason):
+    """Building a dictionary of keys with equal hashes takes quadratic time: 12 s for a file of 896 kB."""
+    path = rewritten(original, tmp_path / "m", lambda c: nested(c, value))
+    with pytest.raises(ValueError, match=f"a dictionary or set with {reason}"):
+        load(path)
+
+
+def test_keys_that_cannot_be_loaded_are_not_saved(tmp_path):
+    with pytest.raises(TypeError, match="class_weight is a dict with an integer key of more than 64 bits"):
+        save(GroupDiscoveryClassifier(class_weight={2**64: 1.0}), tmp_path / "m")
+    with pytest.raises(TypeError, match="cv is a set with more than 1000 keys"):
+        save(GroupDiscoveryClassifier(cv={(k,) for k in range(1001)}), tmp_path / "m")
+    kept = {-(2**63): 1, 2**64 - 1: 2, "a": 3, 0.5: 4, None: 5, np.int64(7): 6} | {(k,): k for k in range(1000)}
+    assert round_trip(GroupDiscoveryClassifier(class_weight=kept), tmp_path).class_weight == kept
+
+
+@pytest.fixture
+def sized(original, tmp_path):
+    """A function that makes the file claim a number of features, without any array by feature."""
+
+    def change(n_features, **attributes):
+        def forge(content):
+            own = content["model"]["attributes"]
+            own.pop("feature_names_in_")
+            own.update(n_features_in_=n_features, **attributes)
+
+        return rewritten(original, tmp_path / f"{n_features}", forge)
+
+    return change
+
+
+@pytest.mark.parametrize("n_features", [FREE_LENGTH + 1, 2**33, 2**47])
+def test_more_features_than_the_file_can_speak_of_are_refused(sized, n_features):
+    """``get_support``, ``coef_`` and others allocate by this number."""
+    path = sized(n_features)
+    with pytest.raises(
+        ValueError, match=rf"too few for a model of {n_features} features\. .*max_features={n_features}"
+    ):
+        load(path)
+    assert load(path, max_features=n_features).n_features_in_ == n_features
+    with pytest.raises(ValueError, match=f"it has {n_features} features, more than max_features={n_features - 1}"):
+        load(path, max_features=n_features - 1)
+
+
+def test_as_many_features_as_any_file_may_have_are_believed(sized):
+    assert load(sized(FREE_LENGTH)).get_support().sum() == 2
+
+
+def test_weights_that_do_not_fit_into_memory_are_refused(sized, monkeypatch):
+    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH - 1)
+    with pytest.raises(ValueError, match=r"coef_ would take 268.4 MB of memory, which is not free\. If you trust"):
+        load(sized(FREE_LENGTH))
+    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH)
+    assert load(sized(FREE_LENGTH)).coef_.shape == (1, FREE_LENGTH)
 
 
 def test_names_with_ends_that_go_back_are_refused(original, tmp_path):
