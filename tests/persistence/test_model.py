@@ -351,9 +351,7 @@ def sized(original, tmp_path):
 def test_more_features_than_the_file_can_speak_of_are_refused(sized, n_features):
     """``get_support``, ``coef_`` and others allocate by this number."""
     path = sized(n_features)
-    with pytest.raises(
-        ValueError, match=rf"too few for a model of {n_features} features\. .*max_features={n_features}"
-    ):
+    with pytest.raises(ValueError, match=rf"too few for a model of {n_features} features\. .*max_features={n_features}"):
         load(path)
     assert load(path, max_features=n_features).n_features_in_ == n_features
     with pytest.raises(ValueError, match=f"it has {n_features} features, more than max_features={n_features - 1}"):

@@ -32,7 +32,7 @@ from coterie.cli.profile import profile
 from coterie.cli.rank import rank
 from coterie.cluster.engine import ClusterError
 from coterie.interruption import Interrupted, Terminated, terminating_cleanly
-from coterie.terminal import printable
+from coterie.terminal import escape_unencodable, printable
 
 # What bad files, bad values, missing extras and full disks raise.
 _USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, ClusterError)
@@ -56,6 +56,8 @@ class CommandGroup(TyperGroup):
         remember_command(words)
         if not standalone_mode:
             return super().main(words, standalone_mode=False, **extra)
+        escape_unencodable(sys.stdout)
+        escape_unencodable(sys.stderr)
         try:
             with warnings.catch_warnings(), terminating_cleanly():
                 warnings.showwarning = _show_warning
