@@ -130,8 +130,9 @@ def _silence_output() -> None:
 def _words(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory ({error or 'no more details'}); convert the data to a store first, or use fewer features."
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        remedy = "; raise the limit (ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
+        return f"{error.filename or 'a file or process of the system'}: {error.strerror}{remedy}"
     return str(error)
 
 
