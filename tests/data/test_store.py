@@ -543,6 +543,21 @@ def test_headers_that_lie(store, change, message):
         open_store(store)
 
 
+@pytest.mark.parametrize(("label", "good"), [(-1, False), (0, True), (1, True), (2, False)])
+def test_labels_beyond_the_classes(tmp_path, label, good):
+    path = write_store(tmp_path / "s", np.eye(3), ["no", "yes", "no"])
+    labels = np.load(path / "labels.npy")
+    labels[1] = label
+    with open(path / "labels.npy", "r+b") as file:
+        file.seek(store_format.NPY_HEADER_BYTES)
+        file.write(labels.tobytes())
+    if good:
+        assert open_store(path).y[1] == ["no", "yes"][label]
+    else:
+        with pytest.raises(DataFileError, match=r"labels\.npy: the store is damaged: a label is not one of the classes"):
+            open_store(path).y  # noqa: B018
+
+
 def test_missing_and_truncated_files(store):
     (store / "values.npy").rename(store / "gone")
     with pytest.raises(DataFileError, match=r"values\.npy: the store is damaged: the file is missing"):
