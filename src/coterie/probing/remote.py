@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie._quiet import ignored, recorded
 from coterie.cluster.parts import Recipe
 from coterie.cluster.source import DistributedSource
 from coterie.inputs.reading import Fold
@@ -72,15 +73,13 @@ class ClusterWorkers:
 
 def _folds(source: Any, criterion: Criterion, y: Any, cv: Any) -> tuple[list[Fold] | None, list[tuple[Any, str]]]:
     """The folds of a criterion, and what binding it warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with recorded() as told:
         folds = criterion.bind(source, y, cv).folds
-    return folds, [(one.category, str(one.message)) for one in caught]
+    return folds, [(one.category, one.message) for one in told]
 
 
 def _bound(source: Any, criterion: Criterion, y: Any, cv: Any) -> Evaluator:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said already
+    with ignored():  # said already
         return criterion.bind(source, y, cv)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from coterie._parameters import PENALTY, Anything, Number, OneOf, Rule, Whole, check_parameters
+from coterie._quiet import ignored
 from coterie._sklearn import fitted_svm
 from coterie.data.source import FeatureSource
 from coterie.inputs.reading import Fold, read_folds, read_labels
@@ -105,8 +105,7 @@ class LinearAccuracy:
         matrix = own_columns(self.source, features).astype(np.float64, copy=False)
         assert self.folds is not None
         right = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with ignored(ConvergenceWarning):
             for train, test in self.folds:
                 model = fitted_svm(matrix[train], self.labels[train], **self.parameters)
                 right.append(int((model.predict(matrix[test]) == self.labels[test]).sum()))
