@@ -23,11 +23,11 @@ loss of importance :math:`\rho` has :math:`\rho\gamma` and :math:`\rho^2` times 
 from __future__ import annotations
 
 import contextlib
-import warnings
 
 import numpy as np
 from scipy import optimize
 
+from coterie._quiet import ignored
 from coterie.solver.design import Design, ScaledDesign
 from coterie.solver.loss import Loss, require
 from coterie.solver.ridge import fit_ridge
@@ -69,8 +69,8 @@ def wide_master(design: Design, loss: Loss, blocks: np.ndarray, coef: np.ndarray
     if len(start) == 1:
         search.objective(start)
         return search.coef, search.residual, search.n_iter
-    with contextlib.suppress(_GoodEnough), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Values in x were outside bounds")  # by rounding; the objective clips them
+    # The warning is about values outside their bounds, by rounding; the objective clips them.
+    with contextlib.suppress(_GoodEnough), ignored(RuntimeWarning):
         for _ in range(_RESTARTS):
             optimize.minimize(
                 search.objective,
