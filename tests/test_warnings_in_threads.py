@@ -67,7 +67,6 @@ def test_selectors():
     together(*fits, *fits[:2])
 
 
-@pytest.mark.xfail(strict=False, reason="search/lockstep.py uses warnings.catch_warnings")
 def test_validated_fits_and_confidences():
     before = effective_filters()
     X, y = grouped_matrix(np.random.default_rng(0), n_features=20)

@@ -38,7 +38,7 @@ _HOMES: dict[str, str] = {
     "CallableCriterion": "coterie.probing.criteria.estimators",
     "EstimatorCriterion": "coterie.probing.criteria.estimators",
     "KNNCriterion": "coterie.probing.criteria.nearest",
-    "LinearSVMCriterion": "coterie.probing.criteria.linear_svm",
+    "LinearSVMCriterion": "coterie.probing.criteria.svm",
     "RidgeCriterion": "coterie.probing.criteria.ridge",
     "KNNRegressionCriterion": "coterie.probing.criteria.regression",
     "RidgeRegressionCriterion": "coterie.probing.criteria.regression",
