@@ -11,11 +11,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie.baselines import FeatureGroupingSelector, GraphFusedLassoSelector, OSCARSelector
 from coterie.baselines.base import LabelledData
-from coterie.baselines.fusion import Edges, FusedPenalty
+from coterie.baselines.fused import ConcavePart, Edges, FusedPenalty
 from coterie.baselines.graph import FeatureGraph
-from coterie.baselines.grouping import ConcavePart
-from coterie.baselines.least_squares import ProximalGradient, StandardizedDesign
-from coterie.baselines.oscar import SortedL1
+from coterie.baselines.penalized import ProximalGradient, SortedL1, StandardizedDesign
 from coterie.data import FeatureView, as_source
 from tests.baselines.test_oscar import standardized
 from tests.conftest import grouped_matrix, sparse_counts

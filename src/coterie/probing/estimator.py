@@ -17,9 +17,8 @@ from coterie._parameters import Anything, Flag, Number, OneOf, Path, Rule, Whole
 from coterie.files import claimed
 from coterie.order import ranked, ranks
 from coterie.probing.adaptive import AdaptivePlan, AdaptiveSums
-from coterie.probing.base import CriterionSelector, Problem
 from coterie.probing.checkpoint import Checkpoint, Fingerprint, difference, fingerprint, seed_mark
-from coterie.probing.evaluation import ProbeBudget, expected_probes, run_probes
+from coterie.probing.evaluation import CriterionSelector, ProbeBudget, Problem, expected_probes, run_probes
 from coterie.probing.probes import Key, ProbePlan, ProbeRecord, ProbeSums, read_key
 from coterie.probing.scores import ProbeSize, daf_scores, summarise
 from coterie.progress import RoundProgress

@@ -31,8 +31,6 @@ from coterie.inputs.targets import class_codes, read_targets
 from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
-from coterie.redundancy.alm import solve_alm
-from coterie.redundancy.leaders import Leaders, Leading, Near
 from coterie.redundancy.measures import (
     LARGEST_MATRIX,
     LARGEST_REPRESENTATION,
@@ -41,12 +39,25 @@ from coterie.redundancy.measures import (
     SquaredCosine,
     checked_matrix,
 )
-from coterie.redundancy.options import MEASURES, check_given_options
-from coterie.redundancy.prior import group_positions, warn_about_groups
-from coterie.redundancy.refinement import Refined, Refinement, order_by_score, warn_about_pool, warn_about_solution
-from coterie.redundancy.scoring import checked_scores, on_redundancy_scale
-from coterie.redundancy.sets import ChosenSet
-from coterie.redundancy.solver import solve
+from coterie.redundancy.options import (
+    MEASURES,
+    check_given_options,
+    checked_scores,
+    group_positions,
+    on_redundancy_scale,
+    warn_about_groups,
+)
+from coterie.redundancy.refinement import (
+    Leaders,
+    Leading,
+    Near,
+    Refined,
+    Refinement,
+    order_by_score,
+    warn_about_pool,
+    warn_about_solution,
+)
+from coterie.redundancy.solver import ChosenSet, solve, solve_alm
 from coterie.redundancy.validation import (
     POWERS,
     STRENGTHS,
