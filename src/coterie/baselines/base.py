@@ -12,9 +12,9 @@ from sklearn.utils import ClassifierTags
 from coterie._numba import one_blas_thread, thread_count
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.inputs.opening import open_input
+from coterie.inputs.opening import TargetKind, open_input
 from coterie.inputs.types import FeaturesLike, TargetsLike
-from coterie.selection import Selector, n_features_or_auto, n_features_wanted
+from coterie.selection import Selector, n_features_or_auto
 
 # Halvings of an interval of the (logarithmic) path, and steps along it before it counts as ended.
 _HALVINGS = 20
@@ -22,12 +22,12 @@ _STEPS = 40
 
 
 @dataclass(frozen=True)
-class LabelledData:
-    """What a fit works on: the features, the labels, and the number of features wanted (None: "auto")."""
+class TrainingData:
+    """What a fit works on: features, labels (as codes 0, 1, …) or numbers, number of features wanted (None: "auto")."""
 
     attributes: dict[str, Any]
     view: FeatureView
-    classes: np.ndarray
+    classes: np.ndarray | None
     codes: np.ndarray
     n_wanted: int | None
 
@@ -44,57 +44,14 @@ class LabelledData:
 
     @property
     def targets(self) -> np.ndarray:
-        """The two classes as -1 and 1."""
-        return np.where(self.codes == 1, 1.0, -1.0)
+        """The numbers, or two classes as -1 and 1."""
+        return self.codes if self.classes is None else np.where(self.codes == 1, 1.0, -1.0)
 
 
-@dataclass(frozen=True)
-class NumericData:
-    """What a fit to a numeric target works on: the features, the numbers, and the number of features wanted."""
+class BaselineSelector(Selector):
+    """Base class: a selector that learns from labels or from a numeric target."""
 
-    attributes: dict[str, Any]
-    view: FeatureView
-    targets: np.ndarray
-    n_selected: int
-
-    @property
-    def source(self) -> FeatureSource:
-        """The features."""
-        return self.view.source
-
-
-class TargetSelector(Selector):
-    """Base class: a selector that learns from a numeric target, such as a quantitative trait."""
-
-    def fit(self, X: FeaturesLike, y: TargetsLike = None) -> Self:
-        """Select features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, …} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Numbers. Files and stores may bring their own.
-
-        Returns
-        -------
-        self : object
-            The fitted selector.
-        """
-        with one_blas_thread():
-            return self._fit(lambda: self._read(X, y))
-
-    def _read(self, X: FeaturesLike, y: TargetsLike) -> NumericData:
-        data = open_input(X, y, reader=self, target="numbers")
-        view = FeatureView.of(data.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
-        view.moments.require_variation()
-        n_selected = n_features_wanted(self.n_features_to_select, view.n_features)
-        return NumericData(data.attributes, view, data.targets, n_selected)
-
-
-class LabelSelector(Selector):
-    """Base class: a selector that learns from class labels."""
-
+    _target: ClassVar[TargetKind]
     _two_classes_only: ClassVar[bool] = False
 
     def fit(self, X: FeaturesLike, y: TargetsLike = None) -> Self:
@@ -105,7 +62,7 @@ class LabelSelector(Selector):
         X : {array-like, sparse matrix, data frame, FeatureSource, path, …} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Class labels of any kind. Files and stores may bring their own.
+            Class labels of any kind, or numbers for a selector by a numeric target. Files and stores may bring their own.
 
         Returns
         -------
@@ -115,24 +72,35 @@ class LabelSelector(Selector):
         with one_blas_thread():
             return self._fit(lambda: self._read(X, y))
 
-    def _read(self, X: FeaturesLike, y: TargetsLike) -> LabelledData:
-        data = open_input(X, y, reader=self, target="classes")
-        assert data.classes is not None
+    def _read(self, X: FeaturesLike, y: TargetsLike) -> TrainingData:
+        data = open_input(X, y, reader=self, target=self._target)
         view = FeatureView.of(data.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
         view.moments.require_variation()
         n_wanted = n_features_or_auto(self.n_features_to_select, view.n_features)
-        if self._two_classes_only and len(data.classes) > 2:
+        if self._two_classes_only and data.classes is not None and len(data.classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported: y has {len(data.classes)} classes, and {type(self).__name__} is a "
                 "method for 2. Select for one class against the rest."
             )
-        return LabelledData(data.attributes, view, data.classes, data.targets, n_wanted)
+        return TrainingData(data.attributes, view, data.classes, data.targets, n_wanted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self._two_classes_only:
             tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+class LabelSelector(BaselineSelector):
+    """Base class: a selector that learns from class labels."""
+
+    _target = "classes"
+
+
+class TargetSelector(BaselineSelector):
+    """Base class: a selector that learns from a numeric target, such as a quantitative trait."""
+
+    _target = "numbers"
 
 
 class PathPoint(NamedTuple):

@@ -8,9 +8,10 @@ import numpy as np
 
 from coterie._numba import read_only
 from coterie._parameters import N_JOBS, SHARE, Anything, Flag, Number, Rule, Whole
-from coterie.baselines.base import LabelledData
+from coterie.baselines.base import TrainingData
 from coterie.baselines.graph import FeatureGraph, feature_graph
 from coterie.baselines.penalized import PenalizedModel, PenalizedSelector, ProximalGradient, StandardizedDesign
+from coterie.estimators.documentation import documented
 from coterie.kernels.descent import fuse
 
 _MAX_SWEEPS = 500
@@ -40,21 +41,11 @@ def both_signs(graph: FeatureGraph) -> Edges:
 
 
 class FusedPenalty:
-    r""":math:`\lambda\|w\|_1 + \mu\sum_e \omega_e |w_i - s_e w_j| - c'w`, with its proximal step.
+    r""":math:`\lambda\|w\|_1 + \mu\sum_e \omega_e |w_i - s_e w_j| - c'w` for ``lasso``, ``fusion``, ``edges`` and ``linear``.
 
-    That of the fusion alone comes first, by the dual; then soft thresholding. This is exact for the sum of both, since
-    thresholding is odd and monotone and thus keeps the sign of every difference.
-
-    Parameters
-    ----------
-    lasso, fusion : float
-        :math:`\lambda` and :math:`\mu`.
-    edges : Edges
-        The pairs, signs and weights.
-    linear : ndarray of shape (n_features,) or None
-        c.
-    precision : float
-        Largest change of an edge in the last sweep of the dual, relative to the largest entry.
+    The proximal step of the fusion alone comes first, by the dual, until no edge changes by more than ``precision`` times the
+    largest entry; then soft thresholding. This is exact for the sum of both, since thresholding is odd and monotone and thus
+    keeps the sign of every difference.
     """
 
     def __init__(
@@ -93,6 +84,7 @@ def equal_along_edges(coef: np.ndarray, edges: Any, size: np.ndarray, tol: float
     return edges.first[close & both], edges.second[close & both]
 
 
+@documented
 class GraphFusedLassoSelector(PenalizedSelector):
     r"""Lasso with a penalty on the difference of the coefficients of correlated features.
 
@@ -105,12 +97,7 @@ class GraphFusedLassoSelector(PenalizedSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or "auto", default=10
-        Number of features to keep, or their fraction of all features. ``"auto"``, together with ``alpha``, keeps all
-        features with a coefficient.
-
-    alpha : float or None, default=None
-        Strength of the penalty. None: the one that gives the number of features asked for, by bisection along the path.
+    %(penalized)s
 
     fusion : float, default=1.0
         The weight :math:`\gamma` of the differences.
@@ -156,17 +143,9 @@ class GraphFusedLassoSelector(PenalizedSelector):
     n_edges_ : int
         Number of edges of the graph.
 
-    path_ : list of (float, int)
-        Each alpha that was tried, and the number of features with a coefficient.
+    %(penalized_found)s
 
-    n_iter_ : int
-        Steps of the solver along the whole path.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -231,29 +210,25 @@ class GraphFusedLassoSelector(PenalizedSelector):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _prepare(self, data: LabelledData, design: StandardizedDesign) -> Edges:
+    def _prepare(self, data: TrainingData, design: StandardizedDesign) -> Edges:
         graph = feature_graph(data, self.edges, float(self.threshold))
         weight = np.abs(graph.correlation) if self.weighted else np.ones(len(graph.first))
         return Edges(graph.first, graph.second, np.where(graph.correlation < 0.0, -1.0, 1.0), weight)
 
-    def _strongest(self, design: StandardizedDesign, shared: Edges) -> float:
-        return float(np.abs(design.relevance).max())
-
     def _model(self, solver: ProximalGradient, strength: float, shared: Edges, start: np.ndarray | None) -> PenalizedModel:
         penalty = FusedPenalty(strength, strength * float(self.fusion), shared, precision=1e-4 * solver.tol)
         solution = solver.solve(penalty, start)
-        residual, targets = solution.residual, solver.design.targets
         # Residual and dual of the edges, shortened together until max |X'u - D'z| is at most the strength.
-        slope = solver.design.adjoint(residual) - shared.gather(penalty.dual, len(solution.coef))
+        slope = solver.design.adjoint(solution.residual) - shared.gather(penalty.dual, len(solution.coef))
         factor = 1.0 / max(float(np.abs(slope).max()) / strength, 1.0)
-        dual = factor * float(targets @ residual) - 0.5 * factor**2 * float(residual @ residual)
-        gap = max(solution.objective - dual, 0.0) / len(targets)
+        gap = solution.gap(solver.design.targets, factor)
         return PenalizedModel(solution, {"dual_gap_": gap, "n_edges_": len(shared.first)})
 
     def _equal_pairs(self, coef: np.ndarray, shared: Edges) -> tuple[np.ndarray, np.ndarray]:
         return equal_along_edges(coef, shared, np.abs(shared.differences(coef)), float(self.tol))
 
 
+@documented
 class FeatureGroupingSelector(PenalizedSelector):
     r"""Least squares with penalties on the size of coefficients and on differences in size between neighbours in a graph.
 
@@ -267,12 +242,7 @@ class FeatureGroupingSelector(PenalizedSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or "auto", default=10
-        Number of features to keep, or their fraction of all features. ``"auto"``, together with ``alpha``, keeps all
-        features with a coefficient.
-
-    alpha : float or None, default=None
-        Strength of the penalty. None: the one that gives the number of features asked for, by bisection along the path.
+    %(penalized)s
 
     fusion : float, default=1.0
         The weight :math:`\gamma` of the differences.
@@ -326,17 +296,9 @@ class FeatureGroupingSelector(PenalizedSelector):
     n_edges_ : int
         Number of edges of the graph.
 
-    path_ : list of (float, int)
-        Each alpha that was tried, and the number of features with a coefficient.
+    %(penalized_found)s
 
-    n_iter_ : int
-        Steps of the solver along the whole path.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -414,12 +376,9 @@ class FeatureGroupingSelector(PenalizedSelector):
     history_: np.ndarray
     _limits: ClassVar[tuple[str, ...]] = ("max_iter", "max_rounds")
 
-    def _prepare(self, data: LabelledData, design: StandardizedDesign) -> tuple[FeatureGraph, Edges]:
+    def _prepare(self, data: TrainingData, design: StandardizedDesign) -> tuple[FeatureGraph, Edges]:
         graph = feature_graph(data, self.edges, float(self.threshold))
         return graph, both_signs(graph)
-
-    def _strongest(self, design: StandardizedDesign, shared: tuple[FeatureGraph, Edges]) -> float:
-        return float(np.abs(design.relevance).max())
 
     def _model(
         self, solver: ProximalGradient, strength: float, shared: tuple[FeatureGraph, Edges], start: np.ndarray | None

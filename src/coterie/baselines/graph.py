@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from coterie._numba import run_chunks
-from coterie.baselines.base import LabelledData
+from coterie.baselines.base import TrainingData
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING
 
@@ -65,7 +65,7 @@ def _dense_pairs(measure: PearsonCorrelation, features: np.ndarray, start: int, 
     return list(found.values())
 
 
-def feature_graph(data: LabelledData, edges: Any, threshold: float) -> FeatureGraph:
+def feature_graph(data: TrainingData, edges: Any, threshold: float) -> FeatureGraph:
     """The graph given by ``edges``, or that of all pairs correlated to at least ``threshold``."""
     measure = PearsonCorrelation(data.view)
     if edges is None:

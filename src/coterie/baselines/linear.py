@@ -13,10 +13,12 @@ from sklearn.svm import LinearSVC, l1_min_c
 
 from coterie._parameters import N_FEATURES, PENALTY, Anything, Number, OneOf, Rule, Whole
 from coterie._sklearn import fitted_svm, sample_major
-from coterie.baselines.base import LabelledData, LabelSelector, NumericData, TargetSelector, search_path
+from coterie.baselines.base import LabelSelector, TargetSelector, TrainingData, search_path
+from coterie.estimators.documentation import documented
 from coterie.order import in_order, ranks
 
 
+@documented
 class L1SVMSelector(LabelSelector):
     r"""Keep the features that a sparse linear SVM uses, with C chosen to give the number asked for.
 
@@ -25,8 +27,7 @@ class L1SVMSelector(LabelSelector):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     tol : float, default=1e-4
         Tolerance of the solver (liblinear).
@@ -54,11 +55,7 @@ class L1SVMSelector(LabelSelector):
     n_iter_ : int
         Iterations of the solver along the whole path.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -101,7 +98,7 @@ class L1SVMSelector(LabelSelector):
 
     path_: list[tuple[float, int]]
 
-    def _compute(self, data: LabelledData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         source = data.view.source
         X = sample_major(source.block(0, source.shape[1])).astype(np.float64, copy=False)
         models: dict[float, LinearSVC] = {}
@@ -141,6 +138,7 @@ def _slopes(model: LinearSVC, X: Any, codes: np.ndarray) -> np.ndarray:
     return np.linalg.norm(X.T @ (sign * np.maximum(1.0 - sign * decision, 0.0)), axis=1)
 
 
+@documented
 class LassoSelector(TargetSelector):
     r"""Keep the features that a sparse linear model of a numeric target uses, with the penalty chosen for their number.
 
@@ -149,8 +147,7 @@ class LassoSelector(TargetSelector):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     tol : float, default=1e-4
         Tolerance of the solver (scikit-learn's coordinate descent).
@@ -175,11 +172,7 @@ class LassoSelector(TargetSelector):
     n_iter_ : int
         Iterations of the solver along the whole path.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -213,7 +206,7 @@ class LassoSelector(TargetSelector):
 
     path_: list[tuple[float, int]]
 
-    def _compute(self, data: NumericData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         from sklearn.linear_model import Lasso
 
         view = data.view
@@ -263,13 +256,13 @@ class LassoSelector(TargetSelector):
         }
 
 
+@documented
 class SVMRFESelector(LabelSelector):
     """Train a linear SVM, drop the features of smallest weight, and start again with the rest.
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     step : int, float or "half", default=1
         Features dropped at a time: a number, a fraction of all features, or half of those that are left (at
@@ -302,11 +295,7 @@ class SVMRFESelector(LabelSelector):
     n_iter_ : int
         Iterations of the solver in all trainings together.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -352,7 +341,7 @@ class SVMRFESelector(LabelSelector):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _compute(self, data: LabelledData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         source, n_features = data.view.source, data.view.n_features
         left = np.arange(n_features)
         dropped: list[np.ndarray] = []

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie._parameters import N_FEATURES_OR_AUTO, SHARE, Number, OneOf, Rule, Whole
-from coterie.baselines.base import LabelledData, LabelSelector, search_path
+from coterie.baselines.base import LabelSelector, TrainingData, search_path
 from coterie.baselines.graph import components
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data.source import FeatureSource, shifted
+from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroup, FeatureGroups
 from coterie.kernels.descent import decreasing_fit
 from coterie.order import in_order
@@ -33,17 +34,12 @@ class Penalty(Protocol):
 
 
 class StandardizedDesign:
-    """Centred features of unit variance and centred targets; constant features are zero.
+    """Centred features of unit variance and centred targets (two classes as -1 and 1); constant features are zero.
 
     There is no standardised copy, unless some features vary by less than a millionth of their mean.
-
-    Parameters
-    ----------
-    data : LabelledData
-        Labels of two classes, seen as -1 and 1.
     """
 
-    def __init__(self, data: LabelledData) -> None:
+    def __init__(self, data: TrainingData) -> None:
         self.matrix = data.view.source.block(0, data.view.n_features)
         if self.matrix.dtype != np.float64:
             self.matrix = self.matrix.astype(np.float64)
@@ -93,21 +89,18 @@ class PenalizedFit(NamedTuple):
     converged: bool
     reached: float
 
+    def gap(self, targets: np.ndarray, factor: float) -> float:
+        """Duality gap per sample: the dual is max y'u - ||u||^2 / 2, here at ``factor`` times the residual."""
+        dual = factor * float(targets @ self.residual) - 0.5 * factor**2 * float(self.residual @ self.residual)
+        return max(self.objective - dual, 0.0) / len(targets)
+
 
 class ProximalGradient:
     r"""Accelerated proximal gradient (FISTA) with restarts for :math:`\tfrac12\|y - Xw\|^2 + P(w)`.
 
     It stops at :math:`L\|w^+ - v\| \le` ``tol`` :math:`\|X'y\|`, where :math:`w^+` is the proximal step from v: at
-    :math:`w^+ = v` the optimality conditions hold exactly. The step 1/L is shortened whenever the quadratic bound fails.
-
-    Parameters
-    ----------
-    design : StandardizedDesign
-        Features and targets.
-    tol : float
-        The tolerance.
-    max_iter : int
-        Largest number of steps of one solution.
+    :math:`w^+ = v` the optimality conditions hold exactly; or after ``max_iter`` steps of one solution. The step 1/L is
+    shortened whenever the quadratic bound fails.
     """
 
     def __init__(self, design: StandardizedDesign, tol: float, max_iter: int) -> None:
@@ -195,12 +188,12 @@ class PenalizedSelector(LabelSelector):
     path_: list[tuple[float, int]]
 
     @abstractmethod
-    def _prepare(self, data: LabelledData, design: StandardizedDesign) -> Any:
+    def _prepare(self, data: TrainingData, design: StandardizedDesign) -> Any:
         """Check the subclass's own parameters; what its models share (the graph)."""
 
-    @abstractmethod
     def _strongest(self, design: StandardizedDesign, shared: Any) -> float:
         """A strength (times the number of samples) at which all coefficients are zero."""
+        return float(np.abs(design.relevance).max())
 
     @abstractmethod
     def _model(self, solver: ProximalGradient, strength: float, shared: Any, start: np.ndarray | None) -> PenalizedModel:
@@ -210,7 +203,7 @@ class PenalizedSelector(LabelSelector):
     def _equal_pairs(self, coef: np.ndarray, shared: Any) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of features, with coefficients, that belong to one group."""
 
-    def _compute(self, data: LabelledData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         if self.alpha is None and data.n_wanted is None:
             raise ValueError(
                 "n_features_to_select='auto' needs alpha, which then decides; give alpha or a number of features."
@@ -250,7 +243,7 @@ class PenalizedSelector(LabelSelector):
             **report,
         }
 
-    def _groups(self, data: LabelledData, coef: np.ndarray, order: np.ndarray, labels: np.ndarray) -> FeatureGroups:
+    def _groups(self, data: TrainingData, coef: np.ndarray, order: np.ndarray, labels: np.ndarray) -> FeatureGroups:
         """Groups of the features with coefficients, the largest coefficient first."""
         used = order[: np.count_nonzero(coef)]
         labels = labels[used]
@@ -289,6 +282,7 @@ def _order(source: FeatureSource, design: StandardizedDesign, solution: Penalize
     return in_order(source, np.arange(len(size)), slope, votes=np.where(size > 0.0, level, 0.0))
 
 
+@documented
 class OSCARSelector(PenalizedSelector):
     r"""Least squares with a penalty that selects features and makes coefficients of similar ones equal.
 
@@ -301,12 +295,7 @@ class OSCARSelector(PenalizedSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or "auto", default=10
-        Number of features to keep, or their fraction of all features. ``"auto"``, together with ``alpha``, keeps all
-        features with a coefficient.
-
-    alpha : float or None, default=None
-        Strength of the penalty. None: the one that gives the number of features asked for, by bisection along the path.
+    %(penalized)s
 
     grouping : float, default=1.0
         The weight g of the pairs: the largest coefficient pays 1 + g times what the smallest one pays.
@@ -335,17 +324,9 @@ class OSCARSelector(PenalizedSelector):
     objective_, dual_gap_ : float
         The objective, and a bound on how far it is from the optimum.
 
-    path_ : list of (float, int)
-        Each alpha that was tried, and the number of features with a coefficient.
+    %(penalized_found)s
 
-    n_iter_ : int
-        Steps of the solver along the whole path.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -393,7 +374,7 @@ class OSCARSelector(PenalizedSelector):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _prepare(self, data: LabelledData, design: StandardizedDesign) -> np.ndarray:
+    def _prepare(self, data: TrainingData, design: StandardizedDesign) -> np.ndarray:
         """Weights of the sorted coefficients for a strength of one."""
         n_features = data.view.n_features
         return 1.0 + float(self.grouping) * np.arange(n_features - 1, -1, -1) / max(n_features - 1, 1)
@@ -406,11 +387,9 @@ class OSCARSelector(PenalizedSelector):
     ) -> PenalizedModel:
         penalty = SortedL1(strength * shared)
         solution = solver.solve(penalty, start)
-        residual, targets = solution.residual, solver.design.targets
-        # The residual, shortened until it is feasible for the dual: max y'u - ||u||^2 / 2 with dual norm of X'u at most 1.
-        factor = 1.0 / max(penalty.dual_norm(solver.design.adjoint(residual)), 1.0)
-        dual = factor * float(targets @ residual) - 0.5 * factor**2 * float(residual @ residual)
-        return PenalizedModel(solution, {"dual_gap_": max(solution.objective - dual, 0.0) / len(targets)})
+        # The residual, shortened until it is feasible for the dual: the dual norm of X'u is at most 1.
+        factor = 1.0 / max(penalty.dual_norm(solver.design.adjoint(solution.residual)), 1.0)
+        return PenalizedModel(solution, {"dual_gap_": solution.gap(solver.design.targets, factor)})
 
     def _equal_pairs(self, coef: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         used = np.flatnonzero(coef)

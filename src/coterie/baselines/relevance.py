@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coterie._numba import read_only
 from coterie._parameters import N_BINS, N_FEATURES, N_FEATURES_OR_AUTO, N_JOBS, Number, OneOf, Rule
-from coterie.baselines.base import LabelledData, LabelSelector, NumericData, TargetSelector
+from coterie.baselines.base import LabelSelector, TargetSelector, TrainingData
 from coterie.correlation.protocol import ROUNDING
 from coterie.correlation.uncertainty import SymmetricalUncertainty
-from coterie.data.source import Columns, FeatureSource
+from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
+from coterie.estimators.documentation import documented
+from coterie.filters.univariate import information_gains
 from coterie.groups import FeatureGroup, FeatureGroups
-from coterie.kernels import filters as kernels
 from coterie.order import best_of, in_order, ranked, ranks
 from coterie.selection import names_of
 
@@ -31,24 +31,7 @@ class BinnedFeatures(SymmetricalUncertainty):
     def information(self, values: np.ndarray) -> np.ndarray:
         """Mutual information of every feature with one discrete variable, given as values 0, 1, … of the samples."""
         codes = np.ascontiguousarray(values, dtype=np.int64)
-        counts = np.bincount(codes)
-        entropy = entropy_of(counts)
-        result = np.empty(self.source.shape[1])
-
-        def task(first: int, columns: Columns) -> None:
-            if isinstance(columns, np.ndarray):
-                kernels.dense_information_gain(
-                    read_only(columns.T), read_only(codes), len(counts), self.low, self.high, self.n_bins,
-                    entropy, result, first,
-                )  # fmt: skip
-            else:
-                kernels.csc_information_gain(
-                    read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                    read_only(codes), read_only(counts), self.low, self.high, self.n_bins, entropy, result, first,
-                )  # fmt: skip
-
-        self._for_blocks(task)
-        return result
+        return information_gains(self.view, codes, entropy_of(np.bincount(codes)), (self.low, self.high), self.n_bins)
 
     def information_with(self, feature: int) -> np.ndarray:
         """Mutual information of every feature with one of them."""
@@ -66,6 +49,7 @@ def entropy_of(counts: np.ndarray) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
+@documented
 class FCBFSelector(LabelSelector):
     r"""Keep predominant features: those that no more relevant feature makes redundant.
 
@@ -98,11 +82,7 @@ class FCBFSelector(LabelSelector):
     scores_ : ndarray of shape (n_features,)
         Symmetrical uncertainty of each feature with the labels.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -154,7 +134,7 @@ class FCBFSelector(LabelSelector):
         self.n_bins = n_bins
         self.n_jobs = n_jobs
 
-    def _compute(self, data: LabelledData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         binned = BinnedFeatures(data.view, n_bins=int(self.n_bins))
         scores = binned.uncertainty(data.codes)
         groups = self._groups(binned, scores, data.n_wanted or len(scores))
@@ -196,6 +176,7 @@ def _uncertainties(binned: BinnedFeatures, features: np.ndarray, other: int) -> 
     return np.concatenate([np.empty(0), *parts])
 
 
+@documented
 class MRMRSelector(LabelSelector):
     r"""Add, one at a time, the feature that tells most about the labels and least about the features already there.
 
@@ -208,8 +189,7 @@ class MRMRSelector(LabelSelector):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     scheme : {"mid", "miq"}, default="mid"
         Difference or quotient of relevance and redundancy.
@@ -223,23 +203,12 @@ class MRMRSelector(LabelSelector):
 
     Attributes
     ----------
-    support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, in order of selection.
-
-    scores_ : ndarray of shape (n_selected,)
-        Value of the scheme for each of them when it was selected (for the first one its relevance).
-
     relevance_ : ndarray of shape (n_features,)
         Mutual information of each feature with the labels, in nats.
 
-    ranking_ : ndarray of shape (n_features,)
-        1 for the first feature selected, and so on; all that were not selected share the next rank.
+    %(mrmr_found)s
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -286,16 +255,19 @@ class MRMRSelector(LabelSelector):
         self.n_bins = n_bins
         self.n_jobs = n_jobs
 
-    def _compute(self, data: LabelledData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         binned = BinnedFeatures(data.view, n_bins=int(self.n_bins))
         relevance = binned.information(data.codes)
-        order, scores = greedy_order(data.view.source, relevance, binned.information_with, data.n_selected, self.scheme)
-        return {
-            "support_features_": order,
-            "scores_": scores,
-            "relevance_": relevance,
-            "ranking_": ranks(order, len(relevance)),
-        }
+        return _mrmr(data, relevance, binned.information_with, self.scheme)
+
+
+def _mrmr(
+    data: TrainingData, relevance: np.ndarray, redundancy_with: Callable[[int], np.ndarray], scheme: str
+) -> dict[str, Any]:
+    """The fitted attributes of a selector by mRMR."""
+    order, scores = greedy_order(data.source, relevance, redundancy_with, data.n_selected, scheme)
+    ranking = ranks(order, len(relevance))
+    return {"support_features_": order, "scores_": scores, "relevance_": relevance, "ranking_": ranking}
 
 
 def greedy_order(
@@ -321,6 +293,7 @@ def greedy_order(
     return order, scores
 
 
+@documented
 class MRMRRegressionSelector(TargetSelector):
     r"""Add, one at a time, the feature most correlated with a numeric target and least with the features already there.
 
@@ -334,8 +307,7 @@ class MRMRRegressionSelector(TargetSelector):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     scheme : {"mid", "miq"}, default="mid"
         Difference or quotient of relevance and redundancy.
@@ -345,23 +317,12 @@ class MRMRRegressionSelector(TargetSelector):
 
     Attributes
     ----------
-    support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, in order of selection.
-
-    scores_ : ndarray of shape (n_selected,)
-        Value of the scheme for each of them when it was selected (for the first one its relevance).
-
     relevance_ : ndarray of shape (n_features,)
         Absolute correlation of each feature with the target.
 
-    ranking_ : ndarray of shape (n_features,)
-        1 for the first feature selected, and so on; all that were not selected share the next rank.
+    %(mrmr_found)s
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -392,7 +353,7 @@ class MRMRRegressionSelector(TargetSelector):
         self.scheme = scheme
         self.n_jobs = n_jobs
 
-    def _compute(self, data: NumericData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         view = data.view
         relevance = _correlations(view, data.targets - data.targets.mean())
 
@@ -401,13 +362,7 @@ class MRMRRegressionSelector(TargetSelector):
             values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray(), dtype=np.float64)[:, 0]
             return _correlations(view, values - view.moments.mean[feature])
 
-        order, scores = greedy_order(view.source, relevance, redundancy_with, data.n_selected, self.scheme)
-        return {
-            "support_features_": order,
-            "scores_": scores,
-            "relevance_": relevance,
-            "ranking_": ranks(order, len(relevance)),
-        }
+        return _mrmr(data, relevance, redundancy_with, self.scheme)
 
 
 def _correlations(view: FeatureView, centred: np.ndarray) -> np.ndarray:

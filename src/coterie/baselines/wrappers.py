@@ -10,6 +10,7 @@ from joblib import Parallel
 
 from coterie._parameters import Number, OneOf, Rule, Whole
 from coterie.data.source import FeatureSource
+from coterie.estimators.documentation import documented
 from coterie.order import best_of, ranked, ranks
 from coterie.probing.evaluation import CriterionSelector, Problem, evaluate_subsets
 from coterie.progress import RoundProgress
@@ -18,6 +19,7 @@ from coterie.progress import RoundProgress
 _WAVE = 256
 
 
+@documented
 class BestIndividualSelector(CriterionSelector):
     """Rank features by the criterion's value of each one alone, and keep the best.
 
@@ -26,12 +28,7 @@ class BestIndividualSelector(CriterionSelector):
 
     Parameters
     ----------
-    criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
-            default="knn"
-        What evaluates a subset; see :class:`DependencyAwareSelector`.
-
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(criterion_kept)s
 
     cv : int or cross-validation generator, default=3
         Folds of the criterion.
@@ -53,11 +50,7 @@ class BestIndividualSelector(CriterionSelector):
     support_features_ : ndarray of shape (n_selected,)
         Indices of the selected features, the best first.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -114,6 +107,7 @@ class FloatingSubset(NamedTuple):
     value: float
 
 
+@documented
 class FloatingSelector(CriterionSelector):
     """Sequential floating forward selection: add the best feature, then drop features as long as that helps.
 
@@ -124,12 +118,7 @@ class FloatingSelector(CriterionSelector):
 
     Parameters
     ----------
-    criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
-            default="knn"
-        What evaluates a subset; see :class:`DependencyAwareSelector`.
-
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(criterion_kept)s
 
     look_ahead : int, default=3
         The search goes on until subsets are larger than ``n_features_to_select`` by this number, since
@@ -166,11 +155,7 @@ class FloatingSelector(CriterionSelector):
     n_evaluations_ : int
         Number of subsets evaluated.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------

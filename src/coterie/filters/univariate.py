@@ -199,25 +199,31 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
 
 def _gains(view: FeatureView, codes: np.ndarray, n_bins: int) -> np.ndarray:
     """The scores of the features of a block."""
-    low, high = feature_ranges(view.source, view.n_threads)
+    shares = np.bincount(codes) / len(codes)
+    gain = information_gains(view, codes, -float(shares @ np.log(shares)), feature_ranges(view.source, view.n_threads), n_bins)
+    gain[view.moments.norm == 0.0] = 0.0
+    return gain
+
+
+def information_gains(
+    view: FeatureView, codes: np.ndarray, entropy: float, ranges: tuple[np.ndarray, np.ndarray], n_bins: int
+) -> np.ndarray:
+    """Mutual information, in nats, of all features on bins over their ranges with a discrete variable of some entropy."""
     counts = np.bincount(codes)
-    shares = counts / len(codes)
-    entropy = -float(shares @ np.log(shares))
     gain = np.empty(view.n_features)
 
     def look(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
             kernels.dense_information_gain(
-                read_only(columns.T), read_only(codes), len(counts), low, high, n_bins, entropy, gain, first
+                read_only(columns.T), read_only(codes), len(counts), *ranges, n_bins, entropy, gain, first
             )
         else:
             kernels.csc_information_gain(
                 read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                read_only(codes), read_only(counts), low, high, n_bins, entropy, gain, first,
+                read_only(codes), read_only(counts), *ranges, n_bins, entropy, gain, first,
             )  # fmt: skip
 
     for_blocks(view.source, look, view.n_threads)
-    gain[view.moments.norm == 0.0] = 0.0
     return gain
 
 

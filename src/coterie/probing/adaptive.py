@@ -42,13 +42,6 @@ class Focus:
     are left in question. Draws without any feature are repeated.
 
     Given the size wanted, whether a feature is held says nothing about the others. That is what makes it easy to judge.
-
-    Parameters
-    ----------
-    plan : AdaptivePlan
-        The plan.
-    levels : ndarray of int8 of shape (n_features,)
-        Level of each feature.
     """
 
     def __init__(self, plan: AdaptivePlan, levels: np.ndarray) -> None:

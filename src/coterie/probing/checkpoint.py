@@ -116,14 +116,7 @@ class Saved(NamedTuple):
 class Checkpoint:
     """The values of all finished probes in a file; the probes themselves are drawn again from the seed.
 
-    The file is an ``.npz`` archive with a JSON header and one array, read without pickle.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. Its folder must exist.
-    fingerprint : dict
-        What the values depend on.
+    The file is an ``.npz`` archive with a JSON header and one array, read without pickle. Its folder must exist.
     """
 
     def __init__(self, path: Any, fingerprint: Fingerprint) -> None:

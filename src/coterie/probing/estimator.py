@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from coterie._parameters import Anything, Flag, Number, OneOf, Path, Rule, Whole
+from coterie.estimators.documentation import documented
 from coterie.files import claimed
 from coterie.order import ranked, ranks
 from coterie.probing.adaptive import AdaptivePlan, AdaptiveSums
@@ -32,6 +33,7 @@ _MOST_PROBES = 20_000
 _SAVING_SHARE = 20.0
 
 
+@documented
 class DependencyAwareSelector(CriterionSelector):
     r"""Rank features by what they add to random subsets of the others, and keep the best.
 
@@ -57,8 +59,7 @@ class DependencyAwareSelector(CriterionSelector):
         The score to rank by; all three are computed. DAF0 is the plain difference of the mean values with and without the
         feature, DAF1 is divided by their spread, DAF2 first divides values by the spread over probes of the same size.
 
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     sampling : {"adaptive", "uniform"}, default="adaptive"
         How probes are drawn: all features alike ("uniform", as in the paper), or in rounds, of which each draws features
@@ -133,11 +134,7 @@ class DependencyAwareSelector(CriterionSelector):
     stopped_by_ : {"n_probes", "max_seconds", "min_coverage", "interrupt"}
         What ended the run.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------

@@ -90,11 +90,6 @@ class TaskWorkers:
 
     A task is a pure function of the store, the criterion, the labels, the folds and the subsets: any worker computes the same
     value, and a lost worker costs a few values that are computed again.
-
-    Parameters
-    ----------
-    source : FeatureSource
-        The features.
     """
 
     here = False

@@ -23,22 +23,11 @@ class Design(Protocol):
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Which features each probe holds: a function of the seed and of the probe's number alone.
+    """Which features each probe holds: a function of the seed (``key``) and of the probe's number alone.
 
     Probe i is drawn by a counter-based generator (Philox) with the plan's key and i as the high word of its counter. So any
-    process can draw any probe, in any order, and nobody needs to keep them.
-
-    Attributes
-    ----------
-    n_features : int
-        Number of features to draw from.
-    max_size : int
-        Sizes are uniform on 1, ..., max_size.
-    inclusion_probability : float or None
-        If given, every feature is drawn with this probability instead; a draw without any feature is made
-        a probe of one feature.
-    key : tuple of two int
-        The seed.
+    process can draw any probe, in any order, and none is kept. Sizes are uniform on 1, ..., ``max_size``; or every feature is
+    drawn with ``inclusion_probability``, if given, and a draw without any feature is made a probe of one feature.
     """
 
     n_features: int

@@ -25,6 +25,7 @@ from coterie._parameters import (
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
+from coterie.estimators.documentation import documented
 from coterie.inputs.folds import read_folds
 from coterie.inputs.opening import open_input
 from coterie.inputs.targets import class_codes, read_targets
@@ -95,6 +96,7 @@ class _Candidates:
         return self.view.source
 
 
+@documented
 class GlobalRedundancySelector(Selector):
     r"""Select features with high scores that do not repeat each other.
 
@@ -242,11 +244,7 @@ class GlobalRedundancySelector(Selector):
     working_set_size_ : int
         Of weights only: size of the last working set; the matrix of its pairs is the largest one formed.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------

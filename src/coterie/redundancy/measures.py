@@ -53,12 +53,7 @@ class Redundancy(Protocol):
 class SquaredCosine:
     """Squared cosine of the centred features (eq. 2 of the paper), that is, the squared Pearson correlation.
 
-    Parameters
-    ----------
-    view : FeatureView
-        The features.
-    features : ndarray of shape (n_candidates,)
-        The candidates, none of them constant.
+    The candidates are ``features`` of the view, none of them constant.
     """
 
     def __init__(self, view: FeatureView, features: np.ndarray) -> None:
@@ -159,13 +154,7 @@ class SquaredCosine:
 
 
 class MatrixRedundancy:
-    """A given positive semidefinite matrix.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_candidates, n_candidates)
-        The matrix, already checked.
-    """
+    """A given positive semidefinite matrix, already checked."""
 
     def __init__(self, matrix: np.ndarray) -> None:
         self.matrix = matrix

@@ -37,15 +37,10 @@ _FIRST, _TIMES = 4096, 4
 
 @dataclass(frozen=True)
 class PoolRule:
-    """How many candidates there are.
+    """How many candidates there are: ``size`` at first, or all features, those with a score of 0 too, for None.
 
-    Attributes
-    ----------
-    size : int or None
-        Candidates at first; None for all features, those with a score of 0 too.
-    grows : bool
-        Whether half as many candidates more are taken until as many weights as features wanted are positive, or there are
-        no more candidates.
+    A rule that ``grows`` takes half as many candidates more until as many weights as features wanted are positive, or there
+    are no more candidates.
     """
 
     size: int | None
@@ -55,20 +50,9 @@ class PoolRule:
 class Refined(NamedTuple):
     """Refined scores of one pool.
 
-    Attributes
-    ----------
-    order : ndarray of shape (n_features,)
-        All features: by weight (members of a set first, in their order), then by score, unusable ones last.
-    weights : ndarray of shape (n_features,)
-        The weights z, equal ones for the members of a set.
-    pool : ndarray of shape (n_candidates,)
-        The candidates, best score first.
-    sizes : tuple of int
-        Sizes of the pools that were tried, the last one that of ``pool``.
-    n_weighted : int
-        Features with a weight.
-    solution : RefinedWeights or ChosenSet
-        What the solver found.
+    ``order`` has all features: by weight (members of a set first, in their order), then by score, unusable ones last.
+    ``weights`` are the z of all features, equal ones for the members of a set; ``pool`` are the candidates, best score first,
+    and ``sizes`` those of all pools that were tried, the last one that of ``pool``.
     """
 
     order: np.ndarray
@@ -83,30 +67,11 @@ class Refined(NamedTuple):
 class Refinement:
     """Scores of some samples, ready to be refined with any pool and power, or chosen from as a set.
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_features,)
-        Scores, 0 for features that cannot be candidates, not all 0.
-    relevance : ndarray of shape (n_features,)
-        The scores on the scale of the redundancy, between 0 and 1: what a set is chosen by.
-    order : ndarray of shape (n_features,)
-        All features, best score first, unusable ones last.
-    usable : ndarray of bool of shape (n_features,)
-        Which features can be candidates.
-    redundancy : callable
-        Makes the matrix A of some candidates.
-    groups : sequence of ndarray
-        Prior groups of features; the usable members are candidates whatever their scores.
-    group_strength : float
-        Factor γ of the groups.
-    solve : callable
-        The solver.
-    tol : float
-        Relative gap at which a solution is good enough.
-    max_iter : int
-        Most rounds of the solver; exchanges for each member of a set.
-    most : int or None
-        Most candidates that the redundancy can be computed for.
+    ``scores`` are 0 for features that are not ``usable`` as candidates, and not all 0; ``relevance`` has them on the scale of
+    the redundancy, between 0 and 1, which is what a set is chosen by. ``order`` has all features, best score first, unusable
+    ones last. ``redundancy`` makes the matrix A of some candidates, of which there can be ``most``. Usable members of the
+    prior ``groups`` are candidates whatever their scores. ``max_iter`` is the limit of rounds of the solver, or of exchanges
+    for each member of a set.
     """
 
     scores: np.ndarray
@@ -265,23 +230,10 @@ class Leading(NamedTuple):
 
 
 class Leaders:
-    """Scores of features that are elsewhere, and the best of them.
+    """Scores of features that are with the workers of a cluster, and the best of them.
 
-    Parameters
-    ----------
-    view : FeatureView
-        The features.
-    score_func : str
-        Name of a score that workers can compute.
-    parameters : mapping
-        Its parameters.
-    y : array-like or None
-        Labels.
-
-    Attributes
-    ----------
-    scores : FeatureValues
-        The scores, which stay with the workers; 0 for constant features.
+    ``score_func`` is the name of a score that workers can compute. The ``scores`` stay with the workers; they are 0 for
+    constant features.
     """
 
     def __init__(self, view: FeatureView, score_func: str, parameters: Mapping[str, Any], y: Any) -> None:
@@ -343,12 +295,7 @@ class Leaders:
 class Near:
     """A view of some features whose columns have come to this process together, and their places in it.
 
-    Parameters
-    ----------
-    view : FeatureView
-        All features; where they are here already, there is nothing to do.
-    features : ndarray of int
-        Some of them.
+    Where all features are in this process already, it is the view of all.
     """
 
     def __init__(self, view: FeatureView, features: np.ndarray) -> None:

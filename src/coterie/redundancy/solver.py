@@ -1,6 +1,6 @@
 r"""Solvers of global redundancy minimisation: the working set, the paper's own, and exchanges within a set.
 
-The problem of global redundancy minimisation (eqs. 1 and 26 of the paper), without a matrix of all pairs.
+**The problem** (eqs. 1 and 26 of the paper), without a matrix of all pairs:
 
 .. math:: \min_{z \ge 0,\ 1'z = 1} f(z) = \frac{q(z)}{s'z}, \qquad q(z) = z'(A + \gamma G'G)z.
 
@@ -9,25 +9,22 @@ Quadratic over linear is jointly convex, so f is convex. With :math:`t = s'z`,
 :math:`f(z') \ge f(z) + \nabla f'(z' - z) \ge \min_i \nabla_i f`: the smallest entry of the gradient is a lower bound of the
 optimum, and the Frank-Wolfe gap :math:`f - \min_i \nabla_i f` is a certificate.
 
-The exact optimum over all candidates: a working set, coordinate descent on it, and a certificate for all.
+**Working set.** Few candidates have a positive weight at the optimum. The problem is solved on a working set of them, by
+coordinate descent; the gradient of *all* candidates (one pass over the data) then either certifies the solution or names the
+candidates that must join.
 
-Few candidates have a positive weight at the optimum. The problem is solved on a working set of them; the gradient of *all*
-candidates (one pass over the data) then either certifies the solution or names the candidates that
-must join.
+**The paper's own solver** (Algorithms 2 and 4) is an augmented Lagrangian method with the matrix of all pairs, for comparison
+on few candidates. Where the paper inverts :math:`A + \frac\mu2 I` in every step, A is decomposed once here, which gives the
+same steps.
 
-The paper's own solver: Algorithms 2 and 4, an augmented Lagrangian method with the matrix of all pairs.
-
-For comparison on few candidates. Where the paper inverts :math:`A + \frac\mu2 I` in every step, A is decomposed once here,
-which gives the same steps.
-
-Relevance less redundancy of a whole set of k candidates, and the set that no exchange improves.
+**Sets.** Relevance less redundancy of a whole set of k candidates is
 
 .. math:: J(S) = \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij}.
 
-The convex problem (:mod:`coterie.redundancy.solver`) punishes what resembles *any* candidate with a weight; here only the
-members count. Adding the feature that raises J most, one at a time, is the greedy way (mRMR by difference is that with
-:math:`\lambda = 1/2` and mutual information), and what it takes first it never gives back. Exchanges do: a set is left when no
-candidate outside can replace a member with a gain. Only the rows of A of the members are held.
+The convex problem punishes what resembles *any* candidate with a weight; here only the members count. Adding the feature that
+raises J most, one at a time, is the greedy way (mRMR by difference is that with :math:`\lambda = 1/2` and mutual information),
+and what it takes first it never gives back. Exchanges do: the search ends when no candidate outside can replace a member with
+a gain. Only the rows of A of the members are held.
 """
 
 from __future__ import annotations
@@ -75,19 +72,11 @@ class Certificate(NamedTuple):
 
 
 class GroupPenalty:
-    r"""Prior groups (section 2.4): :math:`\|Gz\|^2 = \sum_g \sum_{i<j \in g} (z_i - z_j)^2`.
+    r"""Prior groups (section 2.4): :math:`\|Gz\|^2 = \sum_g \sum_{i<j \in g} (z_i - z_j)^2`, times a strength γ.
 
-    For each group this is the Laplacian of its complete graph, :math:`m_g \sum z_i^2 - (\sum z_i)^2`, so that a product
-    takes one pass over the members, and G, with a row for each pair, is never built.
-
-    Parameters
-    ----------
-    groups : sequence of ndarray
-        Candidates of each group; groups may overlap.
-    n_candidates : int
-        Number of candidates.
-    strength : float
-        Factor γ.
+    For each group, which may overlap others, this is the Laplacian of its complete graph,
+    :math:`m_g \sum z_i^2 - (\sum z_i)^2`, so that a product takes one pass over the members, and G, with a row for each pair,
+    is never built.
     """
 
     def __init__(self, groups: Sequence[np.ndarray], n_candidates: int, strength: float) -> None:
@@ -115,17 +104,7 @@ class GroupPenalty:
 
 
 class Objective:
-    """Scores, redundancy and groups of the candidates put together.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_candidates,)
-        Non-negative scores, not all zero.
-    redundancy : Redundancy
-        The matrix A.
-    penalty : GroupPenalty or None, default=None
-        Prior groups.
-    """
+    """Scores (non-negative, not all zero), redundancy and prior groups of the candidates put together."""
 
     def __init__(self, scores: np.ndarray, redundancy: Redundancy, penalty: GroupPenalty | None = None) -> None:
         self.scores = scores
@@ -377,18 +356,10 @@ def project_to_simplex(w: np.ndarray) -> np.ndarray:
 
 
 class ChosenSet(NamedTuple):
-    """A set of candidates.
+    """A set of candidates and its J.
 
-    Attributes
-    ----------
-    members : ndarray of int
-        The candidates, that without which J of the rest is highest last, and so on.
-    objective : float
-        J of the set.
-    n_exchanges : int
-        Exchanges made since the greedy set.
-    converged : bool
-        Whether no exchange of one member improves it.
+    ``members`` are in order: last the one without which J of the rest is highest, and so on. ``n_exchanges`` were made since
+    the greedy set; it has ``converged`` when no exchange of one member improves it.
     """
 
     members: np.ndarray
