@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, special, stats
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from coterie._parameters import OneOf, check
@@ -15,6 +17,7 @@ from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
 from coterie.inputs.opening import source_of, unwrapped
+from coterie.inputs.types import CovariatesLike, FeaturesLike, TargetsLike
 from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
@@ -122,7 +125,14 @@ class _Picked:
         return self._values[self._place[feature]]
 
 
-def association(X: Any, y: Any = None, features: Any = None, *, covariates: Any = None, model: str = "auto") -> Association:
+def association(
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    features: ArrayLike | FeatureGroups | BaseEstimator | None = None,
+    *,
+    covariates: CovariatesLike = None,
+    model: str = "auto",
+) -> Association:
     """The association of each feature with the trait, by itself, beside the covariates.
 
     For every feature a regression with an intercept, the covariates and this feature alone is fitted, as ``plink --linear``
@@ -213,7 +223,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _chosen(features: Any, source: FeatureSource) -> np.ndarray:
+def _chosen(features: ArrayLike | FeatureGroups | BaseEstimator | None, source: FeatureSource) -> np.ndarray:
     if features is None:
         return np.arange(source.shape[1])
     groups = getattr(features, "groups_", features)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coterie._numba import read_only
 from coterie._parameters import N_JOBS, SHARE, Anything, Flag, Number, Rule, Whole
@@ -77,7 +78,9 @@ class FusedPenalty:
         return np.sign(fused) * np.maximum(np.abs(fused) - step * self.lasso, 0.0)
 
 
-def equal_along_edges(coef: np.ndarray, edges: Any, size: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
+def equal_along_edges(
+    coef: np.ndarray, edges: Edges | FeatureGraph, size: np.ndarray, tol: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Edges between features with coefficients where the difference ``size`` is within the tolerance of the solver."""
     close = size <= max(100.0 * tol, 1e-6) * np.abs(coef).max(initial=0.0)
     both = (coef[edges.first] != 0.0) & (coef[edges.second] != 0.0)
@@ -194,7 +197,7 @@ class GraphFusedLassoSelector(PenalizedSelector):
         alpha: float | None = None,
         fusion: float = 1.0,
         threshold: float = 0.7,
-        edges: Any = None,
+        edges: ArrayLike | None = None,
         weighted: bool = False,
         tol: float = 1e-5,
         max_iter: int = 5000,
@@ -355,7 +358,7 @@ class FeatureGroupingSelector(PenalizedSelector):
         truncated: bool = False,
         tau: float = 0.15,
         threshold: float = 0.7,
-        edges: Any = None,
+        edges: ArrayLike | None = None,
         tol: float = 1e-5,
         max_iter: int = 5000,
         max_rounds: int = 50,

@@ -14,7 +14,9 @@ from sklearn.svm import LinearSVC, l1_min_c
 from coterie._parameters import N_FEATURES, PENALTY, Anything, Number, OneOf, Rule, Whole
 from coterie._sklearn import fitted_svm, sample_major
 from coterie.baselines.base import LabelSelector, TargetSelector, TrainingData, search_path
+from coterie.data.source import Columns
 from coterie.estimators.documentation import documented
+from coterie.inputs.types import RandomStateLike
 from coterie.order import in_order, ranks
 
 
@@ -89,7 +91,12 @@ class L1SVMSelector(LabelSelector):
     }
 
     def __init__(
-        self, n_features_to_select: int | float = 10, *, tol: float = 1e-4, max_iter: int = 10_000, random_state: Any = 0
+        self,
+        n_features_to_select: int | float = 10,
+        *,
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        random_state: RandomStateLike = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.tol = tol
@@ -130,7 +137,7 @@ class L1SVMSelector(LabelSelector):
         }
 
 
-def _slopes(model: LinearSVC, X: Any, codes: np.ndarray) -> np.ndarray:
+def _slopes(model: LinearSVC, X: Columns, codes: np.ndarray) -> np.ndarray:
     """Norm over the classes of the gradient of the squared hinge loss for each feature."""
     decision = model.decision_function(X).reshape(len(codes), -1)
     positive = np.arange(decision.shape[1]) if decision.shape[1] > 1 else np.array([1])
@@ -332,7 +339,7 @@ class SVMRFESelector(LabelSelector):
         C: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 10_000,
-        random_state: Any = 0,
+        random_state: RandomStateLike = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.step = step

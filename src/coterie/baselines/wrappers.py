@@ -11,7 +11,9 @@ from joblib import Parallel
 from coterie._parameters import Number, OneOf, Rule, Whole
 from coterie.data.source import FeatureSource
 from coterie.estimators.documentation import documented
+from coterie.inputs.types import FoldsLike
 from coterie.order import best_of, ranked, ranks
+from coterie.probing.criteria.base import CriterionLike
 from coterie.probing.evaluation import CriterionSelector, Problem, evaluate_subsets
 from coterie.progress import RoundProgress
 
@@ -68,10 +70,10 @@ class BestIndividualSelector(CriterionSelector):
 
     def __init__(
         self,
-        criterion: Any = "knn",
+        criterion: CriterionLike = "knn",
         *,
         n_features_to_select: int | float = 10,
-        cv: Any = 3,
+        cv: FoldsLike = 3,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -192,12 +194,12 @@ class FloatingSelector(CriterionSelector):
 
     def __init__(
         self,
-        criterion: Any = "knn",
+        criterion: CriterionLike = "knn",
         *,
         n_features_to_select: int | float = 10,
         look_ahead: int = 3,
         max_seconds: float | None = None,
-        cv: Any = 3,
+        cv: FoldsLike = 3,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

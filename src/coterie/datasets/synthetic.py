@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.inputs.types import RandomStateLike
 
 
 def make_support_affiliated(
@@ -19,7 +18,7 @@ def make_support_affiliated(
     max_affiliated: int = 5,
     correlation: tuple[float, float] = (0.75, 0.9),
     noise: float = 0.0,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
 ) -> Bunch:
     """Support features that decide the class, affiliated copies of them, and noise (TPAMI 2016, section 5.2).
 
@@ -80,7 +79,7 @@ def make_feature_groups(
     affiliated: tuple[int, int] = (2, 10),
     correlation: tuple[float, float] = (0.75, 0.9),
     noise: float = 0.0,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
 ) -> Bunch:
     """Many groups of predictive features, some with inner correlated features (ICML 2012, section 4.1).
 
@@ -161,7 +160,7 @@ def make_block_gaussian(
     correlation: float = 0.8,
     separation: float = 1.5,
     shuffle: bool = True,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
 ) -> Bunch:
     r"""Two Gaussian clusters of samples, whose features fall into groups of equal correlation (TKDE 2015, section 4.1).
 

@@ -21,6 +21,7 @@ from coterie.data.source import FAR, Columns, FeatureSource, Moments, for_blocks
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import source_of
 from coterie.inputs.placing import in_one_process
+from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.kernels import filters as kernels
 from coterie.order import by_content
 
@@ -224,8 +225,8 @@ def _look(source: FeatureSource, moments: Moments, look: Look, probes: np.ndarra
 
 
 def laplacian_score(
-    X: Any,
-    y: Any = None,
+    X: FeaturesLike,
+    y: TargetsLike = None,
     *,
     n_neighbors: int = 5,
     graph: str = "nearest",
@@ -314,8 +315,8 @@ def _smoothness(view: FeatureView, edges: sparse.csr_array) -> np.ndarray:
 
 
 def mcfs_score(
-    X: Any,
-    y: Any = None,
+    X: FeaturesLike,
+    y: TargetsLike = None,
     *,
     n_clusters: int = 5,
     n_neighbors: int = 5,

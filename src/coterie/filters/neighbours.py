@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
@@ -16,6 +14,7 @@ from coterie.filters.graph import by_probes, manhattan_distances, nearest, neare
 from coterie.filters.univariate import feature_ranges
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.targets import class_codes
+from coterie.inputs.types import FeaturesLike, RandomStateLike, TargetsLike
 from coterie.kernels import filters as kernels
 
 # The local scatter is raised by this part of what values spread evenly over the feature's range would have,
@@ -25,12 +24,12 @@ _GLOBAL_SHARE = 0.01
 
 
 def relieff_score(
-    X: Any,
-    y: Any,
+    X: FeaturesLike,
+    y: TargetsLike,
     *,
     n_neighbors: int = 10,
     n_probes: int | None = None,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
     n_jobs: int | None = None,
 ) -> np.ndarray:
     r"""ReliefF weight of each feature for the classes in y.
@@ -150,7 +149,7 @@ def _edges(
 
 
 def lgd_score(
-    X: Any, y: Any = None, *, n_neighbors: int = 5, neighborhood: str = "values", n_jobs: int | None = None
+    X: FeaturesLike, y: TargetsLike = None, *, n_neighbors: int = 5, neighborhood: str = "values", n_jobs: int | None = None
 ) -> np.ndarray:
     r"""Local and global discriminative score: global variance over the variance among neighbours.
 

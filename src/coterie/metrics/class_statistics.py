@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse, stats
+from sklearn.base import BaseEstimator
 
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.targets import class_codes
+from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
@@ -132,7 +135,9 @@ class ClassStatistics:
         return f"<ClassStatistics of {len(self.features):,} features in {len(self.classes)} classes>"
 
 
-def class_statistics(X: Any, y: Any = None, features: Any = None) -> ClassStatistics:
+def class_statistics(
+    X: FeaturesLike, y: TargetsLike = None, features: ArrayLike | FeatureGroups | BaseEstimator | None = None
+) -> ClassStatistics:
     """What features are like in each class and in the rest: which one marks which class, and how clearly.
 
     Parameters

@@ -16,9 +16,11 @@ from sklearn.utils import Bunch
 from coterie._parameters import Anything, Flag, Number, OneOf, Path, Rule, Whole
 from coterie.estimators.documentation import documented
 from coterie.files import claimed
+from coterie.inputs.types import FoldsLike, PathLike, RandomStateLike
 from coterie.order import ranked, ranks
 from coterie.probing.adaptive import AdaptivePlan, AdaptiveSums
 from coterie.probing.checkpoint import Checkpoint, Fingerprint, difference, fingerprint, seed_mark
+from coterie.probing.criteria.base import CriterionLike
 from coterie.probing.evaluation import CriterionSelector, ProbeBudget, Problem, expected_probes, run_probes
 from coterie.probing.probes import Key, ProbePlan, ProbeRecord, ProbeSums, read_key
 from coterie.probing.scores import ProbeSize, daf_scores, summarise
@@ -197,7 +199,7 @@ class DependencyAwareSelector(CriterionSelector):
 
     def __init__(
         self,
-        criterion: Any = "knn",
+        criterion: CriterionLike = "knn",
         *,
         variant: str = "daf0",
         n_features_to_select: int | float = 10,
@@ -207,11 +209,11 @@ class DependencyAwareSelector(CriterionSelector):
         min_coverage: int | str | None = "auto",
         max_probe_size: int = 150,
         inclusion_probability: float | None = None,
-        cv: Any = 3,
-        checkpoint: Any = None,
+        cv: FoldsLike = 3,
+        checkpoint: PathLike | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
         self.criterion = criterion

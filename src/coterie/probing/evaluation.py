@@ -21,7 +21,7 @@ from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold
 from coterie.inputs.opening import open_input
-from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, TargetsLike
 from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Criterion, Evaluator, as_criterion, check_value
 from coterie.probing.probes import Design, ProbePlan, ProbeRecord
@@ -103,7 +103,7 @@ class TaskWorkers:
         """Nothing needs to be started or ended."""
         return nullcontext()
 
-    def bind(self, criterion: Criterion, y: np.ndarray | None, cv: Any) -> RemoteEvaluator:
+    def bind(self, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike) -> RemoteEvaluator:
         """The criterion on the workers; the folds are drawn once, by one of them, for all."""
         ((folds, caught),) = self.source.map_tasks(_folds, [(criterion, y, cv)], what="the folds")
         for category, message in caught:
@@ -120,7 +120,7 @@ class TaskWorkers:
 
 
 def _folds(
-    source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: Any
+    source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike
 ) -> tuple[list[Fold] | None, list[tuple[type[Warning], str]]]:
     """The folds of a criterion, and the warnings of binding it."""
     with warnings.catch_warnings(record=True) as caught:
@@ -129,7 +129,7 @@ def _folds(
     return folds, [(one.category, str(one.message)) for one in caught]
 
 
-def _bound(source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: Any) -> Evaluator:
+def _bound(source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike) -> Evaluator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # raised by bind already
         return criterion.bind(source, y, cv)
@@ -300,7 +300,7 @@ class CriterionSelector(Selector):
 
     _on_cluster: ClassVar[str] = "stores"
 
-    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
+    def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
         """Evaluate subsets of the features, and select.
 
         Parameters

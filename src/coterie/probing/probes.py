@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from coterie.inputs.types import RandomStateLike
 from coterie.probing.criteria.base import check_value
 
 Key = tuple[int, int]
@@ -50,10 +51,10 @@ class ProbePlan:
         return np.sort(generator.choice(self.n_features, size, replace=False, shuffle=False))
 
 
-def read_key(random_state: Any) -> Key:
+def read_key(random_state: RandomStateLike) -> Key:
     """A seed for the probes from what scikit-learn accepts as ``random_state``."""
     if random_state is None:
-        entropy: Any = None
+        entropy: int | list[int] | None = None
     elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         entropy = int(random_state)
     else:

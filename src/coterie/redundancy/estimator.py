@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
 from coterie._numba import thread_count
@@ -26,10 +27,10 @@ from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.estimators.documentation import documented
-from coterie.inputs.folds import read_folds
+from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.opening import open_input
 from coterie.inputs.targets import class_codes, read_targets
-from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, ScoringLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy.measures import (
@@ -42,6 +43,9 @@ from coterie.redundancy.measures import (
 )
 from coterie.redundancy.options import (
     MEASURES,
+    GroupsLike,
+    RedundancyLike,
+    ScoreLike,
     check_given_options,
     checked_scores,
     group_positions,
@@ -314,7 +318,7 @@ class GlobalRedundancySelector(Selector):
 
     def __init__(
         self,
-        score_func: Any = "fisher",
+        score_func: ScoreLike = "fisher",
         n_features_to_select: int | float = 20,
         *,
         n_candidates: int | str | None = "auto",
@@ -322,15 +326,15 @@ class GlobalRedundancySelector(Selector):
         redundancy_strength: float | str = 2.0,
         power: float | str = 1.0,
         score_parameters: dict[str, Any] | None = None,
-        redundancy: Any = "cosine2",
+        redundancy: RedundancyLike = "cosine2",
         redundancy_parameters: dict[str, Any] | None = None,
-        groups: Any = None,
+        groups: GroupsLike = None,
         group_strength: float = 1.0,
         method: str = "working_set",
         method_parameters: dict[str, Any] | None = None,
-        cv: Any = 5,
-        estimator: Any = None,
-        scoring: Any = None,
+        cv: FoldsLike = 5,
+        estimator: BaseEstimator | None = None,
+        scoring: ScoringLike = None,
         tol: float = 1e-5,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -358,11 +362,11 @@ class GlobalRedundancySelector(Selector):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not _is(self.redundancy, "precomputed")
-        named = isinstance(self.score_func, str) and self.score_func in SCORES
-        tags.target_tags.required = named and SCORES[self.score_func].supervised
+        score = SCORES.get(self.score_func) if isinstance(self.score_func, str) else None
+        tags.target_tags.required = score is not None and score.supervised
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> GlobalRedundancySelector:
+    def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
         """Score the features and refine the scores.
 
         Parameters
@@ -425,6 +429,7 @@ class GlobalRedundancySelector(Selector):
 
     def _compute_from_leaders(self, data: _Candidates) -> dict[str, Any]:
         """The same where the features are with the workers of a cluster: all but the best stay there."""
+        assert isinstance(self.score_func, str)
         leaders = Leaders(data.view, self.score_func, self.score_parameters or {}, data.y)
         best = leaders.first(1)
         setting, _ = self._setting(data, self._refinement_of_leaders(data.view, best))
@@ -496,7 +501,7 @@ class GlobalRedundancySelector(Selector):
         strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
         return _is(self.n_candidates, "cv"), _is(self.power, "cv"), strength
 
-    def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Any]]:
+    def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Fold]]:
         """Labels as numbers (or the numbers to predict), and the folds."""
         if _is(self.redundancy, "precomputed"):
             raise ValueError(f"{self._validated_words} needs samples, and redundancy='precomputed' has none.")
@@ -578,6 +583,7 @@ class GlobalRedundancySelector(Selector):
         if isinstance(self.redundancy, str):
             measure, parameters = MEASURES[self.redundancy], self.redundancy_parameters or {}
             return MatrixRedundancy(measure(near.view, near.places, **parameters))
+        assert callable(self.redundancy)
         made = self.redundancy(near.view.columns(near.places))
         matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
         alone = np.flatnonzero(np.diag(matrix) <= 0.0)
@@ -587,6 +593,6 @@ class GlobalRedundancySelector(Selector):
         return MatrixRedundancy(matrix)
 
 
-def _is(value: Any, name: str) -> bool:
+def _is(value: object, name: str) -> bool:
     """Whether a parameter is the given word (and not an array, which compares item by item)."""
     return isinstance(value, str) and value == name

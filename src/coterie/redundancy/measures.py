@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
@@ -116,11 +117,11 @@ class SquaredCosine:
         unit /= self.moments.norm[chosen]
         return unit
 
-    def _dense_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Any, np.ndarray], np.ndarray]:
+    def _dense_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Columns, np.ndarray], np.ndarray]:
         few = self.unit_columns(support)
         if len(support) < self.n_samples:
 
-            def from_support(columns: Any, chosen: np.ndarray) -> np.ndarray:
+            def from_support(columns: Columns, chosen: np.ndarray) -> np.ndarray:
                 products = few.T @ self._unit(columns, chosen)
                 products *= products
                 return weights @ products
@@ -128,7 +129,7 @@ class SquaredCosine:
             return from_support
         scatter = (few * weights) @ few.T
 
-        def from_scatter(columns: Any, chosen: np.ndarray) -> np.ndarray:
+        def from_scatter(columns: Columns, chosen: np.ndarray) -> np.ndarray:
             unit = self._unit(columns, chosen)
             products = scatter @ unit
             products *= unit
@@ -136,13 +137,13 @@ class SquaredCosine:
 
         return from_scatter
 
-    def _sparse_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Any, np.ndarray], np.ndarray]:
+    def _sparse_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Columns, np.ndarray], np.ndarray]:
         r"""Centring by hand: :math:`\sum_j z_j (g_{ij} - n\mu_i\mu_j)^2 / \|f_j\|^2` from the sparse products g."""
         mine = self.features[support]
         few = sparse.csr_array(self.source.columns(mine), dtype=np.float64)
         means, scaled = self.moments.mean[mine], weights / self.moments.norm[mine] ** 2
 
-        def from_products(columns: Any, chosen: np.ndarray) -> np.ndarray:
+        def from_products(columns: Columns, chosen: np.ndarray) -> np.ndarray:
             products = sparse.csr_array(columns.T.astype(np.float64) @ few)
             centre = self.n_samples * self.moments.mean[chosen]
             linear = products @ (scaled * means)
@@ -231,7 +232,7 @@ def _made_semidefinite(matrix: np.ndarray) -> np.ndarray:
     return matrix
 
 
-def as_numbers(values: Any, wrong: str) -> np.ndarray:
+def as_numbers(values: ArrayLike, wrong: str) -> np.ndarray:
     """A new float64 array of real numbers, or an error that begins as told; text and complex numbers are none."""
     try:
         given = np.asarray(values)
@@ -242,9 +243,10 @@ def as_numbers(values: Any, wrong: str) -> np.ndarray:
         raise ValueError(f"{wrong}: {str(error).rstrip('.')}.") from error
 
 
-def checked_matrix(matrix: Any, n_features: int, origin: str) -> np.ndarray:
+def checked_matrix(matrix: ArrayLike | sparse.sparray | sparse.spmatrix, n_features: int, origin: str) -> np.ndarray:
     """A float64 matrix that is square, finite, symmetric and positive semidefinite, or an error that says what it is not."""
-    result = as_numbers(matrix.toarray() if sparse.issparse(matrix) else matrix, f"{origin} must be a matrix of numbers")
+    dense = matrix.toarray() if isinstance(matrix, (sparse.sparray, sparse.spmatrix)) else matrix
+    result = as_numbers(dense, f"{origin} must be a matrix of numbers")
     if result.ndim != 2 or result.shape[0] != result.shape[1]:
         raise ValueError(f"{origin} must be a square matrix of features by features, got shape {result.shape}.")
     if len(result) != n_features:

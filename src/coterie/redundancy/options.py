@@ -5,20 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length
 
 from coterie._parameters import check_options
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.groups import FeatureGroup
+from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.inputs.types import TargetsLike
 from coterie.methods import SCORES
 from coterie.redundancy.measures import as_numbers, mutual_information, sparse_representation
 from coterie.redundancy.solver import solve_alm
 from coterie.selection import feature_label, feature_positions
 
+# Scores to refine: a name, a function of X and y, or the scores; redundancy: a name, a function of columns, or a matrix.
+ScoreLike: TypeAlias = "str | Callable[..., ArrayLike | tuple[ArrayLike, ...]] | ArrayLike"
+RedundancyLike: TypeAlias = "str | Callable[..., ArrayLike] | ArrayLike"
+GroupsLike: TypeAlias = "FeatureGroups | Sequence[FeatureGroup | ArrayLike] | None"
 # Measures that are computed from the columns of the candidates, by name.
 MEASURES: dict[str, Callable[..., np.ndarray]] = {
     "mutual_info": mutual_information,
@@ -51,16 +57,17 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def named_scores(name: str, parameters: Mapping[str, Any], view: FeatureView, y: Any) -> Any:
+def named_scores(name: str, parameters: Mapping[str, Any], view: FeatureView, y: TargetsLike) -> np.ndarray:
     """The scores of a filter."""
     return SCORES[name].load()(view.source, y, **{"n_jobs": view.n_threads, **parameters})
 
 
 def checked_scores(
-    score_func: Any, parameters: Mapping[str, Any], view: FeatureView, X: Any, y: Any, usable: np.ndarray
+    score_func: ScoreLike, parameters: Mapping[str, Any], view: FeatureView, X: Any, y: Any, usable: np.ndarray
 ) -> np.ndarray:
     """Checked scores by a name, a function or an array, 0 for features that are not ``usable``."""
     clip = False
+    given: ArrayLike
     if isinstance(score_func, str):
         given = named_scores(score_func, parameters, view, y)
         clip = SCORES[score_func].signed
@@ -69,8 +76,8 @@ def checked_scores(
             check_consistent_length(np.empty((view.n_samples, 0)), y)
         if not isinstance(X, FeatureSource):
             X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
-        given = score_func(X, y)
-        given = given[0] if isinstance(given, tuple) else given
+        made = score_func(X, y)
+        given = made[0] if isinstance(made, tuple) else made
     else:
         given = score_func
     scores = as_numbers(given, "score_func must give numbers")
@@ -83,7 +90,7 @@ def checked_scores(
     return scores
 
 
-def on_redundancy_scale(score_func: Any, scores: np.ndarray) -> np.ndarray:
+def on_redundancy_scale(score_func: ScoreLike, scores: np.ndarray) -> np.ndarray:
     """Relevances between 0 and 1, to be weighed against redundancies between 0 and 1.
 
     Where the score is made of a squared correlation, that: of Fisher's score the share of the variance that lies between the
@@ -113,7 +120,7 @@ def _refuse_bad_scores(scores: np.ndarray, names: Sequence[str] | None) -> None:
         raise ValueError(NO_SCORES)
 
 
-def group_positions(groups: Any, source: FeatureSource) -> list[np.ndarray]:
+def group_positions(groups: GroupsLike, source: FeatureSource) -> list[np.ndarray]:
     """The groups as positions of features."""
     if groups is None:
         return []

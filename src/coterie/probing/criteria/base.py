@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
@@ -18,6 +19,7 @@ from coterie._sklearn import sample_major
 from coterie.data.source import LARGEST_NORM, FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels
+from coterie.inputs.types import FoldsLike, ScoringLike
 from coterie.methods import CRITERIA, load
 
 
@@ -46,7 +48,7 @@ class Criterion(BaseEstimator, ABC):
     _allowed: ClassVar[Mapping[str, Rule]] = {}
 
     @abstractmethod
-    def bind(self, source: FeatureSource, y: Any, cv: Any) -> Evaluator:
+    def bind(self, source: FeatureSource, y: Any, cv: FoldsLike) -> Evaluator:
         """Check the parameters against the data and return what evaluates subsets; y may be None if not ``supervised``."""
 
 
@@ -70,7 +72,7 @@ def dense_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
 
 
-def own_columns(source: FeatureSource, features: np.ndarray) -> Any:
+def own_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray | sparse.csr_array:
     """Some columns in their own value type: CSR, which estimators like best, or a C-ordered array."""
     return sample_major(source.columns(features))
 
@@ -108,7 +110,7 @@ class EstimatorCriterion(Criterion):
     array([8, 2])
     """
 
-    def __init__(self, estimator: BaseEstimator, *, scoring: Any = None) -> None:
+    def __init__(self, estimator: BaseEstimator, *, scoring: ScoringLike = None) -> None:
         self.estimator = estimator
         self.scoring = scoring
 
@@ -118,7 +120,7 @@ class EstimatorCriterion(Criterion):
         tags = getattr(get_tags(self.estimator), "target_tags", None) if hasattr(self.estimator, "fit") else None
         return tags is None or bool(tags.required)
 
-    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: Any) -> CrossValidatedScore:
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> CrossValidatedScore:
         """Check the parameters against the data and return what evaluates subsets."""
         if isinstance(self.estimator, type) or not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
             raise ValueError(f"estimator={self.estimator!r} must be an estimator of scikit-learn, with fit and get_params.")
@@ -134,7 +136,7 @@ class CrossValidatedScore:
     """Mean score of an estimator over the folds, on some features."""
 
     def __init__(
-        self, source: FeatureSource, y: np.ndarray | None, estimator: BaseEstimator, scoring: Any, folds: list[Fold]
+        self, source: FeatureSource, y: np.ndarray | None, estimator: BaseEstimator, scoring: ScoringLike, folds: list[Fold]
     ) -> None:
         self.source = source
         self.y = y
@@ -176,7 +178,7 @@ class CallableCriterion(Criterion):
     def __init__(self, function: Scorer) -> None:
         self.function = function
 
-    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: Any) -> FunctionValue:
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> FunctionValue:
         """Return what evaluates subsets."""
         return FunctionValue(source, y, self.function)
 
@@ -200,7 +202,11 @@ class FunctionValue:
             raise ValueError(f"The criterion must return a number, got {value!r}.") from error
 
 
-def criterion_named(name: Any, **parameters: Any) -> Criterion:
+# A criterion, its name, an estimator, or a function of the columns and y.
+CriterionLike: TypeAlias = "str | Criterion | BaseEstimator | Scorer"
+
+
+def criterion_named(name: object, **parameters: Any) -> Criterion:
     """A criterion with code of its own, by its name, with some of its parameters.
 
     Examples
@@ -219,7 +225,7 @@ def criterion_named(name: Any, **parameters: Any) -> Criterion:
     return kind(**parameters)
 
 
-def as_criterion(criterion: Any) -> Criterion:
+def as_criterion(criterion: CriterionLike) -> Criterion:
     """A criterion from its name, a criterion, an estimator or a function."""
     criterion = criterion.item() if isinstance(criterion, np.generic) else criterion
     if isinstance(criterion, Criterion):

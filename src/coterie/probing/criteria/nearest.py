@@ -15,6 +15,7 @@ from coterie._parameters import Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels, read_targets
+from coterie.inputs.types import FoldsLike
 from coterie.kernels.neighbours import count_right, count_right_again, gather_factors, room_for, squared_norms
 from coterie.probing.criteria.base import Criterion, CrossValidatedScore, mean_over_folds
 
@@ -72,7 +73,7 @@ class KNNCriterion(Criterion):
     def __init__(self, n_neighbors: int = 3) -> None:
         self.n_neighbors = n_neighbors
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> NeighbourAccuracy:
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> NeighbourAccuracy:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         classes, codes = read_labels(y, None)
@@ -112,7 +113,7 @@ class KNNRegressionCriterion(Criterion):
     def __init__(self, n_neighbors: int = 5) -> None:
         self.n_neighbors = n_neighbors
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> CrossValidatedScore:
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> CrossValidatedScore:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         targets = read_targets(y)

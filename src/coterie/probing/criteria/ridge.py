@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -12,6 +12,7 @@ from coterie._parameters import PENALTY, OneOf, Rule, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold
 from coterie.inputs.targets import read_labels, read_targets
+from coterie.inputs.types import FoldsLike
 from coterie.probing.criteria.base import Criterion, dense_columns
 
 # Smallest 1 - h_ii that is more than rounding, for leverages h_ii.
@@ -61,7 +62,7 @@ class RidgeCriterion(Criterion):
         self.alpha = alpha
         self.scoring = scoring
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> LeaveOneOut:
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> LeaveOneOut:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         if self.scoring == "r2":
@@ -97,7 +98,7 @@ class RidgeRegressionCriterion(Criterion):
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> LeaveOneOut:
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> LeaveOneOut:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         return LeaveOneOut(source, float(self.alpha), read_targets(y)[:, None], None)

@@ -16,19 +16,20 @@ from coterie._sklearn import fitted_svm
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels
+from coterie.inputs.types import ClassWeightLike, FoldsLike
 from coterie.probing.criteria.base import Criterion, mean_over_folds, own_columns
 
 
 class _SVMCriterion(Criterion):
     """Base class: accuracy of a classifier of scikit-learn whose parameters are those of the criterion."""
 
-    class_weight: Any
+    class_weight: ClassWeightLike
 
     @abstractmethod
     def fitted(self, X: Any, y: np.ndarray) -> Any:
         """A trained classifier."""
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> SVMAccuracy:
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> SVMAccuracy:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         _, codes = read_labels(y, None)
@@ -113,7 +114,7 @@ class LinearSVMCriterion(_SVMCriterion):
         loss: str = "squared_hinge",
         tol: float = 1e-4,
         max_iter: int = 1000,
-        class_weight: Any = None,
+        class_weight: ClassWeightLike = None,
         random_state: int = 0,
     ) -> None:
         self.C = C
@@ -181,7 +182,7 @@ class SVMCriterion(_SVMCriterion):
         gamma: str | float = "scale",
         degree: int = 3,
         tol: float = 1e-3,
-        class_weight: Any = None,
+        class_weight: ClassWeightLike = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
