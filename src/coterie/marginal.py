@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ FIGURES = ("effect", "standard_error", "statistic", "p_value")
 
 @dataclass(frozen=True, eq=False)
 class Association:
-    """What :func:`association` returns: one entry a feature.
+    """What :func:`association` returns: one entry per feature.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Association:
         return len(self.feature)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: feature, name, annotations, effect, standard_error, statistic, p_value."""
+        """One dictionary per feature: feature, name, annotations, effect, standard_error, statistic, p_value."""
         columns: dict[str, Sequence[Any]] = {
             "feature": self.feature.tolist(),
             "name": [None] * len(self) if self.names is None else self.names,
@@ -90,7 +90,7 @@ class Association:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``)."""
+        """A pandas data frame with one row per feature (needs ``pip install coterie[tabular]``)."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -103,26 +103,17 @@ class Association:
         The effect is called marginal there: groups have one of their own, that of the model of all of them.
         """
         place = {int(feature): k for k, feature in enumerate(self.feature)}
-        missing = [j for j in groups.members.tolist() if j not in place]
+        members = groups.members.tolist()
+        missing = [j for j in members if j not in place]
         if missing:
             raise ValueError(f"The association lacks feature {missing[0]} of the groups; compute it with features=groups.")
         columns = {f"marginal_{name}" if name == "effect" else name: getattr(self, name) for name in FIGURES}
-        return groups.annotated({name: _Picked(values, place) for name, values in columns.items()})
+        return groups.annotated({name: {j: values[place[j]] for j in members} for name, values in columns.items()})
 
     def __repr__(self) -> str:
         beside = f", beside {', '.join(self.covariates)}" if self.covariates else ""
         best = "" if np.isnan(self.p_value).all() else f", smallest p-value {np.nanmin(self.p_value):.3g}"
         return f"<Association of {len(self):,} features, {self.model}, {self.n_samples:,} samples{beside}{best}>"
-
-
-class _Picked:
-    """Values of some features by the index of the feature."""
-
-    def __init__(self, values: np.ndarray, place: Mapping[int, int]) -> None:
-        self._values, self._place = values, place
-
-    def __getitem__(self, feature: int) -> Any:
-        return self._values[self._place[feature]]
 
 
 def association(
@@ -163,8 +154,8 @@ def association(
     Notes
     -----
     **The p-values of features that were selected on the same samples are too small**: the features were chosen because they
-    look associated. Take p-values of all features, with a threshold for so many tests, or of other samples; what a group is
-    worth in these samples is told by :func:`coterie.group_confidence`.
+    look associated. Take p-values of all features, with a threshold for so many tests, or of other samples; how reliable a
+    group is in these samples is measured by :func:`coterie.group_confidence`.
 
     The p-values of a linear regression are those of Student's t, of a logistic one Wald's. Genotypes that were missing have
     been imputed by the reader of .bed files; PLINK leaves their samples out, SNP by SNP.

@@ -22,7 +22,7 @@ from coterie.selection import names_of
 
 
 class Penalty(Protocol):
-    """What the solver asks of a penalty (convex, plus a linear term perhaps)."""
+    """A penalty as the solver needs it (convex, plus a linear term perhaps)."""
 
     def value(self, coef: np.ndarray) -> float:
         """The penalty of some coefficients."""

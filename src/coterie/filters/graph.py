@@ -113,17 +113,17 @@ class Neighbours(NamedTuple):
 
 def nearest_neighbours(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> Neighbours:
     """The nearest other samples of each sample in the Euclidean distance over all features."""
-    everyone = np.arange(source.shape[0])
-    k = min(n_neighbors, len(everyone) - 1)
-    parts = by_probes(source, moments, _neighbours, k, probes=everyone, n_threads=n_threads)
+    samples = np.arange(source.shape[0])
+    k = min(n_neighbors, len(samples) - 1)
+    parts = by_probes(source, moments, _neighbours, k, probes=samples, n_threads=n_threads)
     return Neighbours(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _neighbours(source: FeatureSource, moments: Moments, probes: np.ndarray, k: int) -> Neighbours:
     found = Neighbours(np.empty((len(probes), k), dtype=np.int64), np.empty((len(probes), k)))
-    everyone = np.arange(source.shape[0])
+    samples = np.arange(source.shape[0])
     for place, row in enumerate(squared_distances(source, moments, probes)):
-        found.samples[place] = nearest(row, np.delete(everyone, probes[place]), k)
+        found.samples[place] = nearest(row, np.delete(samples, probes[place]), k)
         found.squared[place] = row[found.samples[place]]
     return found
 
@@ -140,8 +140,8 @@ def heat_graph(neighbours: Neighbours, width: float | None = None) -> sparse.csr
 def full_heat_graph(source: FeatureSource, moments: Moments, n_threads: int, width: float | None = None) -> sparse.csr_array:
     """The graph of all pairs of samples with the same weights, t the mean over all pairs or given."""
     n_samples = source.shape[0]
-    everyone = np.arange(n_samples)
-    squared = np.vstack(by_probes(source, moments, squared_distances, probes=everyone, n_threads=n_threads))
+    samples = np.arange(n_samples)
+    squared = np.vstack(by_probes(source, moments, squared_distances, probes=samples, n_threads=n_threads))
     rows, others = np.nonzero(~np.eye(n_samples, dtype=bool))
     # The distance of two samples is computed from both sides; the mean makes it one number.
     weights = _heat(0.5 * (squared + squared.T)[rows, others], width)

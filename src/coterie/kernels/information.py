@@ -416,7 +416,7 @@ def _pack_feature(words, n_bins, n_counted, bits, counts):
 def fill_lanes(words, counts, lanes, margins):
     """Put the words of the bins of support features side by side, and the samples of these bins; only bins that have any.
 
-    The lanes of a tile are those of its support features' second bins, then of their third ones; lanes of nobody stay 0.
+    The lanes of a tile are those of its support features' second bins, then of their third ones; unused lanes stay 0.
     """
     bits = np.empty(lanes.shape[1], dtype=np.uint64)
     for k in range(words.shape[0]):

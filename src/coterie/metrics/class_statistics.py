@@ -34,7 +34,7 @@ _FIGURES = ["mean", "mean_rest", "log_fold_change", "detected", "detected_rest",
 class ClassStatistics:
     """Statistics of some features in each class and in the rest of the samples; made by :func:`coterie.class_statistics`.
 
-    Arrays have one row a feature and one column a class.
+    Arrays have one row per feature and one column per class.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class ClassStatistics:
         return [*(_GROUP_COLUMNS * grouped), "feature", "name", "class", *(["weight"] * grouped), *_FIGURES]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature and class."""
+        """One dictionary per feature and class."""
         figures = {name: getattr(self, name).tolist() for name in _FIGURES}
         weight = None if self.weight is None else self.weight.tolist()
         result = []
@@ -124,7 +124,7 @@ class ClassStatistics:
         return result
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a feature and class (needs ``pip install coterie[tabular]``)."""
+        """A pandas data frame with one row per feature and class (needs ``pip install coterie[tabular]``)."""
         try:
             import pandas as pd
         except ImportError as error:

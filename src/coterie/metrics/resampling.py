@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,9 +66,6 @@ class SelectionStability(Sequence[StabilityRow]):
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def __iter__(self) -> Iterator[StabilityRow]:
-        return iter(self.rows)
 
     def frequency(self, row: int = -1) -> np.ndarray:
         """On how many resamples each feature was selected, of shape (n_features,)."""

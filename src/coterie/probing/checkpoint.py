@@ -42,7 +42,7 @@ def fingerprint(
 ) -> Fingerprint:
     """What the values of the probes depend on, in short hashes.
 
-    A function among the parameters counts by its name: that its code is the same, nobody can check.
+    A function among the parameters counts by its name: whether its code is the same cannot be checked.
     """
     return {
         "data": source.map_tasks(_digest_of_data, [()], what="a digest of the features")[0],

@@ -78,7 +78,7 @@ class DependencyAwareSelector(CriterionSelector):
     min_coverage : int, "auto" or None, default="auto"
         Stop when every feature is held by at least so many probes, and left out by so many; with adaptive probes, every
         feature that is among the best or close. A result below it is warned of. "auto" is 300, for uniform probes 100, which
-        takes about two to three probes a feature where there are many; it stops at 20,000 probes in any case. Where
+        takes about two to three probes per feature where there are many; it stops at 20,000 probes in any case. Where
         ``n_probes`` or ``max_seconds`` are given, it does not stop, but warns. None: no rule and no warning; without any other
         rule 1000 probes.
 
@@ -149,7 +149,7 @@ class DependencyAwareSelector(CriterionSelector):
     Same seed, same ranking, bit for bit, whatever the number of workers, the backend, and the interruptions: values enter
     running sums in the order of the probes. A different order of columns is a different draw of probes.
 
-    Memory besides the data: three numbers a feature and one number a probe; adaptive, a byte a feature and round besides.
+    Memory besides the data: three numbers per feature and one per probe; adaptive, also one byte per feature and round.
 
     Adaptive probes: every feature is drawn by itself with a known probability :math:`\pi`, which is one half at most, and
     lower by :math:`2^{-l}` for a feature of level l, the binary logarithm of its probability to be among the best (8 at

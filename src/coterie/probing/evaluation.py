@@ -220,8 +220,8 @@ def run_probes(
     Probes go out in waves of about half a second (of three on a cluster, where an exchange takes some of it). The values of
     a wave enter the sums in the order of the probes, and which probe is the last is decided there, probe by probe: the result
     does not depend on workers or waves, except that time decides how many waves there are. No wave goes beyond the probes that
-    the design of the moment draws. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so
-    far and the probes per second.
+    the design of the moment draws. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is called with
+    the sums so far and the probes per second.
     """
     began = time.perf_counter()
     size, finished = workers.count, sums.n_probes

@@ -72,8 +72,8 @@ class ProbeRecord:
     """What is known after some probes, however they were drawn: their values and sizes, and how many hold each feature.
 
     Values enter in the order of the probes' numbers and nothing is ever taken back, so that what is made of them is the same,
-    bit for bit, whoever evaluated the probes. The values are kept, 8 bytes a probe, because the scale of DAF2 is known at the
-    end only; which features a probe holds is drawn again when needed.
+    bit for bit, whichever process evaluated the probes. The values are kept, 8 bytes per probe, because the scale of DAF2 is
+    known at the end only; which features a probe holds is drawn again when needed.
     """
 
     def __init__(self, plan: ProbePlan) -> None:

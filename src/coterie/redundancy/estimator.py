@@ -12,17 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
 from coterie._numba import thread_count
-from coterie._parameters import (
-    N_FEATURES,
-    N_JOBS,
-    Anything,
-    NotText,
-    Number,
-    OneOf,
-    Options,
-    Rule,
-    Whole,
-)
+from coterie._parameters import N_FEATURES, N_JOBS, Anything, NotText, Number, OneOf, Options, Rule, Whole
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
@@ -33,6 +23,7 @@ from coterie.inputs.targets import class_codes, read_targets
 from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, ScoringLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
+from coterie.redundancy import validation
 from coterie.redundancy.measures import (
     LARGEST_MATRIX,
     LARGEST_REPRESENTATION,
@@ -55,7 +46,7 @@ from coterie.redundancy.options import (
 from coterie.redundancy.refinement import (
     Leaders,
     Leading,
-    Near,
+    LocalFeatures,
     Refined,
     Refinement,
     order_by_score,
@@ -63,18 +54,6 @@ from coterie.redundancy.refinement import (
     warn_about_solution,
 )
 from coterie.redundancy.solver import ChosenSet, solve, solve_alm
-from coterie.redundancy.validation import (
-    POWERS,
-    STRENGTHS,
-    Setting,
-    best_setting,
-    default_models,
-    is_numeric,
-    pool_rules,
-    results_of,
-    settings_of,
-    validated_scores,
-)
 from coterie.selection import Selector, feature_label, n_features_wanted
 
 
@@ -446,7 +425,7 @@ class GlobalRedundancySelector(Selector):
         return replace(plain, redundancy=lambda pool: self._redundancy(view, None, leading.features[pool]))
 
     @staticmethod
-    def _found(found: Refined, setting: Setting, data: _Candidates, highest: float) -> dict[str, Any]:
+    def _found(found: Refined, setting: validation.Setting, data: _Candidates, highest: float) -> dict[str, Any]:
         """The attributes that the solution makes."""
         solution = found.solution
         common = {
@@ -475,24 +454,28 @@ class GlobalRedundancySelector(Selector):
             attributes["support_features_"] = kept[np.argsort(attributes["ranking_"][kept])]
         return attributes
 
-    def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[Setting, dict[str, Any]]:
+    def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[validation.Setting, dict[str, Any]]:
         """The pool and the power, as given or chosen by validation, and what validation has found."""
         paired = refinement.most is not None and data.matrix is None
-        powers = POWERS if _is(self.power, "cv") else (float(self.power),)
+        powers = validation.POWERS if _is(self.power, "cv") else (float(self.power),)
         strengths: Sequence[float | None] = (None,)
         if self.solution == "set":
-            strengths = STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
-        pools = pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
-        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
+            strengths = validation.STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
+        pools = validation.pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
+        settings = validation.settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
         if not any(self._validated):
             return settings[0], {}
         y, folds = self._labels_and_folds(data)
-        models = [self.estimator] if self.estimator is not None else default_models(y, min(len(train) for train, _ in folds))
-        table = validated_scores(
+        models = (
+            [self.estimator]
+            if self.estimator is not None
+            else validation.default_models(y, min(len(train) for train, _ in folds))
+        )
+        table = validation.validated_scores(
             data.view.source, y, folds, partial(self._refinement_of, data), settings, data.n_selected, models, self.scoring
         )
-        best = best_setting(table)
-        results = results_of(settings, table, int(np.count_nonzero(refinement.usable)))
+        best = validation.best_setting(table)
+        results = validation.results_of(settings, table, int(np.count_nonzero(refinement.usable)))
         return settings[best], {"cv_results_": results, "validation_score_": float(table[best].mean())}
 
     @property
@@ -509,7 +492,7 @@ class GlobalRedundancySelector(Selector):
         if y is None:
             raise ValueError(f"requires y to be passed, but the target y is None: {self._validated_words} predicts it.")
         check_consistent_length(np.empty((data.view.n_samples, 0)), y)
-        numeric = is_numeric(np.asarray(y))
+        numeric = validation.is_numeric(np.asarray(y))
         known = read_targets(np.asarray(y)) if numeric else class_codes(y, data.view.n_samples, "n_candidates='cv'")[1]
         return known, read_folds(self.cv, known, classifier=not numeric)
 
@@ -577,7 +560,7 @@ class GlobalRedundancySelector(Selector):
     def _redundancy(self, view: FeatureView, matrix: np.ndarray | None, pool: np.ndarray) -> Redundancy:
         if matrix is not None:
             return MatrixRedundancy(matrix[np.ix_(pool, pool)])
-        near = Near(view, pool)
+        near = LocalFeatures(view, pool)
         if _is(self.redundancy, "cosine2"):
             return SquaredCosine(near.view, near.places)
         if isinstance(self.redundancy, str):

@@ -35,7 +35,7 @@ _ROUNDING = 1e-9
 
 
 class Redundancy(Protocol):
-    """What the solver asks of a positive semidefinite matrix A of the candidates."""
+    """A positive semidefinite matrix A of the candidates, as the solver needs it."""
 
     @property
     def size(self) -> int:
@@ -208,11 +208,11 @@ def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: flo
     columns = SquaredCosine(view, features).unit_columns(np.arange(len(features))) * np.sqrt(n_samples)
     gram = columns.T @ columns
     matrix = np.zeros_like(gram)
-    everyone = np.arange(len(features))
+    candidates = np.arange(len(features))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a measure of similarity
-        for i in everyone if len(features) > 1 else ():
-            others = np.delete(everyone, i)
+        for i in candidates if len(features) > 1 else ():
+            others = np.delete(candidates, i)
             own = gram[np.ix_(others, others)]
             _, coef, _ = enet_path(
                 np.asfortranarray(columns[:, others]), columns[:, i], l1_ratio=float(l1_ratio), alphas=[float(alpha)],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +15,7 @@ from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups
 from coterie.inputs.types import TargetsLike
-from coterie.methods import SCORES
+from coterie.methods import SCORES, Method
 from coterie.redundancy.measures import as_numbers, mutual_information, sparse_representation
 from coterie.redundancy.solver import solve_alm
 from coterie.selection import feature_label, feature_positions
@@ -39,10 +38,11 @@ def check_given_options(selector: Any) -> None:
         for name, given in (("groups", selector.groups is not None), ("method='alm'", selector.method == "alm")):
             if given:
                 raise ValueError(f"{name} is for solution='weights'; a set is chosen without.")
+    known: Mapping[str, Method | Callable[..., Any]]
     for name, chosen, known in (
-        ("score_parameters", selector.score_func, {name: score.load for name, score in SCORES.items()}),
-        ("redundancy_parameters", selector.redundancy, {name: partial(_itself, one) for name, one in MEASURES.items()}),
-        ("method_parameters", selector.method, {"alm": partial(_itself, solve_alm)}),
+        ("score_parameters", selector.score_func, SCORES),
+        ("redundancy_parameters", selector.redundancy, MEASURES),
+        ("method_parameters", selector.method, {"alm": solve_alm}),
     ):
         given = getattr(selector, name)
         if not given:
@@ -50,11 +50,8 @@ def check_given_options(selector: Any) -> None:
         if not isinstance(chosen, str) or chosen not in known:
             shown = repr(chosen) if isinstance(chosen, str) else "something of your own"
             raise ValueError(f"{name} are for {', '.join(map(repr, known))}; {shown} takes none.")
-        check_options(name, given, known[chosen]())
-
-
-def _itself(value: Any) -> Any:
-    return value
+        taker = known[chosen]
+        check_options(name, given, taker.load() if isinstance(taker, Method) else taker)
 
 
 def named_scores(name: str, parameters: Mapping[str, Any], view: FeatureView, y: TargetsLike) -> np.ndarray:

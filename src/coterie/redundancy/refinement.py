@@ -285,14 +285,14 @@ class Leaders:
         """Rank of each feature: that of the leaders, and of all others when they are asked for."""
 
         def whole() -> np.ndarray:
-            everyone = self._order.first(self.view.n_features)
+            ranked = self._order.first(self.view.n_features)
             begin = found.order[: len(found.pool)]
-            return np.concatenate([begin, everyone[~np.isin(everyone, begin)]])
+            return np.concatenate([begin, ranked[~np.isin(ranked, begin)]])
 
         return FeatureRanks(found.order, self.view.n_features, whole)
 
 
-class Near:
+class LocalFeatures:
     """A view of some features whose columns have come to this process together, and their places in it.
 
     Where all features are in this process already, it is the view of all.
