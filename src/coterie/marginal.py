@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, special, stats
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from coterie._parameters import OneOf, check
@@ -15,6 +17,7 @@ from coterie.data.covariates import as_covariates
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
 from coterie.inputs.opening import source_of, unwrapped
+from coterie.inputs.types import CovariatesLike, FeaturesLike, TargetsLike
 from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ FIGURES = ("effect", "standard_error", "statistic", "p_value")
 
 @dataclass(frozen=True, eq=False)
 class Association:
-    """What :func:`association` returns: one entry a feature.
+    """What :func:`association` returns: one entry per feature.
 
     Attributes
     ----------
@@ -77,7 +80,7 @@ class Association:
         return len(self.feature)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature: feature, name, annotations, effect, standard_error, statistic, p_value."""
+        """One dictionary per feature: feature, name, annotations, effect, standard_error, statistic, p_value."""
         columns: dict[str, Sequence[Any]] = {
             "feature": self.feature.tolist(),
             "name": [None] * len(self) if self.names is None else self.names,
@@ -87,7 +90,7 @@ class Association:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a feature (needs ``pip install coterie[tabular]``)."""
+        """A pandas data frame with one row per feature (needs ``pip install coterie[tabular]``)."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -100,11 +103,12 @@ class Association:
         The effect is called marginal there: groups have one of their own, that of the model of all of them.
         """
         place = {int(feature): k for k, feature in enumerate(self.feature)}
-        missing = [j for j in groups.members.tolist() if j not in place]
+        members = groups.members.tolist()
+        missing = [j for j in members if j not in place]
         if missing:
             raise ValueError(f"The association lacks feature {missing[0]} of the groups; compute it with features=groups.")
         columns = {f"marginal_{name}" if name == "effect" else name: getattr(self, name) for name in FIGURES}
-        return groups.annotated({name: _Picked(values, place) for name, values in columns.items()})
+        return groups.annotated({name: {j: values[place[j]] for j in members} for name, values in columns.items()})
 
     def __repr__(self) -> str:
         beside = f", beside {', '.join(self.covariates)}" if self.covariates else ""
@@ -112,17 +116,14 @@ class Association:
         return f"<Association of {len(self):,} features, {self.model}, {self.n_samples:,} samples{beside}{best}>"
 
 
-class _Picked:
-    """Values of some features by the index of the feature."""
-
-    def __init__(self, values: np.ndarray, place: Mapping[int, int]) -> None:
-        self._values, self._place = values, place
-
-    def __getitem__(self, feature: int) -> Any:
-        return self._values[self._place[feature]]
-
-
-def association(X: Any, y: Any = None, features: Any = None, *, covariates: Any = None, model: str = "auto") -> Association:
+def association(
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    features: ArrayLike | FeatureGroups | BaseEstimator | None = None,
+    *,
+    covariates: CovariatesLike = None,
+    model: str = "auto",
+) -> Association:
     """The association of each feature with the trait, by itself, beside the covariates.
 
     For every feature a regression with an intercept, the covariates and this feature alone is fitted, as ``plink --linear``
@@ -153,8 +154,8 @@ def association(X: Any, y: Any = None, features: Any = None, *, covariates: Any 
     Notes
     -----
     **The p-values of features that were selected on the same samples are too small**: the features were chosen because they
-    look associated. Take p-values of all features, with a threshold for so many tests, or of other samples; what a group is
-    worth in these samples is told by :func:`coterie.group_confidence`.
+    look associated. Take p-values of all features, with a threshold for so many tests, or of other samples; how reliable a
+    group is in these samples is measured by :func:`coterie.group_confidence`.
 
     The p-values of a linear regression are those of Student's t, of a logistic one Wald's. Genotypes that were missing have
     been imputed by the reader of .bed files; PLINK leaves their samples out, SNP by SNP.
@@ -213,7 +214,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _chosen(features: Any, source: FeatureSource) -> np.ndarray:
+def _chosen(features: ArrayLike | FeatureGroups | BaseEstimator | None, source: FeatureSource) -> np.ndarray:
     if features is None:
         return np.arange(source.shape[1])
     groups = getattr(features, "groups_", features)

@@ -101,13 +101,11 @@ METHODS: dict[str, Method] = {
     "gdm": _selector(_GDM, "group discovery machine", nested="support", **_WALK),
     "fgm": _selector(_GDM, "feature generating machine: no groups", {"correlation": None}, nested="support", **_WALK),
     "variance": _score("univariate:variance", "variance", False),
-    "lgd": _score("lgd:lgd", "local and global discriminative score", False),
-    "laplacian": _score(
-        "laplacian:laplacian", "smoothness on a graph of the samples", False, signed=True, on_cluster="stores"
-    ),
-    "mcfs": _score("mcfs:mcfs", "multi-cluster feature selection", False, on_cluster=""),
+    "lgd": _score("neighbours:lgd", "local and global discriminative score", False),
+    "laplacian": _score("graph:laplacian", "smoothness on a graph of the samples", False, signed=True, on_cluster="stores"),
+    "mcfs": _score("graph:mcfs", "multi-cluster feature selection", False, on_cluster=""),
     "fisher": _score("univariate:fisher", "Fisher's ratio of variances", True),
-    "relieff": _score("relieff:relieff", "ReliefF", True, signed=True, on_cluster="stores"),
+    "relieff": _score("neighbours:relieff", "ReliefF", True, signed=True, on_cluster="stores"),
     "information_gain": _score("univariate:information_gain", "information gain", True),
     "grm": Method(
         "coterie.redundancy.estimator:GlobalRedundancySelector",
@@ -129,29 +127,31 @@ METHODS: dict[str, Method] = {
         nested_if={"max_seconds": None, "checkpoint": None, "sampling": "uniform"},
         on_cluster="stores",
     ),
-    "mrmr": _selector("baselines.mrmr:MRMRSelector", "minimum redundancy, maximum relevance (MID)", nested="support"),
-    "mrmr-miq": _selector("baselines.mrmr:MRMRSelector", "mRMR by the quotient (MIQ)", {"scheme": "miq"}, nested="support"),
-    "fcbf": _selector("baselines.fcbf:FCBFSelector", "fast correlation-based filter", nested="support"),
+    "mrmr": _selector("baselines.relevance:MRMRSelector", "minimum redundancy, maximum relevance (MID)", nested="support"),
+    "mrmr-miq": _selector(
+        "baselines.relevance:MRMRSelector", "mRMR by the quotient (MIQ)", {"scheme": "miq"}, nested="support"
+    ),
+    "fcbf": _selector("baselines.relevance:FCBFSelector", "fast correlation-based filter", nested="support"),
     "rcfs": _selector("baselines.rcfs:RCFSSelector", "redundancy-constrained feature selection"),
     "svm-rfe": _selector(
-        "baselines.svm_rfe:SVMRFESelector",
+        "baselines.linear:SVMRFESelector",
         "recursive elimination by a linear SVM, half of the features at a time",
         {"step": "half"},
         nested="ranking",
         nested_if={"step": 1},
     ),
-    "l1-svm": _selector("baselines.l1_svm:L1SVMSelector", "linear SVM with an L1 penalty"),
-    "oscar": _selector("baselines.oscar:OSCARSelector", "octagonal shrinkage (sorted L1), two classes"),
-    "gflasso": _selector("baselines.fused_lasso:GraphFusedLassoSelector", "graph-guided fused lasso, two classes"),
-    "ncfgs": _selector("baselines.grouping:FeatureGroupingSelector", "non-convex feature grouping, two classes"),
+    "l1-svm": _selector("baselines.linear:L1SVMSelector", "linear SVM with an L1 penalty"),
+    "oscar": _selector("baselines.penalized:OSCARSelector", "octagonal shrinkage (sorted L1), two classes"),
+    "gflasso": _selector("baselines.fused:GraphFusedLassoSelector", "graph-guided fused lasso, two classes"),
+    "ncfgs": _selector("baselines.fused:FeatureGroupingSelector", "non-convex feature grouping, two classes"),
     "nctfgs": _selector(
-        "baselines.grouping:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
+        "baselines.fused:FeatureGroupingSelector", "truncated non-convex grouping, two classes", {"truncated": True}
     ),
     "sffs": Method(
-        "coterie.baselines.floating:FloatingSelector", "sequential floating forward selection", True, on_cluster="stores"
+        "coterie.baselines.wrappers:FloatingSelector", "sequential floating forward selection", True, on_cluster="stores"
     ),
     "bif": Method(
-        "coterie.baselines.individual:BestIndividualSelector",
+        "coterie.baselines.wrappers:BestIndividualSelector",
         "best individual features",
         True,
         nested="ranking",
@@ -161,7 +161,7 @@ METHODS: dict[str, Method] = {
 
 # Methods for a quantitative trait: numbers instead of classes. Those that look at no labels are the same.
 _GDR = DISCOVERY["regression"].removeprefix("coterie.")
-_MRMR = "baselines.mrmr_regression:MRMRRegressionSelector"
+_MRMR = "baselines.relevance:MRMRRegressionSelector"
 _BY_RIDGE = {"criterion": "ridge_regression"}
 REGRESSION: dict[str, Method] = {
     "gdm": _selector(_GDR, "group discovery machine", nested="support", **_WALK),
@@ -172,7 +172,7 @@ REGRESSION: dict[str, Method] = {
     "daf": METHODS["daf"]._replace(settings=_BY_RIDGE),
     "mrmr": _selector(_MRMR, "minimum redundancy, maximum relevance by correlations (difference)", nested="support"),
     "mrmr-miq": _selector(_MRMR, "mRMR by the quotient of correlations", {"scheme": "miq"}, nested="support"),
-    "lasso": _selector("baselines.lasso:LassoSelector", "least squares with an L1 penalty"),
+    "lasso": _selector("baselines.linear:LassoSelector", "least squares with an L1 penalty"),
     "sffs": METHODS["sffs"]._replace(settings=_BY_RIDGE),
     "bif": METHODS["bif"]._replace(settings=_BY_RIDGE),
 }
@@ -183,8 +183,8 @@ CRITERIA = {
     "linear_svm": "coterie.probing.criteria.svm:LinearSVMCriterion",
     "svm": "coterie.probing.criteria.svm:SVMCriterion",
     "ridge": "coterie.probing.criteria.ridge:RidgeCriterion",
-    "knn_regression": "coterie.probing.criteria.regression:KNNRegressionCriterion",
-    "ridge_regression": "coterie.probing.criteria.regression:RidgeRegressionCriterion",
+    "knn_regression": "coterie.probing.criteria.nearest:KNNRegressionCriterion",
+    "ridge_regression": "coterie.probing.criteria.ridge:RidgeRegressionCriterion",
     "clustering": "coterie.probing.criteria.unlabelled:ClusteringCriterion",
     "reconstruction": "coterie.probing.criteria.unlabelled:ReconstructionCriterion",
 }

@@ -10,12 +10,10 @@ from sklearn.linear_model import Lasso
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie.baselines import FeatureGroupingSelector, GraphFusedLassoSelector, OSCARSelector
-from coterie.baselines.base import LabelledData
-from coterie.baselines.fusion import Edges, FusedPenalty
+from coterie.baselines.base import TrainingData
+from coterie.baselines.fused import ConcavePart, Edges, FusedPenalty
 from coterie.baselines.graph import FeatureGraph
-from coterie.baselines.grouping import ConcavePart
-from coterie.baselines.least_squares import ProximalGradient, StandardizedDesign
-from coterie.baselines.oscar import SortedL1
+from coterie.baselines.penalized import ProximalGradient, SortedL1, StandardizedDesign
 from coterie.data import FeatureView, as_source
 from tests.baselines.test_oscar import standardized
 from tests.conftest import grouped_matrix, sparse_counts
@@ -222,7 +220,7 @@ def test_a_bound_that_rounding_breaks_does_not_stop_the_solver(rng):
             return super().forward(coef) + 1e9 * (self.n_products % 2)
 
     view = FeatureView.of(as_source(X))
-    design = Rough(LabelledData({}, view, np.array([0, 1]), (y > 0).astype(int), 2))
+    design = Rough(TrainingData({}, view, np.array([0, 1]), (y > 0).astype(int), 2))
     fit = ProximalGradient(design, 1e-5, 20).solve(SortedL1(np.ones(6)))
     assert not fit.converged
     assert fit.reached > 1e-5
@@ -230,7 +228,7 @@ def test_a_bound_that_rounding_breaks_does_not_stop_the_solver(rng):
 
 def test_a_fit_that_overflows_is_an_error(rng):
     X, y = grouped_matrix(rng, n_features=6)
-    data = LabelledData({}, FeatureView.of(as_source(X)), np.array([0, 1]), (y > 0).astype(int), 2)
+    data = TrainingData({}, FeatureView.of(as_source(X)), np.array([0, 1]), (y > 0).astype(int), 2)
     solver = ProximalGradient(StandardizedDesign(data), 1e-5, 5)
     penalty = SortedL1(np.full(6, 1e-300))
     penalty.value = lambda coef: np.inf

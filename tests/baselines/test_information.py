@@ -7,7 +7,7 @@ from sklearn.metrics import mutual_info_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie.baselines import FCBFSelector, MRMRSelector
-from coterie.baselines.mrmr import greedy_order
+from coterie.baselines.relevance import greedy_order
 from coterie.data import as_source
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts

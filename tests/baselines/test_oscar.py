@@ -8,7 +8,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie.baselines import OSCARSelector
-from coterie.baselines.oscar import SortedL1
+from coterie.baselines.penalized import SortedL1
 from tests.conftest import grouped_matrix, sparse_counts
 
 

@@ -58,8 +58,8 @@ def test_a_pool_that_grows_beyond_the_first_leaders(tmp_path, client, monkeypatc
     copies = np.repeat(y[:, None] + 0.5 * rng.standard_normal((80, 2)), 60, axis=1)
     X = np.hstack([X, copies + 0.01 * rng.standard_normal(copies.shape)])
     path = write_store(tmp_path / "copies.store", X, y=y)
-    monkeypatch.setattr("coterie.redundancy.leaders._FIRST", 20)
-    monkeypatch.setattr("coterie.redundancy.leaders._TIMES", 2)
+    monkeypatch.setattr("coterie.redundancy.refinement._FIRST", 20)
+    monkeypatch.setattr("coterie.redundancy.refinement._TIMES", 2)
     here = GlobalRedundancySelector("fisher", 6).fit(open_store(path).source, y)
     there = GlobalRedundancySelector("fisher", 6).fit(path, client=client)
     assert here.pool_sizes_[-1] > 100
@@ -74,7 +74,7 @@ def test_nobody_fetches_a_number_of_each_feature(stores, client, monkeypatch):
     monkeypatch.setattr(FeatureValues, "__array__", refuse)
     monkeypatch.setattr(FeatureValues, "blocks", refuse)
     monkeypatch.setattr(DistributedSource, "block", refuse)
-    monkeypatch.setattr("coterie.redundancy.leaders._FIRST", 100)
+    monkeypatch.setattr("coterie.redundancy.refinement._FIRST", 100)
     FilterSelector("fisher", 5).fit(stores["words"], client=client)
     GlobalRedundancySelector("fisher", 5).fit(stores["words"], client=client)
 

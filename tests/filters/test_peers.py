@@ -9,7 +9,7 @@ from scipy import sparse
 
 from coterie.data import as_source
 from coterie.filters import fisher_score, laplacian_score, mcfs_score, relieff_score
-from coterie.filters.sample_graph import heat_graph, nearest_neighbours
+from coterie.filters.graph import heat_graph, nearest_neighbours
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from coterie.methods import SCORES
 from tests.conftest import sparse_counts
 from tests.filters import naive_scores
 
-mcfs = sys.modules["coterie.filters.mcfs"]
+mcfs = sys.modules["coterie.filters.graph"]
 NAIVE = {
     "variance": naive_scores.variance,
     "lgd": naive_scores.lgd,
@@ -218,7 +218,7 @@ def test_width_of_the_heat_kernel(data):
 
 
 def test_full_graphs_have_an_end(monkeypatch, data):
-    monkeypatch.setattr("coterie.filters.laplacian._MOST_FULL", 10)
+    monkeypatch.setattr("coterie.filters.graph._MOST_FULL", 10)
     with pytest.raises(ValueError, match="graph='full' is for up to 10 samples"):
         laplacian_score(data[0], graph="full")
 
@@ -254,7 +254,7 @@ def test_mcfs_path_is_that_of_all_features(rng):
     """The path on few features with checks equals scikit-learn's on all."""
     from sklearn.linear_model import lars_path
 
-    from coterie.filters.mcfs import _path_end
+    from coterie.filters.graph import _path_end
 
     X = rng.standard_normal((40, 300))
     source = as_source(X)
@@ -284,7 +284,7 @@ def test_mcfs_finds_late_features(rng):
     hidden = rng.standard_normal((60, 1))
     noise = rng.standard_normal((60, 400))
     X = np.hstack([hidden + 0.5 * noise[:, :200], noise[:, 200:]])
-    from coterie.filters.mcfs import _path_end
+    from coterie.filters.graph import _path_end
 
     source = as_source(X)
     moments = source.moments()

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from coterie._numba import read_only
-from coterie.kernels import filters, graph, redundancy
+from coterie.kernels import descent, filters
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def test_variation(columns, squared, rng):
     expected = [sum(G[i, h] * abs(f[i] - f[h]) ** (1 + squared) for i in range(7) for h in range(7)) for f in columns.T]
     upper, both = sparse.csr_array(G), sparse.csr_array(G + G.T)
     dense, thin = np.empty(5), np.empty(5)
-    graph.dense_variation(read_only(columns.T), upper.indptr, upper.indices, upper.data, squared, dense, 0)
-    graph.csc_variation(*csc(columns), 7, both.indptr, both.indices, both.data, squared, thin, 0)
+    filters.dense_variation(read_only(columns.T), upper.indptr, upper.indices, upper.data, squared, dense, 0)
+    filters.csc_variation(*csc(columns), 7, both.indptr, both.indices, both.data, squared, thin, 0)
     np.testing.assert_allclose(dense, expected)
     np.testing.assert_allclose(thin, expected)
 
@@ -34,11 +34,11 @@ def test_manhattan(columns, rng):
     factor, probes = rng.random(5), np.array([1, 4])
     expected = np.array([[(factor * abs(columns[i] - columns[k])).sum() for k in range(7)] for i in probes])
     dense = np.zeros((2, 7))
-    graph.dense_manhattan(read_only(columns.T), probes, factor, 0, dense)
+    filters.dense_manhattan(read_only(columns.T), probes, factor, 0, dense)
     np.testing.assert_allclose(dense, expected)
     thin, size, place = np.zeros((2, 7)), np.zeros(7), np.full(7, -1)
     place[probes] = [0, 1]
-    graph.csc_manhattan(*csc(columns), place, factor, 0, size, thin)
+    filters.csc_manhattan(*csc(columns), place, factor, 0, size, thin)
     np.testing.assert_allclose(thin + size[probes][:, None] + size, expected, atol=1e-12)
 
 
@@ -87,12 +87,12 @@ def test_descent(rng):
     x = np.zeros(9)
     x[0] = 1.0
     product = A @ x
-    redundancy.descend(A, s, x, product, 1e-10, 5000)
+    descent.descend(A, s, x, product, 1e-10, 5000)
     y, scatter = np.zeros(9), np.outer(F[:, 0], F[:, 0])
     y[0] = 1.0
     empty = np.zeros(10, dtype=np.int32)
     rows = np.ascontiguousarray(F.T)
-    redundancy.descend_implicit(rows, s, scatter, y, np.zeros(9), empty, np.empty(0, np.int32), 0.0, np.empty(0), 1e-10, 5000)
+    descent.descend_implicit(rows, s, scatter, y, np.zeros(9), empty, np.empty(0, np.int32), 0.0, np.empty(0), 1e-10, 5000)
     np.testing.assert_allclose(product, A @ x, atol=1e-9)
     for z in (x, y):
         tau = (s @ z) / z.sum()

@@ -12,8 +12,8 @@ from coterie.data import as_source
 from coterie.kernels.neighbours import (
     count_right,
     count_right_again,
-    foresee,
     gather_factors,
+    predict_tied_votes,
     room_for,
     smallest,
     smallest_in_turn,
@@ -64,7 +64,7 @@ def test_a_vote_that_is_foreseen_is_the_vote_of_every_choice(sure, possible, own
         k, votes = len(sure) + n_left, np.empty(3, dtype=np.int64)
         outcomes = {vote(np.arange(k), np.array([*sure, *some]), votes) == own for some in combinations(possible, n_left)}
         counts = (np.bincount(np.array(codes, dtype=np.int64), minlength=3) for codes in (sure, possible))
-        verdict = foresee(*counts, k, own)
+        verdict = predict_tied_votes(*counts, k, own)
         if verdict >= 0:
             assert outcomes == {bool(verdict)}
         elif own != 2 and 2 not in {*sure, *possible}:  # with two classes nothing is left open without need

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 from sklearn.isotonic import isotonic_regression
 
-from coterie.kernels.shrinkage import decreasing_fit, fuse
+from coterie.kernels.descent import decreasing_fit, fuse
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -24,7 +24,7 @@ def copies_first(n_samples=60, n_copies=40, n_others=60, seed=0):
 
 def solved_by_hand(X, s, pool):
     """The weights of one pool, by projected gradient on the simplex: slow and obvious."""
-    from coterie.redundancy.alm import project_to_simplex
+    from coterie.redundancy.solver import project_to_simplex
 
     A = naive.correlation(X[:, pool]) ** 2
     s = s[pool] / s.max()

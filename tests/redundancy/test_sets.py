@@ -19,7 +19,7 @@ from coterie.filters import correlation_score, fisher_score
 from coterie.metrics import squared_redundancy
 from coterie.redundancy import refinement
 from coterie.redundancy.measures import MatrixRedundancy
-from coterie.redundancy.sets import choose_set
+from coterie.redundancy.solver import choose_set
 
 
 @parametrize_with_checks(

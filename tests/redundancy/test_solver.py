@@ -8,10 +8,8 @@ from scipy import sparse
 
 from coterie.data import FeatureView, as_source
 from coterie.redundancy import solver
-from coterie.redundancy.alm import project_to_simplex, solve_alm
 from coterie.redundancy.measures import MatrixRedundancy, SquaredCosine
-from coterie.redundancy.objective import GroupPenalty, Objective
-from coterie.redundancy.solver import solve
+from coterie.redundancy.solver import GroupPenalty, Objective, project_to_simplex, solve, solve_alm
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
 

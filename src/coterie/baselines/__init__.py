@@ -1,17 +1,11 @@
 """Selectors to compare with."""
 
-from coterie.baselines.fcbf import FCBFSelector
-from coterie.baselines.floating import FloatingSelector
-from coterie.baselines.fused_lasso import GraphFusedLassoSelector
-from coterie.baselines.grouping import FeatureGroupingSelector
-from coterie.baselines.individual import BestIndividualSelector
-from coterie.baselines.l1_svm import L1SVMSelector
-from coterie.baselines.lasso import LassoSelector
-from coterie.baselines.mrmr import MRMRSelector
-from coterie.baselines.mrmr_regression import MRMRRegressionSelector
-from coterie.baselines.oscar import OSCARSelector
+from coterie.baselines.fused import FeatureGroupingSelector, GraphFusedLassoSelector
+from coterie.baselines.linear import L1SVMSelector, LassoSelector, SVMRFESelector
+from coterie.baselines.penalized import OSCARSelector
 from coterie.baselines.rcfs import RCFSSelector
-from coterie.baselines.svm_rfe import SVMRFESelector
+from coterie.baselines.relevance import FCBFSelector, MRMRRegressionSelector, MRMRSelector
+from coterie.baselines.wrappers import BestIndividualSelector, FloatingSelector
 
 __all__ = [
     "BestIndividualSelector",

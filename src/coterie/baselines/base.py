@@ -1,9 +1,10 @@
-"""What the selectors to compare with share: class labels or a numeric target, and the number of features wanted."""
+"""What the selectors to compare with share: the input, the number of features wanted, and the search along a path."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import ClassifierTags
@@ -11,18 +12,22 @@ from sklearn.utils import ClassifierTags
 from coterie._numba import one_blas_thread, thread_count
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.inputs.opening import open_input
+from coterie.inputs.opening import TargetKind, open_input
 from coterie.inputs.types import FeaturesLike, TargetsLike
-from coterie.selection import Selector, n_features_or_auto, n_features_wanted
+from coterie.selection import Selector, n_features_or_auto
+
+# Halvings of an interval of the (logarithmic) path, and steps along it before it counts as ended.
+_HALVINGS = 20
+_STEPS = 40
 
 
 @dataclass(frozen=True)
-class LabelledData:
-    """What a fit works on: the features, the labels, and the number of features wanted (None: "auto")."""
+class TrainingData:
+    """What a fit works on: features, labels (as codes 0, 1, …) or numbers, number of features wanted (None: "auto")."""
 
     attributes: dict[str, Any]
     view: FeatureView
-    classes: np.ndarray
+    classes: np.ndarray | None
     codes: np.ndarray
     n_wanted: int | None
 
@@ -39,57 +44,14 @@ class LabelledData:
 
     @property
     def targets(self) -> np.ndarray:
-        """The two classes as -1 and 1."""
-        return np.where(self.codes == 1, 1.0, -1.0)
+        """The numbers, or two classes as -1 and 1."""
+        return self.codes if self.classes is None else np.where(self.codes == 1, 1.0, -1.0)
 
 
-@dataclass(frozen=True)
-class NumericData:
-    """What a fit to a numeric target works on: the features, the numbers, and the number of features wanted."""
+class BaselineSelector(Selector):
+    """Base class: a selector that learns from labels or from a numeric target."""
 
-    attributes: dict[str, Any]
-    view: FeatureView
-    targets: np.ndarray
-    n_selected: int
-
-    @property
-    def source(self) -> FeatureSource:
-        """The features."""
-        return self.view.source
-
-
-class TargetSelector(Selector):
-    """Base class: a selector that learns from a numeric target, such as a quantitative trait."""
-
-    def fit(self, X: FeaturesLike, y: TargetsLike = None) -> Self:
-        """Select features.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, data frame, FeatureSource, path, …} of shape (n_samples, n_features)
-            Training data.
-        y : array-like of shape (n_samples,)
-            Numbers. Files and stores may bring their own.
-
-        Returns
-        -------
-        self : object
-            The fitted selector.
-        """
-        with one_blas_thread():
-            return self._fit(lambda: self._read(X, y))
-
-    def _read(self, X: FeaturesLike, y: TargetsLike) -> NumericData:
-        data = open_input(X, y, reader=self, target="numbers")
-        view = FeatureView.of(data.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
-        view.moments.require_variation()
-        n_selected = n_features_wanted(self.n_features_to_select, view.n_features)
-        return NumericData(data.attributes, view, data.targets, n_selected)
-
-
-class LabelSelector(Selector):
-    """Base class: a selector that learns from class labels."""
-
+    _target: ClassVar[TargetKind]
     _two_classes_only: ClassVar[bool] = False
 
     def fit(self, X: FeaturesLike, y: TargetsLike = None) -> Self:
@@ -100,7 +62,7 @@ class LabelSelector(Selector):
         X : {array-like, sparse matrix, data frame, FeatureSource, path, …} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Class labels of any kind. Files and stores may bring their own.
+            Class labels of any kind, or numbers for a selector by a numeric target. Files and stores may bring their own.
 
         Returns
         -------
@@ -110,21 +72,79 @@ class LabelSelector(Selector):
         with one_blas_thread():
             return self._fit(lambda: self._read(X, y))
 
-    def _read(self, X: FeaturesLike, y: TargetsLike) -> LabelledData:
-        data = open_input(X, y, reader=self, target="classes")
-        assert data.classes is not None
+    def _read(self, X: FeaturesLike, y: TargetsLike) -> TrainingData:
+        data = open_input(X, y, reader=self, target=self._target)
         view = FeatureView.of(data.source, n_threads=thread_count(self.get_params(deep=False).get("n_jobs", 1)))
         view.moments.require_variation()
         n_wanted = n_features_or_auto(self.n_features_to_select, view.n_features)
-        if self._two_classes_only and len(data.classes) > 2:
+        if self._two_classes_only and data.classes is not None and len(data.classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported: y has {len(data.classes)} classes, and {type(self).__name__} is a "
                 "method for 2. Select for one class against the rest."
             )
-        return LabelledData(data.attributes, view, data.classes, data.targets, n_wanted)
+        return TrainingData(data.attributes, view, data.classes, data.targets, n_wanted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self._two_classes_only:
             tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+class LabelSelector(BaselineSelector):
+    """Base class: a selector that learns from class labels."""
+
+    _target = "classes"
+
+
+class TargetSelector(BaselineSelector):
+    """Base class: a selector that learns from a numeric target, such as a quantitative trait."""
+
+    _target = "numbers"
+
+
+class PathPoint(NamedTuple):
+    """A model along the path: the strength of its penalty, its coefficients, how many features they use."""
+
+    strength: float
+    coef: np.ndarray
+    n_features: int
+
+
+def search_path(
+    solve: Callable[[float, np.ndarray | None], np.ndarray],
+    strongest: float,
+    n_wanted: int,
+    factor: float = 0.5,
+) -> tuple[PathPoint, list[tuple[float, int]]]:
+    """The model with ``n_wanted`` features, or the sparsest one with more; else (the path ended) the one with most.
+
+    ``solve(strength, start)`` gives coefficients, of shape (n_features,) or (n_outputs, n_features), and may start from
+    those of the point before. From ``strongest``, at which no feature is left, the strength is multiplied by ``factor``
+    until there are enough features; then the interval is halved, on the logarithmic scale. Also returns all
+    (strength, number of features) that were tried, the strongest first.
+    """
+    tried: list[PathPoint] = []
+
+    def at(strength: float, start: np.ndarray | None) -> PathPoint:
+        coef = solve(strength, start)
+        tried.append(PathPoint(strength, coef, int(np.count_nonzero(np.atleast_2d(coef).any(axis=0)))))
+        return tried[-1]
+
+    low = PathPoint(strongest, np.empty(0), 0)
+    high = at(strongest * factor, None)
+    for _ in range(_STEPS):
+        if high.n_features >= n_wanted:
+            break
+        low, high = high, at(high.strength * factor, high.coef)
+    for _ in range(_HALVINGS):
+        if high.n_features <= n_wanted:
+            break
+        middle = at(float(np.sqrt(low.strength * high.strength)), high.coef)
+        if middle.n_features >= n_wanted:
+            high = middle
+        else:
+            low = middle
+    enough = [point for point in tried if point.n_features >= n_wanted]
+    best = min(enough, key=lambda point: point.n_features) if enough else max(tried, key=lambda point: point.n_features)
+    return best, sorted(((point.strength, point.n_features) for point in tried), reverse=True)

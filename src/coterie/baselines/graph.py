@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from coterie._numba import run_chunks
-from coterie.baselines.base import LabelledData
+from coterie.baselines.base import TrainingData
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING
 
@@ -65,7 +66,7 @@ def _dense_pairs(measure: PearsonCorrelation, features: np.ndarray, start: int, 
     return list(found.values())
 
 
-def feature_graph(data: LabelledData, edges: Any, threshold: float) -> FeatureGraph:
+def feature_graph(data: TrainingData, edges: ArrayLike | None, threshold: float) -> FeatureGraph:
     """The graph given by ``edges``, or that of all pairs correlated to at least ``threshold``."""
     measure = PearsonCorrelation(data.view)
     if edges is None:
@@ -80,7 +81,7 @@ def feature_graph(data: LabelledData, edges: Any, threshold: float) -> FeatureGr
     return FeatureGraph(pairs[:, 0], pairs[:, 1], correlation)
 
 
-def _read_edges(edges: Any, n_features: int) -> np.ndarray:
+def _read_edges(edges: ArrayLike, n_features: int) -> np.ndarray:
     """Pairs of feature indices, the smaller one first, each pair once."""
     try:
         pairs = np.asarray(edges)

@@ -1,22 +1,166 @@
-"""What the selectors by penalised least squares share: the path, the features kept, groups of equal coefficients."""
+"""Least squares with penalties that make coefficients equal: the design, the solver, what the selectors share, and OSCAR."""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from coterie._parameters import N_FEATURES_OR_AUTO, Number, OneOf, Rule, Whole
-from coterie.baselines.base import LabelledData, LabelSelector
+from coterie._parameters import N_FEATURES_OR_AUTO, SHARE, Number, OneOf, Rule, Whole
+from coterie.baselines.base import LabelSelector, TrainingData, search_path
 from coterie.baselines.graph import components
-from coterie.baselines.least_squares import PenalizedFit, ProximalGradient, StandardizedDesign, warn_unless_converged
-from coterie.baselines.penalty_path import search_path
 from coterie.correlation.pearson import PearsonCorrelation
-from coterie.data.source import FeatureSource
+from coterie.data.source import FeatureSource, shifted
+from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.kernels.descent import decreasing_fit
 from coterie.order import in_order
 from coterie.selection import names_of
+
+
+class Penalty(Protocol):
+    """A penalty as the solver needs it (convex, plus a linear term perhaps)."""
+
+    def value(self, coef: np.ndarray) -> float:
+        """The penalty of some coefficients."""
+        ...
+
+    def prox(self, point: np.ndarray, step: float) -> np.ndarray:
+        """Minimiser of ``step * value(w) + 0.5 * ||w - point||^2``."""
+        ...
+
+
+class StandardizedDesign:
+    """Centred features of unit variance and centred targets (two classes as -1 and 1); constant features are zero.
+
+    There is no standardised copy, unless some features vary by less than a millionth of their mean.
+    """
+
+    def __init__(self, data: TrainingData) -> None:
+        self.matrix = data.view.source.block(0, data.view.n_features)
+        if self.matrix.dtype != np.float64:
+            self.matrix = self.matrix.astype(np.float64)
+        far = data.view.moments.far_mean
+        if far.any():  # a product less the mean's part of it would be all rounding
+            self.matrix = shifted(self.matrix, far)
+        self.mean = data.view.moments.mean - far
+        self.norm = data.view.moments.norm
+        scale = data.view.moments.scale
+        self._inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)
+        self.targets = data.targets - data.targets.mean()
+        # The correlations with the targets: the gradient at zero.
+        self.relevance = self.adjoint(self.targets)
+
+    def forward(self, coef: np.ndarray) -> np.ndarray:
+        """Predictions; few coefficients need few columns."""
+        used = np.flatnonzero(coef)
+        scaled = (coef * self._inverse)[used]
+        columns = self.matrix[:, used] if len(used) < 0.25 * len(coef) else self.matrix
+        product = columns @ (scaled if columns is not self.matrix else coef * self._inverse)
+        return np.asarray(product) - float(self.mean[used] @ scaled)
+
+    def adjoint(self, vector: np.ndarray) -> np.ndarray:
+        """Products of all features with a vector of the samples."""
+        return (np.asarray(self.matrix.T @ vector) - self.mean * vector.sum()) * self._inverse
+
+    def largest_eigenvalue(self) -> float:
+        """Estimate from below of that of the Gram matrix, by the power method from the targets."""
+        vector = self.targets
+        value = 1.0
+        for _ in range(15):
+            vector = vector / np.linalg.norm(vector)
+            vector = self.forward(self.adjoint(vector))
+            value = float(np.linalg.norm(vector))
+            if value == 0.0:
+                return 1.0
+        return value
+
+
+class PenalizedFit(NamedTuple):
+    """Coefficients, residual, objective, how many steps it took, whether they were enough, and the criterion reached."""
+
+    coef: np.ndarray
+    residual: np.ndarray
+    objective: float
+    n_iter: int
+    converged: bool
+    reached: float
+
+    def gap(self, targets: np.ndarray, factor: float) -> float:
+        """Duality gap per sample: the dual is max y'u - ||u||^2 / 2, here at ``factor`` times the residual."""
+        dual = factor * float(targets @ self.residual) - 0.5 * factor**2 * float(self.residual @ self.residual)
+        return max(self.objective - dual, 0.0) / len(targets)
+
+
+class ProximalGradient:
+    r"""Accelerated proximal gradient (FISTA) with restarts for :math:`\tfrac12\|y - Xw\|^2 + P(w)`.
+
+    It stops at :math:`L\|w^+ - v\| \le` ``tol`` :math:`\|X'y\|`, where :math:`w^+` is the proximal step from v: at
+    :math:`w^+ = v` the optimality conditions hold exactly; or after ``max_iter`` steps of one solution. The step 1/L is
+    shortened whenever the quadratic bound fails.
+    """
+
+    def __init__(self, design: StandardizedDesign, tol: float, max_iter: int) -> None:
+        self.design = design
+        self.tol = tol
+        self.max_iter = max_iter
+        # No eigenvalue of the Gram matrix is above its trace: a bound that fails there fails by rounding.
+        self._largest = 1.05 * len(design.targets) * max(int(np.count_nonzero(design.norm)), 1)
+        self.lipschitz = 1.05 * design.largest_eigenvalue()
+        self.n_iter = 0
+        self._limit = tol * max(float(np.linalg.norm(design.relevance)), np.finfo(float).tiny)
+
+    def solve(self, penalty: Penalty, start: np.ndarray | None = None) -> PenalizedFit:
+        """The minimiser, from zero or from a first guess."""
+        design = self.design
+        coef = np.zeros(len(design.mean)) if start is None else start.copy()
+        image = design.forward(coef)
+        point, point_image, momentum = coef, image, 1.0
+        converged, step, reached = False, 0, np.inf
+        while step < self.max_iter and not converged:
+            step += 1
+            gradient = design.adjoint(point_image - design.targets)
+            while True:
+                new = penalty.prox(point - gradient / self.lipschitz, 1.0 / self.lipschitz)
+                new_image = design.forward(new)
+                change = new - point
+                length = float(change @ change)
+                if float(np.sum((new_image - point_image) ** 2)) <= self.lipschitz * length * (1.0 + 1e-9):
+                    break
+                if self.lipschitz >= self._largest:
+                    break
+                self.lipschitz = min(1.5 * self.lipschitz, self._largest)
+            distance = self.lipschitz * np.sqrt(length)
+            converged, reached = distance <= self._limit, self.tol * distance / self._limit
+            if float((point - new) @ (new - coef)) > 0.0:
+                momentum = 1.0  # the last step went uphill: start the acceleration again
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            weight = (momentum - 1.0) / following
+            point, point_image = new + weight * (new - coef), new_image + weight * (new_image - image)
+            coef, image, momentum = new, new_image, following
+        self.n_iter += step
+        residual = design.targets - image
+        objective = 0.5 * float(residual @ residual) + penalty.value(coef)
+        if not np.isfinite(objective):
+            raise ValueError(
+                "The penalised fit cannot be computed: the scales of its penalties are too far apart for floating point. "
+                "Bring their weights closer to 1."
+            )
+        return PenalizedFit(coef, residual, objective, step, converged, float(reached))
+
+
+def warn_unless_converged(fit: PenalizedFit, name: str, tol: float, limits: str) -> None:
+    """Warn that the solver was stopped, by which limits, and how far it came."""
+    if not fit.converged:
+        warnings.warn(
+            f"{name} stopped after {limits} before the tolerance was reached: its criterion is {fit.reached:.1e}, above "
+            f"tol={tol:g}; raise the limit or tol.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
 
 class PenalizedModel(NamedTuple):
@@ -44,12 +188,12 @@ class PenalizedSelector(LabelSelector):
     path_: list[tuple[float, int]]
 
     @abstractmethod
-    def _prepare(self, data: LabelledData, design: StandardizedDesign) -> Any:
+    def _prepare(self, data: TrainingData, design: StandardizedDesign) -> Any:
         """Check the subclass's own parameters; what its models share (the graph)."""
 
-    @abstractmethod
     def _strongest(self, design: StandardizedDesign, shared: Any) -> float:
         """A strength (times the number of samples) at which all coefficients are zero."""
+        return float(np.abs(design.relevance).max())
 
     @abstractmethod
     def _model(self, solver: ProximalGradient, strength: float, shared: Any, start: np.ndarray | None) -> PenalizedModel:
@@ -59,7 +203,7 @@ class PenalizedSelector(LabelSelector):
     def _equal_pairs(self, coef: np.ndarray, shared: Any) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of features, with coefficients, that belong to one group."""
 
-    def _compute(self, data: LabelledData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         if self.alpha is None and data.n_wanted is None:
             raise ValueError(
                 "n_features_to_select='auto' needs alpha, which then decides; give alpha or a number of features."
@@ -99,7 +243,7 @@ class PenalizedSelector(LabelSelector):
             **report,
         }
 
-    def _groups(self, data: LabelledData, coef: np.ndarray, order: np.ndarray, labels: np.ndarray) -> FeatureGroups:
+    def _groups(self, data: TrainingData, coef: np.ndarray, order: np.ndarray, labels: np.ndarray) -> FeatureGroups:
         """Groups of the features with coefficients, the largest coefficient first."""
         used = order[: np.count_nonzero(coef)]
         labels = labels[used]
@@ -136,3 +280,145 @@ def _order(source: FeatureSource, design: StandardizedDesign, solution: Penalize
     level = (np.bincount(labels, size) / np.bincount(labels))[labels]
     slope = np.abs(np.where(solution.coef == 0.0, design.adjoint(solution.residual), design.relevance))
     return in_order(source, np.arange(len(size)), slope, votes=np.where(size > 0.0, level, 0.0))
+
+
+@documented
+class OSCARSelector(PenalizedSelector):
+    r"""Least squares with a penalty that selects features and makes coefficients of similar ones equal.
+
+    Minimises, over standardised features and labels y = -1, 1 (centred),
+
+    .. math:: \frac{1}{2n}\|y - Xw\|^2 + \alpha\Big(\|w\|_1 + \frac{g}{m-1}\sum_{j<k}\max(|w_j|, |w_k|)\Big)
+
+    [1]_. The penalty is a sorted L1 norm, :math:`\alpha\sum_j (1 + g\,\tfrac{m-j}{m-1})\,|w|_{(j)}` with
+    :math:`|w|_{(1)}\ge|w|_{(2)}\ge\dots` [2]_, whose proximal step is an isotonic regression.
+
+    Parameters
+    ----------
+    %(penalized)s
+
+    grouping : float, default=1.0
+        The weight g of the pairs: the largest coefficient pays 1 + g times what the smallest one pays.
+
+    tol : float, default=1e-5
+        Tolerance: see Notes.
+
+    max_iter : int, default=5000
+        Largest number of steps for one ``alpha``.
+
+    Attributes
+    ----------
+    support_features_ : ndarray of shape (n_selected,)
+        Indices of the selected features, that of the largest \|coefficient\| first, of equal ones the one most correlated
+        with the labels.
+
+    coef_ : ndarray of shape (n_features,)
+        Coefficients for the standardised features.
+
+    groups_ : FeatureGroups
+        The features with coefficients, those of equal \|coefficient\| together.
+
+    alpha_ : float
+        Strength of the penalty that was used.
+
+    objective_, dual_gap_ : float
+        The objective, and a bound on how far it is from the optimum.
+
+    %(penalized_found)s
+
+    %(seen)s
+
+    See Also
+    --------
+    GraphFusedLassoSelector, FeatureGroupingSelector : Equal coefficients for features that are neighbours in a graph.
+
+    Notes
+    -----
+    The solver is an accelerated proximal gradient method. It stops when the step, times the Lipschitz constant of the
+    gradient, is at most ``tol`` times the norm of the gradient at zero. Groups may enter the path together, so that
+    the number of features jumps; then the fewest that are enough are found, and the strongest of them kept. The
+    package sortedl1 solves the same problem by coordinate descent; it is what the tests compare with.
+
+    References
+    ----------
+    .. [1] H. D. Bondell, B. J. Reich, "Simultaneous regression shrinkage, variable selection, and supervised clustering of
+       predictors with OSCAR", Biometrics 64, 2008.
+    .. [2] L. W. Zhong, J. T. Kwok, "Efficient sparse modeling with automatic feature grouping", ICML 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.baselines import OSCARSelector
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(100)
+    >>> X = np.column_stack([x, -x + 0.01 * rng.standard_normal(100), rng.standard_normal(100)])
+    >>> OSCARSelector(2).fit(X, x > 0).groups_
+    1 group, 2 features
+      1. 1 ~ 0 (-1.00)
+    """
+
+    _allowed: ClassVar[dict[str, Rule]] = {**PenalizedSelector._allowed, "grouping": SHARE}
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = 10,
+        *,
+        alpha: float | None = None,
+        grouping: float = 1.0,
+        tol: float = 1e-5,
+        max_iter: int = 5000,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.alpha = alpha
+        self.grouping = grouping
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _prepare(self, data: TrainingData, design: StandardizedDesign) -> np.ndarray:
+        """Weights of the sorted coefficients for a strength of one."""
+        n_features = data.view.n_features
+        return 1.0 + float(self.grouping) * np.arange(n_features - 1, -1, -1) / max(n_features - 1, 1)
+
+    def _strongest(self, design: StandardizedDesign, shared: np.ndarray) -> float:
+        return SortedL1(shared).dual_norm(design.relevance)
+
+    def _model(
+        self, solver: ProximalGradient, strength: float, shared: np.ndarray, start: np.ndarray | None
+    ) -> PenalizedModel:
+        penalty = SortedL1(strength * shared)
+        solution = solver.solve(penalty, start)
+        # The residual, shortened until it is feasible for the dual: the dual norm of X'u is at most 1.
+        factor = 1.0 / max(penalty.dual_norm(solver.design.adjoint(solution.residual)), 1.0)
+        return PenalizedModel(solution, {"dual_gap_": solution.gap(solver.design.targets, factor)})
+
+    def _equal_pairs(self, coef: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        used = np.flatnonzero(coef)
+        order = used[np.argsort(np.abs(coef[used]), kind="stable")]
+        size = np.abs(coef[order])
+        equal = np.diff(size) <= 1e-12 * size[1:]
+        return order[:-1][equal], order[1:][equal]
+
+
+class SortedL1:
+    """The sorted L1 norm with given weights, the largest first."""
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.weights = weights
+
+    def value(self, coef: np.ndarray) -> float:
+        """The largest weight times the largest coefficient, and so on."""
+        return float(self.weights @ np.sort(np.abs(coef))[::-1])
+
+    def dual_norm(self, vector: np.ndarray) -> float:
+        """Largest ratio of the sums of the k largest entries and of the k largest weights."""
+        return float((np.cumsum(np.sort(np.abs(vector))[::-1]) / np.cumsum(self.weights)).max())
+
+    def prox(self, point: np.ndarray, step: float) -> np.ndarray:
+        """Sorted sizes less the weights, made non-increasing and non-negative, back in their places."""
+        size = np.abs(point)
+        order = np.argsort(-size, kind="stable")
+        levels = size[order] - step * self.weights
+        decreasing_fit(levels, np.empty(len(levels)), np.empty(len(levels), dtype=np.int64))
+        result = np.empty(len(point))
+        result[order] = levels
+        return np.copysign(result, point)

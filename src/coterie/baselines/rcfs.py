@@ -9,17 +9,19 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from coterie._parameters import N_FEATURES, N_JOBS, Flag, Number, OneOf, Rule, Whole
-from coterie.baselines.base import LabelledData, LabelSelector
+from coterie.baselines.base import LabelSelector, TrainingData
 from coterie.baselines.graph import components, correlated_pairs
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource
+from coterie.estimators.documentation import documented
 from coterie.order import ranked
 
 # Dinkelbach's ratio grows strictly and ends after a few steps; more than this never happens.
 _MAX_STEPS = 100
 
 
+@documented
 class RCFSSelector(LabelSelector):
     r"""The features that separate the classes best, with a limit on how many may come from a cluster of correlated ones.
 
@@ -33,8 +35,7 @@ class RCFSSelector(LabelSelector):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     threshold : float, default=0.7
         Clusters are cut at the distance 1 - threshold.
@@ -68,11 +69,7 @@ class RCFSSelector(LabelSelector):
     n_iter_ : int
         Steps of Dinkelbach's algorithm.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -129,7 +126,7 @@ class RCFSSelector(LabelSelector):
         self.standardize = standardize
         self.n_jobs = n_jobs
 
-    def _compute(self, data: LabelledData) -> dict[str, Any]:
+    def _compute(self, data: TrainingData) -> dict[str, Any]:
         measure = PearsonCorrelation(data.view)
         clusters = cluster_features(measure, float(self.threshold), self.linkage)
         between, total = scatters(data)
@@ -179,7 +176,7 @@ def cluster_features(measure: PearsonCorrelation, threshold: float, method: str)
     return np.argsort(np.argsort(first))[inverse]
 
 
-def scatters(data: LabelledData) -> tuple[np.ndarray, np.ndarray]:
+def scatters(data: TrainingData) -> tuple[np.ndarray, np.ndarray]:
     """Between-class and total scatter of every feature, in one pass."""
     counts = np.bincount(data.codes)
     members = (data.codes[:, None] == np.arange(len(counts))) / np.sqrt(counts)

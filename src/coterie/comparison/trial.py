@@ -20,7 +20,7 @@ from coterie.comparison.result import FAILED, OK, OUT_OF_MEMORY, Row
 from coterie.data.imputation import ImputedSource
 from coterie.data.source import FeatureSource
 from coterie.data.store.reading import open_store
-from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
+from coterie.metrics.recovery import redundancy_rate, squared_redundancy
 
 Report = Callable[[Row, np.ndarray], None]
 _NO_FEATURES = np.empty(0, dtype=np.int64)

@@ -22,8 +22,8 @@ from coterie.correlation.function import FunctionCorrelation
 from coterie.data.memory import as_source
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns, FeatureSource, Moments, for_blocks
 from coterie.data.view import FeatureView
-from coterie.kernels import pairwise as kernels
-from coterie.kernels.ranks import dense_ranks
+from coterie.kernels import correlation as kernels
+from coterie.kernels.filters import dense_ranks
 
 FEWEST = 3
 # A share of the squares that variation must have; below it the differences of large sums have lost too many digits.

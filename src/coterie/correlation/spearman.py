@@ -14,7 +14,7 @@ from coterie.correlation.protocol import Pairs
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, StrongQuery, for_blocks
 from coterie.data.view import FeatureView
-from coterie.kernels import ranks as kernels
+from coterie.kernels import filters as kernels
 
 # Values whose ranks are held at a time: 32 MB.
 _MOST_RANKS = 1 << 22

@@ -3,7 +3,7 @@ r"""Symmetrical uncertainty between binned features (TPAMI 2016, eq. 2), exact, 
 :math:`U(f, z) = 2 I(f; z) / (H(f) + H(z))` on bins of equal width over each feature's range. Everything is
 computed on blocks of columns as they are stored: no float64 copy, and nonzero entries only where the
 data are sparse. Where samples count once or not at all, dense columns are compared by the bits of their bins
-(:mod:`coterie.kernels.joint_counts`).
+(:mod:`coterie.kernels.information`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from coterie.correlation.protocol import ROUNDING, Pairs
 from coterie.data.source import Columns, Exemplar, for_blocks
 from coterie.data.view import FeatureView
 from coterie.kernels import information as kernels
-from coterie.kernels import joint_counts
 
 # Strong pairs for which a block of sparse columns has room at first; with more it is done again.
 _ROOM = 1 << 14
@@ -204,7 +203,7 @@ class _SparseSupports(NamedTuple):
 
 
 class _Lanes(NamedTuple):
-    """Bins of features as sets of bits, side by side; see :mod:`coterie.kernels.joint_counts`."""
+    """Bins of features as sets of bits, side by side; see :mod:`coterie.kernels.information`."""
 
     lanes: np.ndarray
     margins: np.ndarray
@@ -221,7 +220,7 @@ def _bytes(counting: _Counting, columns: np.ndarray, low: np.ndarray, high: np.n
     n_samples, n_features = columns.shape
     bins = np.empty((n_features, -(-n_samples // 64) * 64), dtype=np.uint8)
     weight = counting.weight if counting.by_bits else np.ones(n_samples)  # of histograms each sample is in some bin
-    joint_counts.dense_bins(read_only(columns.T), low, high, counting.n_bins, weight, bins, first)
+    kernels.dense_bins(read_only(columns.T), low, high, counting.n_bins, weight, bins, first)
     return bins
 
 
@@ -230,14 +229,14 @@ def _ordered(counting: _Counting, supports: _Supports) -> _Supports | _Lanes:
     if isinstance(supports, _SparseSupports) or not counting.by_bits:
         return supports
     counts = np.empty((len(supports.bins), counting.n_bins), dtype=np.int64)
-    joint_counts.count_bins(supports.bins, counts)
+    kernels.count_bins(supports.bins, counts)
     n_used = np.maximum(np.count_nonzero(counts, axis=1) - 1, 0)
-    tiles = range(0, len(n_used), joint_counts.TILE)
-    sizes = np.array([joint_counts.TILE * n_used[k : k + joint_counts.TILE].max() for k in tiles], dtype=np.int64)
+    tiles = range(0, len(n_used), kernels.TILE)
+    sizes = np.array([kernels.TILE * n_used[k : k + kernels.TILE].max() for k in tiles], dtype=np.int64)
     width = int(sizes.max(initial=0))
     lanes = np.zeros((len(sizes), supports.bins.shape[1] // 64, width), dtype=np.uint64)
     margins = np.zeros((len(sizes), width), dtype=np.int64)
-    joint_counts.fill_lanes(supports.bins.view(np.uint64), counts, lanes, margins)
+    kernels.fill_lanes(supports.bins.view(np.uint64), counts, lanes, margins)
     return _Lanes(lanes, margins, sizes, supports.entropy, supports.place)
 
 
@@ -254,8 +253,8 @@ def _binned(view: FeatureView, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.
             kernels.dense_ranges(matrix, weight, low, high, first)
             if counting.by_bits:
                 counts = np.empty((len(matrix), n_bins), dtype=np.int64)
-                joint_counts.count_bins(_bytes(counting, columns, low, high, first), counts)
-                joint_counts.bin_entropies(counts, total, terms, entropy, first)
+                kernels.count_bins(_bytes(counting, columns, low, high, first), counts)
+                kernels.bin_entropies(counts, total, terms, entropy, first)
             else:
                 kernels.dense_entropies(matrix, low, high, n_bins, weight, total, terms, entropy, first)
         else:
@@ -316,7 +315,7 @@ def _search_dense(
     found = np.empty((columns.shape[1] * len(supports.place), 3))
     if isinstance(supports, _Lanes):
         words = _bytes(counting, columns, features.low, features.high, first).view(np.uint64)
-        count, n_evaluated = joint_counts.bit_uncertainties(
+        count, n_evaluated = kernels.bit_uncertainties(
             words, n_bins, features.entropy, first, total, terms,
             supports.lanes, supports.margins, supports.sizes, supports.entropy, limit, found,
         )  # fmt: skip

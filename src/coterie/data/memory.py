@@ -26,9 +26,8 @@ from coterie.data.source import (
 )
 from coterie.data.structure import canonical_csc
 from coterie.kernels import columns as kernels
-from coterie.kernels.correlation import within_angle
+from coterie.kernels.correlation import pair_products, standardise, within_angle
 from coterie.kernels.moments import csc_many_moments, csc_moments, feature_major_moments, sample_major_moments
-from coterie.kernels.pairs import pair_products, standardise
 from coterie.kernels.transposition import csc_take
 
 # Strong products for which a chunk has room at first; with more it is done again.

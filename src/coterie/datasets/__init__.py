@@ -1,7 +1,6 @@
 """Generators of data with known structure."""
 
 from coterie.datasets.big import make_big_dimensional
-from coterie.datasets.gaussian import make_block_gaussian
-from coterie.datasets.synthetic import make_feature_groups, make_support_affiliated
+from coterie.datasets.synthetic import make_block_gaussian, make_feature_groups, make_support_affiliated
 
 __all__ = ["make_big_dimensional", "make_block_gaussian", "make_feature_groups", "make_support_affiliated"]

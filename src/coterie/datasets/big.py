@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from coterie.data.readers.reader import Block, Progress, Reader
 from coterie.data.store.reading import open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.inputs.types import PathLike, RandomStateLike
 
 # Entries or genotypes that are made at a time, and features of them at most.
 _BLOCK_VALUES = 1 << 22
@@ -51,10 +52,10 @@ def make_big_dimensional(
     n_values: int | None = None,
     n_support: int = 20,
     max_affiliated: int = 8,
-    path: Any = None,
+    path: PathLike | None = None,
     overwrite: bool = False,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
     progress: Progress | None = None,
 ) -> Bunch:
     """Data with the shape of a large real set, with planted support features and affiliates.
@@ -115,7 +116,7 @@ def make_big_dimensional(
     maker = _Genotypes if real.n_values is None else _PowerLaw
     reader = maker(Path(path or shape), size, n_support, max_affiliated, seed)
     if path is None:
-        source: Any = read_into_memory(reader, progress)
+        source = read_into_memory(reader, progress)
         X = source.block(0, source.shape[1])
     else:
         write_reader(reader, path, overwrite=overwrite, memory_limit=memory_limit, progress=progress)

@@ -298,6 +298,50 @@ X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
 covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
     Those of these samples; needed where the model was fitted with covariates.
 """,
+    "n_kept": """
+n_features_to_select : int or float, default=10
+    Number of features to keep, or their fraction of all features.
+""",
+    "criterion_kept": """
+criterion : {"knn", "linear_svm", "svm", "ridge", "clustering", "reconstruction"}, criterion, estimator or callable, \
+        default="knn"
+    What evaluates a subset; see :class:`DependencyAwareSelector`.
+
+n_features_to_select : int or float, default=10
+    Number of features to keep, or their fraction of all features.
+""",
+    "penalized": """
+n_features_to_select : int, float or "auto", default=10
+    Number of features to keep, or their fraction of all features. ``"auto"``, together with ``alpha``, keeps all
+    features with a coefficient.
+
+alpha : float or None, default=None
+    Strength of the penalty. None: the one that gives the number of features asked for, by bisection along the path.
+""",
+    "seen": """
+n_features_in_ : int
+    Number of features seen in ``fit``.
+
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of the features, when X has names that are all strings.
+""",
+    "penalized_found": """
+path_ : list of (float, int)
+    Each alpha that was tried, and the number of features with a coefficient.
+
+n_iter_ : int
+    Steps of the solver along the whole path.
+""",
+    "mrmr_found": """
+support_features_ : ndarray of shape (n_selected,)
+    Indices of the selected features, in order of selection.
+
+scores_ : ndarray of shape (n_selected,)
+    Value of the scheme for each of them when it was selected (for the first one its relevance).
+
+ranking_ : ndarray of shape (n_features,)
+    1 for the first feature selected, and so on; all that were not selected share the next rank.
+""",
 }
 
 

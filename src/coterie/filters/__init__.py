@@ -1,9 +1,7 @@
 """Scores of single features: ``score_func(X, y)`` for ``SelectKBest`` and :class:`coterie.GlobalRedundancySelector`."""
 
-from coterie.filters.laplacian import laplacian_score
-from coterie.filters.lgd import lgd_score
-from coterie.filters.mcfs import mcfs_score
-from coterie.filters.relieff import relieff_score
+from coterie.filters.graph import laplacian_score, mcfs_score
+from coterie.filters.neighbours import lgd_score, relieff_score
 from coterie.filters.univariate import correlation_score, fisher_score, information_gain_score, variance_score
 
 __all__ = [

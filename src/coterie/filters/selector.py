@@ -70,7 +70,7 @@ class FilterSelector(Selector):
         self.n_features_to_select = n_features_to_select
         self.parameters = parameters
 
-    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
+    def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
         """Score the features.
 
         Parameters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from coterie._numba import read_only, thread_count
@@ -12,6 +10,7 @@ from coterie.data.source import Columns, FeatureSource, for_blocks
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.targets import class_codes, numeric_targets
+from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.kernels import filters as kernels
 from coterie.kernels.information import csc_ranges, dense_ranges
 
@@ -21,7 +20,7 @@ _LEAST_WITHIN = 1e-10
 _MOST_BINS = 1 << 16
 
 
-def fisher_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarray:
+def fisher_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = None) -> np.ndarray:
     r"""Fisher score of each feature for the classes in y.
 
     .. math:: s = \frac{\sum_c n_c (\mu_c - \mu)^2}{\sum_c n_c \sigma_c^2}
@@ -78,7 +77,7 @@ def _ratios(view: FeatureView, codes: np.ndarray) -> np.ndarray:
     return np.divide(between, within, out=np.zeros(len(total)), where=total > 0)
 
 
-def variance_score(X: Any, y: Any = None, *, n_jobs: int | None = None) -> np.ndarray:
+def variance_score(X: FeaturesLike, y: TargetsLike = None, *, n_jobs: int | None = None) -> np.ndarray:
     """Variance of each feature (division by the number of samples).
 
     Parameters
@@ -113,7 +112,7 @@ def _variances(view: FeatureView) -> np.ndarray:
     return view.moments.norm**2 / view.n_samples
 
 
-def correlation_score(X: Any, y: Any, *, n_jobs: int | None = None) -> np.ndarray:
+def correlation_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = None) -> np.ndarray:
     r"""Absolute Pearson correlation of each feature with the numbers in y.
 
     It orders features as the F statistic of ``sklearn.feature_selection.f_regression`` does, which is
@@ -158,7 +157,7 @@ def _correlations(view: FeatureView, residual: np.ndarray) -> np.ndarray:
     return np.minimum(scores, 1.0)
 
 
-def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | None = None) -> np.ndarray:
+def information_gain_score(X: FeaturesLike, y: TargetsLike, *, n_bins: int = 10, n_jobs: int | None = None) -> np.ndarray:
     """Information gain of each feature: the entropy of y minus its entropy given the feature's bin.
 
     Features are cut into ``n_bins`` bins of equal width over their range, as in ``correlation="su"`` of
@@ -199,25 +198,31 @@ def information_gain_score(X: Any, y: Any, *, n_bins: int = 10, n_jobs: int | No
 
 def _gains(view: FeatureView, codes: np.ndarray, n_bins: int) -> np.ndarray:
     """The scores of the features of a block."""
-    low, high = feature_ranges(view.source, view.n_threads)
+    shares = np.bincount(codes) / len(codes)
+    gain = information_gains(view, codes, -float(shares @ np.log(shares)), feature_ranges(view.source, view.n_threads), n_bins)
+    gain[view.moments.norm == 0.0] = 0.0
+    return gain
+
+
+def information_gains(
+    view: FeatureView, codes: np.ndarray, entropy: float, ranges: tuple[np.ndarray, np.ndarray], n_bins: int
+) -> np.ndarray:
+    """Mutual information, in nats, of all features on bins over their ranges with a discrete variable of some entropy."""
     counts = np.bincount(codes)
-    shares = counts / len(codes)
-    entropy = -float(shares @ np.log(shares))
     gain = np.empty(view.n_features)
 
     def look(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
             kernels.dense_information_gain(
-                read_only(columns.T), read_only(codes), len(counts), low, high, n_bins, entropy, gain, first
+                read_only(columns.T), read_only(codes), len(counts), *ranges, n_bins, entropy, gain, first
             )
         else:
             kernels.csc_information_gain(
                 read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
-                read_only(codes), read_only(counts), low, high, n_bins, entropy, gain, first,
+                read_only(codes), read_only(counts), *ranges, n_bins, entropy, gain, first,
             )  # fmt: skip
 
     for_blocks(view.source, look, view.n_threads)
-    gain[view.moments.norm == 0.0] = 0.0
     return gain
 
 

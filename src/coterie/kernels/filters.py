@@ -1,4 +1,17 @@
-"""Inner loops of the filter scores that look at one column at a time; dense and CSC twins side by side."""
+r"""Loops of the filter scores and of ranks, one column at a time; dense and CSC twins side by side.
+
+**Graphs of samples.** The *variation* of a feature on a weighted graph is :math:`\sum_{i<h} g_{ih}\,|x_i - x_h|^p`, with p = 2
+the Laplacian form :math:`x'Lx`, with p = 1 what ReliefF sums. The graph is a CSR matrix of samples by samples; dense kernels
+take its upper triangle, CSC kernels the whole symmetric one, of which they visit the stored entries' rows only.
+
+**Ranks**, ties averaged. With sample weights :math:`\omega` of total W, the rank of a value x is the weight of the smaller
+values and half of the weight of those equal to x, :math:`r(x) = \sum_{x_i<x}\omega_i + \tfrac12\sum_{x_i=x}\omega_i`. With
+unit weights that is the usual average rank less ½, and a sample of weight 2 counts as two equal samples do. The mean is always
+W/2: :math:`\sum_i\omega_i r(x_i) = \sum_{i,j}\omega_i\omega_j([x_j<x_i]+\tfrac12[x_j=x_i]) = W^2/2`. So ranks are written less
+W/2, and their norm is a sum over the different values, in which nothing cancels.
+
+Sparse columns keep their zeros: what is written is the rank of an entry less that of zero, which has the sign of the entry.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +19,9 @@ import numpy as np
 
 from coterie._numba import kernel
 from coterie.kernels.information import bin_of
+
+# Different values of a byte.
+BYTES = 256
 
 
 @kernel()
@@ -109,3 +125,175 @@ def csc_information_gain(
             table[zero, code] -= 1
             table[bin_of(np.float64(values[p]), low[first + f], high[first + f], n_bins), code] += 1
         out[first + f] = _gain(table, class_entropy, n_samples)
+
+
+@kernel(reorder=True)
+def _row_variation(column, own, indices, weights, squared):
+    total = 0.0
+    for p in range(indices.shape[0]):
+        difference = own - column[indices[p]]
+        total += weights[p] * (difference * difference if squared else abs(difference))
+    return total
+
+
+@kernel()
+def dense_variation(matrix, indptr, indices, weights, squared, out, first):
+    """Variation of each row of a (features, samples) block; the graph is an upper triangle."""
+    n_samples = matrix.shape[1]
+    column = np.empty(n_samples)
+    for f in range(matrix.shape[0]):
+        for i in range(n_samples):
+            column[i] = matrix[f, i]
+        total = 0.0
+        for i in range(n_samples):
+            edges = slice(indptr[i], indptr[i + 1])
+            total += _row_variation(column, column[i], indices[edges], weights[edges], squared)
+        out[first + f] = total
+
+
+@kernel()
+def csc_variation(col_indptr, col_indices, values, n_samples, indptr, indices, weights, squared, out, first):
+    """Variation of each sparse column; the graph is symmetric, so an edge between two stored entries is met twice."""
+    column = np.zeros(n_samples)
+    stored = np.zeros(n_samples, dtype=np.bool_)
+    for f in range(col_indptr.shape[0] - 1):
+        for p in range(col_indptr[f], col_indptr[f + 1]):
+            column[col_indices[p]] = values[p]
+            stored[col_indices[p]] = True
+        total = 0.0
+        for p in range(col_indptr[f], col_indptr[f + 1]):
+            own = column[col_indices[p]]
+            i = col_indices[p]
+            for e in range(indptr[i], indptr[i + 1]):
+                h = indices[e]
+                difference = own - column[h]
+                size = difference * difference if squared else abs(difference)
+                total += weights[e] * (0.5 * size if stored[h] else size)
+        out[first + f] = total
+        for p in range(col_indptr[f], col_indptr[f + 1]):
+            column[col_indices[p]] = 0.0
+            stored[col_indices[p]] = False
+
+
+@kernel()
+def _add_absolute(row, column, own, factor):
+    for k in range(column.shape[0]):
+        row[k] += factor * abs(own - column[k])
+
+
+@kernel()
+def dense_manhattan(matrix, probes, factor, first, out):
+    """Add ``factor[f] |x_i - x_k|`` over the rows of a (features, samples) block to ``out[probe i, sample k]``."""
+    n_samples = matrix.shape[1]
+    column = np.empty(n_samples)
+    for f in range(matrix.shape[0]):
+        for i in range(n_samples):
+            column[i] = matrix[f, i]
+        for r in range(probes.shape[0]):
+            _add_absolute(out[r], column, column[probes[r]], factor[first + f])
+
+
+@kernel()
+def csc_manhattan(indptr, indices, values, place, factor, first, size, out):
+    """Like :func:`dense_manhattan` for what two stored entries share; ``size`` gathers each sample's own sum.
+
+    :math:`|a - b| = |a| + |b| - (|a| + |b| - |a - b|)`, and the bracket is 0 unless both are stored. ``place`` is the row of
+    each sample in ``out``, or -1.
+    """
+    for f in range(indptr.shape[0] - 1):
+        scale = factor[first + f]
+        for p in range(indptr[f], indptr[f + 1]):
+            own = np.float64(values[p])
+            size[indices[p]] += scale * abs(own)
+            r = place[indices[p]]
+            if r < 0:
+                continue
+            for q in range(indptr[f], indptr[f + 1]):
+                other = np.float64(values[q])
+                out[r, indices[q]] -= scale * (abs(own) + abs(other) - abs(own - other))
+
+
+@kernel()
+def dense_ranks(matrix, order, weight, total, out, norms):
+    """Centred ranks of each row of a (features, samples) block, whose sorted positions are ``order``, and their norms."""
+    n_samples = matrix.shape[1]
+    for f in range(matrix.shape[0]):
+        below = 0.0
+        squares = 0.0
+        first = 0
+        while first < n_samples:
+            value = matrix[f, order[f, first]]
+            last = first
+            tied = 0.0
+            while last < n_samples and matrix[f, order[f, last]] == value:
+                tied += weight[order[f, last]]
+                last += 1
+            rank = below + 0.5 * tied - 0.5 * total
+            for p in range(first, last):
+                out[f, order[f, p]] = rank
+            squares += tied * rank * rank
+            below += tied
+            first = last
+        norms[f] = np.sqrt(squares)
+
+
+@kernel()
+def byte_ranks(matrix, lowest, weight, total, out, norms):
+    """Like :func:`dense_ranks` for values of one byte, the smallest of which can be ``lowest``: counted, not sorted."""
+    weights = np.empty(BYTES)
+    ranks = np.empty(BYTES)
+    for f in range(matrix.shape[0]):
+        weights[:] = 0.0
+        for i in range(matrix.shape[1]):
+            weights[np.int64(matrix[f, i]) - lowest] += weight[i]
+        below = 0.0
+        squares = 0.0
+        for b in range(BYTES):
+            ranks[b] = below + 0.5 * weights[b] - 0.5 * total
+            squares += weights[b] * ranks[b] * ranks[b]
+            below += weights[b]
+        for i in range(matrix.shape[1]):
+            out[f, i] = ranks[np.int64(matrix[f, i]) - lowest]
+        norms[f] = np.sqrt(squares)
+
+
+@kernel()
+def csc_ranks(indptr, indices, columns, order, codes, n_negative, n_nonpositive, weight, total, out, means, norms):
+    """Ranks less the rank of zero for the entries of some sparse columns; means and norms of what that makes of the columns.
+
+    ``order`` are the entries of the ``columns``, one column after the other, each by rising value. The values are given by
+    their places among all different ones: negative below ``n_negative``, zero from there on below ``n_nonpositive``.
+    """
+    begin = 0
+    for f in columns:
+        end = begin + indptr[f + 1] - indptr[f]
+        negative = 0.0
+        nonzero = 0.0
+        for p in range(begin, end):
+            code = codes[order[p]]
+            if code < n_negative or code >= n_nonpositive:
+                nonzero += weight[indices[order[p]]]
+                if code < n_negative:
+                    negative += weight[indices[order[p]]]
+        zeros = max(total - nonzero, 0.0)
+        means[f] = 0.5 * total - (negative + 0.5 * zeros)
+        squares = zeros * means[f] * means[f]
+        below = 0.0
+        first = begin
+        while first < end:
+            code = codes[order[first]]
+            last = first
+            tied = 0.0
+            while last < end and codes[order[last]] == code:
+                tied += weight[indices[order[last]]]
+                last += 1
+            rank = below + 0.5 * tied + (zeros if code >= n_nonpositive else 0.0) - 0.5 * total
+            if n_negative <= code < n_nonpositive:
+                rank, tied = -means[f], 0.0
+            for p in range(first, last):
+                out[order[p]] = rank + means[f]
+            squares += tied * rank * rank
+            below += tied
+            first = last
+        norms[f] = np.sqrt(squares)
+        begin = end

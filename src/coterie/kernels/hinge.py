@@ -12,7 +12,7 @@ _TOGETHER = 512
 
 @kernel(reorder=True)
 def _active_sums(margin, weight, offset):
-    """Number, total weight and weighted sum of the margins under an offset; without branches, which nobody could foresee."""
+    """Number, total weight and weighted sum of the margins under an offset; without branches, which could not be predicted."""
     count = 0
     total = 0.0
     moment = 0.0
@@ -169,7 +169,7 @@ def squared_hinges(outputs, codes, classes, weight, C, mass, guess, offsets, res
             squares[-1] += part[3]
         for e in range(n_strata):
             if sums[e] < 1e-9 * mass[c, e]:  # the slack is less than the margin's last digit
-                sums[e], squares[e] = _all_on_the_smallest(margin, weight, stratum, e, offsets[c, e], residual[c])
+                sums[e], squares[e] = _concentrate_on_minimum(margin, weight, stratum, e, offsets[c, e], residual[c])
         # Rounding in the offsets is multiplied by C; the sums must be right for the dual bound to hold.
         gamma = 0.0
         importance = 0.0
@@ -185,7 +185,7 @@ def squared_hinges(outputs, codes, classes, weight, C, mass, guess, offsets, res
 
 
 @kernel()
-def _all_on_the_smallest(margin, weight, stratum, which, offset, alpha):
+def _concentrate_on_minimum(margin, weight, stratum, which, offset, alpha):
     """Dual variables of 1 for samples of a stratum with the smallest margin, none for others; their sum, and with slack."""
     smallest = np.inf
     for i in range(margin.shape[0]):

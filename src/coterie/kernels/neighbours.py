@@ -38,7 +38,7 @@ def insert(values, places, value, place):
 
 
 @kernel()
-def take_smaller(values, others):
+def merge_smaller(values, others):
     """Replace values by others that are smaller; ``others`` may be shorter."""
     for g in range(len(others)):
         values[g] = others[g] if others[g] < values[g] else values[g]
@@ -51,12 +51,12 @@ def group_minima(row, stride, minima):
     n_whole = len(row) // n_stride * n_stride
     stride[:] = np.inf
     for start in range(0, n_whole, n_stride):
-        take_smaller(stride, row[start : start + n_stride])
+        merge_smaller(stride, row[start : start + n_stride])
     minima[:] = np.inf
     for start in range(0, n_stride, n_groups):
-        take_smaller(minima, stride[start : start + n_groups])
+        merge_smaller(minima, stride[start : start + n_groups])
     for start in range(n_whole, len(row), n_groups):
-        take_smaller(minima, row[start : start + n_groups])
+        merge_smaller(minima, row[start : start + n_groups])
 
 
 @kernel()
@@ -156,7 +156,7 @@ def gather_factors(columns, centre, scale, norms, samples, queries, others):
 
 
 @kernel()
-def foresee(sure, possible, k, own):
+def predict_tied_votes(sure, possible, k, own):
     """Whether the vote of k is for the class ``own``, whichever of the possible ones vote: 1 yes, 0 no, -1 it depends."""
     n_left, n_possible = k - sure.sum(), possible.sum()
     least = sure[own] + max(0, n_left - (n_possible - possible[own]))
@@ -188,7 +188,7 @@ def count_sure(values, places, codes, slack, sure):
 
 @kernel()
 def weigh(row, minima, codes, bounds, k, own, sure, possible, places):
-    """Count the classes of values within the bounds, note their places, and foresee the vote.
+    """Count the classes of values within the bounds, note their places, and predict_tied_votes the vote.
 
     Returns the verdict and the number of places. Stops where it is clear that the vote depends on which of many they are.
     """
@@ -203,13 +203,13 @@ def weigh(row, minima, codes, bounds, k, own, sure, possible, places):
                 places[n_found] = j
                 n_found += 1
                 possible[codes[j]] += row[j] >= low
-                if n_found % _MANY == 0 and foresee(sure, possible, k, own) < 0:
+                if n_found % _MANY == 0 and predict_tied_votes(sure, possible, k, own) < 0:
                     return -1, n_found
-    return foresee(sure, possible, k, own), n_found
+    return predict_tied_votes(sure, possible, k, own), n_found
 
 
 @kernel()
-def weigh_again(columns, sample, samples, codes, slack, k, own, sure, possible, distances, smallest_few, places):
+def recompute_weights(columns, sample, samples, codes, slack, k, own, sure, possible, distances, smallest_few, places):
     """The same for a few samples, by squared distances in double precision."""
     smallest_few[:] = np.inf
     for j in range(len(samples)):
@@ -223,7 +223,7 @@ def weigh_again(columns, sample, samples, codes, slack, k, own, sure, possible, 
     possible[:] = 0
     for j in range(len(samples)):
         possible[codes[samples[j]]] += low <= distances[j] <= high
-    return foresee(sure, possible, k, own)
+    return predict_tied_votes(sure, possible, k, own)
 
 
 @kernel()
@@ -264,7 +264,7 @@ def count_right(queries, others, slack, fine_slack, codes, test, train, turn, co
                 verdict = np.int64(vote(places[:k], other_codes, votes) == own)
             elif verdict < 0 and n_near < _MANY:
                 some, gap = train[near[:n_near]], fine_slack[sample]
-                verdict = weigh_again(columns, sample, some, codes, gap, k, own, sure, possible, distances, fine, places)
+                verdict = recompute_weights(columns, sample, some, codes, gap, k, own, sure, possible, distances, fine, places)
             if verdict < 0:
                 unsure[start + i] = True
             else:

@@ -1,9 +1,14 @@
 """How good a selection is, apart from its accuracy."""
 
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
-from coterie.metrics.moves import correct_move_rate
-from coterie.metrics.recovery import SuccessHits, group_recovery, success_hits
-from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
+from coterie.metrics.recovery import (
+    SuccessHits,
+    correct_move_rate,
+    group_recovery,
+    redundancy_rate,
+    squared_redundancy,
+    success_hits,
+)
 from coterie.metrics.resampling import selection_stability
 from coterie.metrics.stability import (
     group_hamming_stability,

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse, stats
+from sklearn.base import BaseEstimator
 
 from coterie.data.source import FeatureSource
 from coterie.groups import FeatureGroups
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.targets import class_codes
+from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.selection import feature_positions
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ _FIGURES = ["mean", "mean_rest", "log_fold_change", "detected", "detected_rest",
 class ClassStatistics:
     """Statistics of some features in each class and in the rest of the samples; made by :func:`coterie.class_statistics`.
 
-    Arrays have one row a feature and one column a class.
+    Arrays have one row per feature and one column per class.
 
     Attributes
     ----------
@@ -106,7 +109,7 @@ class ClassStatistics:
         return [*(_GROUP_COLUMNS * grouped), "feature", "name", "class", *(["weight"] * grouped), *_FIGURES]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary a feature and class."""
+        """One dictionary per feature and class."""
         figures = {name: getattr(self, name).tolist() for name in _FIGURES}
         weight = None if self.weight is None else self.weight.tolist()
         result = []
@@ -121,7 +124,7 @@ class ClassStatistics:
         return result
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a feature and class (needs ``pip install coterie[tabular]``)."""
+        """A pandas data frame with one row per feature and class (needs ``pip install coterie[tabular]``)."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -132,7 +135,9 @@ class ClassStatistics:
         return f"<ClassStatistics of {len(self.features):,} features in {len(self.classes)} classes>"
 
 
-def class_statistics(X: Any, y: Any = None, features: Any = None) -> ClassStatistics:
+def class_statistics(
+    X: FeaturesLike, y: TargetsLike = None, features: ArrayLike | FeatureGroups | BaseEstimator | None = None
+) -> ClassStatistics:
     """What features are like in each class and in the rest: which one marks which class, and how clearly.
 
     Parameters

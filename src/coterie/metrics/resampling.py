@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from coterie._parameters import Number, Whole, check
 from coterie.inputs.arrays import take_samples
+from coterie.inputs.types import FeaturesLike, RandomStateLike, TargetsLike
 from coterie.metrics.stability import (
     group_hamming_stability,
     group_tanimoto_stability,
@@ -66,9 +67,6 @@ class SelectionStability(Sequence[StabilityRow]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[StabilityRow]:
-        return iter(self.rows)
-
     def frequency(self, row: int = -1) -> np.ndarray:
         """On how many resamples each feature was selected, of shape (n_features,)."""
         return np.bincount(np.concatenate(self.subsets[row]), minlength=self.n_features)
@@ -84,14 +82,14 @@ class SelectionStability(Sequence[StabilityRow]):
 
 def selection_stability(
     selector: BaseEstimator,
-    X: Any,
-    y: Any = None,
+    X: FeaturesLike,
+    y: TargetsLike = None,
     *,
     n_resamples: int = 20,
     train_size: float = 0.5,
     sizes: Sequence[int] | None = None,
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
 ) -> SelectionStability:
     """Stability of a selector over random parts of the data.
 
@@ -165,7 +163,9 @@ class _Selection(NamedTuple):
     groups: Any
 
 
-def _parts(y: np.ndarray | None, n_samples: int, n_resamples: int, train_size: float, random_state: Any) -> list[np.ndarray]:
+def _parts(
+    y: np.ndarray | None, n_samples: int, n_resamples: int, train_size: float, random_state: RandomStateLike
+) -> list[np.ndarray]:
     """Samples of each part."""
     if train_size == 1.0:
         raise ValueError("train_size=1.0 makes all parts the same; choose a share below 1.")

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from coterie.groups import FeatureGroup
 
-def weighted_consistency(subsets: Sequence[Any], n_features: int) -> float:
+# Indices of features or a mask; groups, or lists of indices that begin with the support feature.
+SubsetLike: TypeAlias = "ArrayLike | set[int] | frozenset[int]"
+GroupingLike: TypeAlias = "Iterable[FeatureGroup | ArrayLike]"
+
+
+def weighted_consistency(subsets: Sequence[SubsetLike], n_features: int) -> float:
     r"""Relative weighted consistency :math:`CW_{rel}` of some feature subsets.
 
     With :math:`F_f` the number of subsets that hold feature f, :math:`N = \sum_f F_f`, R subsets of
@@ -64,7 +71,7 @@ def weighted_consistency(subsets: Sequence[Any], n_features: int) -> float:
     return _consistency(sum(map(len, chosen)), int((counts * (counts - 1)).sum()), len(chosen), n_features)
 
 
-def tanimoto_stability(subsets: Sequence[Any]) -> float:
+def tanimoto_stability(subsets: Sequence[SubsetLike]) -> float:
     r"""Average Tanimoto index (ATI): the mean of :math:`|S_i \cap S_j| / |S_i \cup S_j|` over all pairs of subsets.
 
     Parameters
@@ -93,7 +100,7 @@ def tanimoto_stability(subsets: Sequence[Any]) -> float:
     return _mean_tanimoto(pairs)
 
 
-def hamming_stability(subsets: Sequence[Any], n_features: int) -> float:
+def hamming_stability(subsets: Sequence[SubsetLike], n_features: int) -> float:
     r"""Average normalised Hamming index (ANHI): the mean of :math:`1 - |S_i \triangle S_j| / |Y|` over all pairs.
 
     Features that no subset holds count as agreement, so small subsets of many features are near 1
@@ -129,7 +136,7 @@ def hamming_stability(subsets: Sequence[Any], n_features: int) -> float:
     return 1.0 - differences / (n_features * (n_subsets * (n_subsets - 1) // 2))
 
 
-def group_weighted_consistency(groupings: Sequence[Any], n_features: int) -> float:
+def group_weighted_consistency(groupings: Sequence[GroupingLike], n_features: int) -> float:
     r"""Relative weighted consistency at the level of groups.
 
     Two runs agree where their groups overlap: a selector that takes one feature of a correlated
@@ -165,7 +172,7 @@ def group_weighted_consistency(groupings: Sequence[Any], n_features: int) -> flo
     return _consistency(sum(map(len, runs)), 2 * matched, len(runs), n_features)
 
 
-def group_tanimoto_stability(groupings: Sequence[Any]) -> float:
+def group_tanimoto_stability(groupings: Sequence[GroupingLike]) -> float:
     r"""Average Tanimoto index at the level of groups: the mean of :math:`M_{ij} / (|G_i| + |G_j| - M_{ij})`.
 
     Parameters
@@ -188,7 +195,7 @@ def group_tanimoto_stability(groupings: Sequence[Any]) -> float:
     return _mean_tanimoto([(len(a), len(b), _matching(a, b)) for a, b in combinations(runs, 2)])
 
 
-def group_hamming_stability(groupings: Sequence[Any], n_features: int) -> float:
+def group_hamming_stability(groupings: Sequence[GroupingLike], n_features: int) -> float:
     r"""Average normalised Hamming index at the level of groups: the mean of :math:`1 - (|G_i| + |G_j| - 2 M_{ij}) / |Y|`.
 
     Parameters
@@ -251,7 +258,7 @@ def _matching(first: Sequence[frozenset[int]], second: Sequence[frozenset[int]])
     return int((maximum_bipartite_matching(overlap, perm_type="column") >= 0).sum())
 
 
-def _read_subsets(subsets: Sequence[Any], n_features: int | None) -> list[np.ndarray]:
+def _read_subsets(subsets: Sequence[SubsetLike], n_features: int | None) -> list[np.ndarray]:
     """Subsets as sorted arrays of indices, checked."""
     _require_features(n_features)
     chosen = [_read_subset(subset, number, n_features) for number, subset in enumerate(subsets)]
@@ -260,7 +267,7 @@ def _read_subsets(subsets: Sequence[Any], n_features: int | None) -> list[np.nda
     return chosen
 
 
-def _read_subset(subset: Any, number: int, n_features: int | None) -> np.ndarray:
+def _read_subset(subset: SubsetLike, number: int, n_features: int | None) -> np.ndarray:
     values = np.asarray(list(subset) if isinstance(subset, (set, frozenset)) else subset)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "biu"):
         raise ValueError(f"Subset {number} must be a list of feature indices or a boolean mask.")
@@ -275,7 +282,7 @@ def _read_subset(subset: Any, number: int, n_features: int | None) -> np.ndarray
     return features
 
 
-def _read_groupings(groupings: Iterable[Any], n_features: int | None) -> list[list[frozenset[int]]]:
+def _read_groupings(groupings: Sequence[GroupingLike], n_features: int | None) -> list[list[frozenset[int]]]:
     """Runs as lists of sets of features, checked."""
     _require_features(n_features)
     runs = []

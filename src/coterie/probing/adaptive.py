@@ -12,7 +12,7 @@ from coterie.probing.probes import ProbePlan, ProbeRecord
 
 # A feature of level l is drawn with 2**-l of the probability of level 0.
 N_LEVELS = 9
-# Nobody is drawn more often than that: to be judged, a feature must be left out as often as it is held.
+# Largest probability of a draw: to be judged, a feature must be left out as often as it is held.
 _MOST_OFTEN = 0.5
 # How often the features of level 0 are drawn in the first round, and what that grows by from round to round.
 _FIRST_ROUND, _GROWTH = 60.0, 1.1
@@ -42,13 +42,6 @@ class Focus:
     are left in question. Draws without any feature are repeated.
 
     Given the size wanted, whether a feature is held says nothing about the others. That is what makes it easy to judge.
-
-    Parameters
-    ----------
-    plan : AdaptivePlan
-        The plan.
-    levels : ndarray of int8 of shape (n_features,)
-        Level of each feature.
     """
 
     def __init__(self, plan: AdaptivePlan, levels: np.ndarray) -> None:

@@ -15,6 +15,7 @@ from coterie.bounds import DataFileError, read_regular
 from coterie.data.source import FeatureSource
 from coterie.files import new_file
 from coterie.inputs.folds import Fold
+from coterie.inputs.types import PathLike
 from coterie.persistence.archive import plain_array, read_parts
 from coterie.persistence.names import stable_name
 from coterie.probing.adaptive import AdaptivePlan
@@ -41,7 +42,7 @@ def fingerprint(
 ) -> Fingerprint:
     """What the values of the probes depend on, in short hashes.
 
-    A function among the parameters counts by its name: that its code is the same, nobody can check.
+    A function among the parameters counts by its name: whether its code is the same cannot be checked.
     """
     return {
         "data": source.map_tasks(_digest_of_data, [()], what="a digest of the features")[0],
@@ -89,7 +90,7 @@ def _digest_of_data(source: FeatureSource) -> str:
     return digest.hexdigest()
 
 
-def _description(value: Any) -> str:
+def _description(value: object) -> str:
     """A text that is the same for the same parameters in any process."""
     if hasattr(value, "get_params") and not isinstance(value, type):
         parameters = sorted(value.get_params(deep=False).items())
@@ -116,17 +117,10 @@ class Saved(NamedTuple):
 class Checkpoint:
     """The values of all finished probes in a file; the probes themselves are drawn again from the seed.
 
-    The file is an ``.npz`` archive with a JSON header and one array, read without pickle.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. Its folder must exist.
-    fingerprint : dict
-        What the values depend on.
+    The file is an ``.npz`` archive with a JSON header and one array, read without pickle. Its folder must exist.
     """
 
-    def __init__(self, path: Any, fingerprint: Fingerprint) -> None:
+    def __init__(self, path: PathLike, fingerprint: Fingerprint) -> None:
         self.path = Path(path)
         self.fingerprint = fingerprint
         if not self.path.parent.is_dir():

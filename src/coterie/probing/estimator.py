@@ -14,12 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from coterie._parameters import Anything, Flag, Number, OneOf, Path, Rule, Whole
+from coterie.estimators.documentation import documented
 from coterie.files import claimed
+from coterie.inputs.types import FoldsLike, PathLike, RandomStateLike
 from coterie.order import ranked, ranks
 from coterie.probing.adaptive import AdaptivePlan, AdaptiveSums
-from coterie.probing.base import CriterionSelector, Problem
 from coterie.probing.checkpoint import Checkpoint, Fingerprint, difference, fingerprint, seed_mark
-from coterie.probing.evaluation import ProbeBudget, expected_probes, run_probes
+from coterie.probing.criteria.base import CriterionLike
+from coterie.probing.evaluation import CriterionSelector, ProbeBudget, Problem, expected_probes, run_probes
 from coterie.probing.probes import Key, ProbePlan, ProbeRecord, ProbeSums, read_key
 from coterie.probing.scores import ProbeSize, daf_scores, summarise
 from coterie.progress import RoundProgress
@@ -33,6 +35,7 @@ _MOST_PROBES = 20_000
 _SAVING_SHARE = 20.0
 
 
+@documented
 class DependencyAwareSelector(CriterionSelector):
     r"""Rank features by what they add to random subsets of the others, and keep the best.
 
@@ -58,8 +61,7 @@ class DependencyAwareSelector(CriterionSelector):
         The score to rank by; all three are computed. DAF0 is the plain difference of the mean values with and without the
         feature, DAF1 is divided by their spread, DAF2 first divides values by the spread over probes of the same size.
 
-    n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+    %(n_kept)s
 
     sampling : {"adaptive", "uniform"}, default="adaptive"
         How probes are drawn: all features alike ("uniform", as in the paper), or in rounds, of which each draws features
@@ -76,7 +78,7 @@ class DependencyAwareSelector(CriterionSelector):
     min_coverage : int, "auto" or None, default="auto"
         Stop when every feature is held by at least so many probes, and left out by so many; with adaptive probes, every
         feature that is among the best or close. A result below it is warned of. "auto" is 300, for uniform probes 100, which
-        takes about two to three probes a feature where there are many; it stops at 20,000 probes in any case. Where
+        takes about two to three probes per feature where there are many; it stops at 20,000 probes in any case. Where
         ``n_probes`` or ``max_seconds`` are given, it does not stop, but warns. None: no rule and no warning; without any other
         rule 1000 probes.
 
@@ -134,11 +136,7 @@ class DependencyAwareSelector(CriterionSelector):
     stopped_by_ : {"n_probes", "max_seconds", "min_coverage", "interrupt"}
         What ended the run.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -151,7 +149,7 @@ class DependencyAwareSelector(CriterionSelector):
     Same seed, same ranking, bit for bit, whatever the number of workers, the backend, and the interruptions: values enter
     running sums in the order of the probes. A different order of columns is a different draw of probes.
 
-    Memory besides the data: three numbers a feature and one number a probe; adaptive, a byte a feature and round besides.
+    Memory besides the data: three numbers per feature and one per probe; adaptive, also one byte per feature and round.
 
     Adaptive probes: every feature is drawn by itself with a known probability :math:`\pi`, which is one half at most, and
     lower by :math:`2^{-l}` for a feature of level l, the binary logarithm of its probability to be among the best (8 at
@@ -201,7 +199,7 @@ class DependencyAwareSelector(CriterionSelector):
 
     def __init__(
         self,
-        criterion: Any = "knn",
+        criterion: CriterionLike = "knn",
         *,
         variant: str = "daf0",
         n_features_to_select: int | float = 10,
@@ -211,11 +209,11 @@ class DependencyAwareSelector(CriterionSelector):
         min_coverage: int | str | None = "auto",
         max_probe_size: int = 150,
         inclusion_probability: float | None = None,
-        cv: Any = 3,
-        checkpoint: Any = None,
+        cv: FoldsLike = 3,
+        checkpoint: PathLike | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomStateLike = None,
         verbose: int = 0,
     ) -> None:
         self.criterion = criterion

@@ -1,4 +1,4 @@
-"""Evaluation of subsets and probes, in parallel, for as long as a stopping rule allows."""
+"""Evaluation of subsets and probes, in parallel, for as long as a stopping rule allows; selectors by a criterion."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ import secrets
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from coterie._numba import one_blas_thread
+from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
+from coterie._quiet import ignored, recorded
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold
+from coterie.inputs.opening import open_input
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, TargetsLike
 from coterie.probing.adaptive import AdaptivePlan
-from coterie.probing.criteria.base import Criterion, Evaluator, check_value
+from coterie.probing.criteria.base import Criterion, Evaluator, as_criterion, check_value
 from coterie.probing.probes import Design, ProbePlan, ProbeRecord
+from coterie.selection import Selector, n_features_wanted
 
 # Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses. On a cluster an
 # exchange takes some of it.
@@ -86,11 +91,6 @@ class TaskWorkers:
 
     A task is a pure function of the store, the criterion, the labels, the folds and the subsets: any worker computes the same
     value, and a lost worker costs a few values that are computed again.
-
-    Parameters
-    ----------
-    source : FeatureSource
-        The features.
     """
 
     here = False
@@ -104,7 +104,7 @@ class TaskWorkers:
         """Nothing needs to be started or ended."""
         return nullcontext()
 
-    def bind(self, criterion: Criterion, y: np.ndarray | None, cv: Any) -> RemoteEvaluator:
+    def bind(self, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike) -> RemoteEvaluator:
         """The criterion on the workers; the folds are drawn once, by one of them, for all."""
         ((folds, caught),) = self.source.map_tasks(_folds, [(criterion, y, cv)], what="the folds")
         for category, message in caught:
@@ -121,18 +121,16 @@ class TaskWorkers:
 
 
 def _folds(
-    source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: Any
+    source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike
 ) -> tuple[list[Fold] | None, list[tuple[type[Warning], str]]]:
     """The folds of a criterion, and the warnings of binding it."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with recorded() as caught:
         folds = criterion.bind(source, y, cv).folds
-    return folds, [(one.category, str(one.message)) for one in caught]
+    return folds, [(one.category, one.message) for one in caught]
 
 
-def _bound(source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: Any) -> Evaluator:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # raised by bind already
+def _bound(source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike) -> Evaluator:
+    with ignored():  # raised by bind already
         return criterion.bind(source, y, cv)
 
 
@@ -221,8 +219,8 @@ def run_probes(
     Probes go out in waves of about half a second (of three on a cluster, where an exchange takes some of it). The values of
     a wave enter the sums in the order of the probes, and which probe is the last is decided there, probe by probe: the result
     does not depend on workers or waves, except that time decides how many waves there are. No wave goes beyond the probes that
-    the design of the moment draws. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is told the sums so
-    far and the probes per second.
+    the design of the moment draws. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is called with
+    the sums so far and the probes per second.
     """
     began = time.perf_counter()
     size, finished = workers.count, sums.n_probes
@@ -273,3 +271,72 @@ def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, worker
     left = wave if rule.max_seconds is None else min(wave, rule.max_seconds - seconds)
     wanted = int(min(rate * max(left, 0.0), 8 * size))
     return max(n_workers, wanted // n_workers * n_workers)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a fit works on: data, bound criterion, number of features wanted."""
+
+    attributes: dict[str, Any]
+    source: FeatureSource
+    y: np.ndarray | None
+    criterion: Criterion
+    evaluate: Evaluator
+    workers: AnyWorkers
+    n_wanted: int
+
+
+class CriterionSelector(Selector):
+    """Base class: a selector that evaluates subsets of the features by a criterion."""
+
+    _allowed: ClassVar[dict[str, Rule]] = {
+        "criterion": Anything(),
+        "n_features_to_select": N_FEATURES,
+        "cv": Anything(),
+        "n_jobs": N_JOBS,
+        "verbose": VERBOSE,
+    }
+
+    _on_cluster: ClassVar[str] = "stores"
+
+    def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
+        """Evaluate subsets of the features, and select.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
+            Training data.
+        y : array-like of shape (n_samples,)
+            Labels, or numbers where the criterion wants them; None for criteria that do without.
+        client : distributed.Client, default=None
+            Client of a Dask cluster whose workers evaluate the subsets, instead of ``n_jobs``; X is a store (its name, its
+            address, or opened), which each of them opens. None takes the active client, if there is one.
+
+        Returns
+        -------
+        self : object
+            The fitted selector.
+        """
+        return self._fit(lambda: self._read(X, y, client))
+
+    def _read(self, X: FeaturesLike, y: TargetsLike, client: ClientLike = None) -> Problem:
+        criterion = as_criterion(self.criterion)
+        data = open_input(X, y, reader=self, target="labels" if criterion.supervised else "optional", client=client)
+        source, labels = data.source, data.y
+        source.moments().require_variation()
+        n_wanted = n_features_wanted(self.n_features_to_select, source.shape[1])
+        workers: AnyWorkers
+        evaluate: Evaluator
+        if source.n_workers is None:
+            workers = Workers(self.n_jobs, criterion.prefer)
+            evaluate = criterion.bind(source, labels, self.cv)
+        else:
+            workers = TaskWorkers(source)
+            evaluate = workers.bind(criterion, labels, self.cv)
+        return Problem(data.attributes, source, labels, criterion, evaluate, workers, n_wanted)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(ValueError):  # no criterion; fit says so
+            tags.target_tags.required = as_criterion(self.criterion).supervised
+        return tags

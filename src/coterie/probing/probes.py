@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from coterie.inputs.types import RandomStateLike
 from coterie.probing.criteria.base import check_value
 
 Key = tuple[int, int]
@@ -23,22 +24,11 @@ class Design(Protocol):
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Which features each probe holds: a function of the seed and of the probe's number alone.
+    """Which features each probe holds: a function of the seed (``key``) and of the probe's number alone.
 
     Probe i is drawn by a counter-based generator (Philox) with the plan's key and i as the high word of its counter. So any
-    process can draw any probe, in any order, and nobody needs to keep them.
-
-    Attributes
-    ----------
-    n_features : int
-        Number of features to draw from.
-    max_size : int
-        Sizes are uniform on 1, ..., max_size.
-    inclusion_probability : float or None
-        If given, every feature is drawn with this probability instead; a draw without any feature is made
-        a probe of one feature.
-    key : tuple of two int
-        The seed.
+    process can draw any probe, in any order, and none is kept. Sizes are uniform on 1, ..., ``max_size``; or every feature is
+    drawn with ``inclusion_probability``, if given, and a draw without any feature is made a probe of one feature.
     """
 
     n_features: int
@@ -61,10 +51,10 @@ class ProbePlan:
         return np.sort(generator.choice(self.n_features, size, replace=False, shuffle=False))
 
 
-def read_key(random_state: Any) -> Key:
+def read_key(random_state: RandomStateLike) -> Key:
     """A seed for the probes from what scikit-learn accepts as ``random_state``."""
     if random_state is None:
-        entropy: Any = None
+        entropy: int | list[int] | None = None
     elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
         entropy = int(random_state)
     else:
@@ -82,8 +72,8 @@ class ProbeRecord:
     """What is known after some probes, however they were drawn: their values and sizes, and how many hold each feature.
 
     Values enter in the order of the probes' numbers and nothing is ever taken back, so that what is made of them is the same,
-    bit for bit, whoever evaluated the probes. The values are kept, 8 bytes a probe, because the scale of DAF2 is known at the
-    end only; which features a probe holds is drawn again when needed.
+    bit for bit, whichever process evaluated the probes. The values are kept, 8 bytes per probe, because the scale of DAF2 is
+    known at the end only; which features a probe holds is drawn again when needed.
     """
 
     def __init__(self, plan: ProbePlan) -> None:

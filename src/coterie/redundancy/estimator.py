@@ -5,34 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
 from coterie._numba import thread_count
-from coterie._parameters import (
-    N_FEATURES,
-    N_JOBS,
-    Anything,
-    NotText,
-    Number,
-    OneOf,
-    Options,
-    Rule,
-    Whole,
-)
+from coterie._parameters import N_FEATURES, N_JOBS, Anything, NotText, Number, OneOf, Options, Rule, Whole
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
-from coterie.inputs.folds import read_folds
+from coterie.estimators.documentation import documented
+from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.opening import open_input
 from coterie.inputs.targets import class_codes, read_targets
-from coterie.inputs.types import ClientLike, FeaturesLike, TargetsLike
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, ScoringLike, TargetsLike
 from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
-from coterie.redundancy.alm import solve_alm
-from coterie.redundancy.leaders import Leaders, Leading, Near
+from coterie.redundancy import validation
 from coterie.redundancy.measures import (
     LARGEST_MATRIX,
     LARGEST_REPRESENTATION,
@@ -41,24 +32,28 @@ from coterie.redundancy.measures import (
     SquaredCosine,
     checked_matrix,
 )
-from coterie.redundancy.options import MEASURES, check_given_options
-from coterie.redundancy.prior import group_positions, warn_about_groups
-from coterie.redundancy.refinement import Refined, Refinement, order_by_score, warn_about_pool, warn_about_solution
-from coterie.redundancy.scoring import checked_scores, on_redundancy_scale
-from coterie.redundancy.sets import ChosenSet
-from coterie.redundancy.solver import solve
-from coterie.redundancy.validation import (
-    POWERS,
-    STRENGTHS,
-    Setting,
-    best_setting,
-    default_models,
-    is_numeric,
-    pool_rules,
-    results_of,
-    settings_of,
-    validated_scores,
+from coterie.redundancy.options import (
+    MEASURES,
+    GroupsLike,
+    RedundancyLike,
+    ScoreLike,
+    check_given_options,
+    checked_scores,
+    group_positions,
+    on_redundancy_scale,
+    warn_about_groups,
 )
+from coterie.redundancy.refinement import (
+    Leaders,
+    Leading,
+    LocalFeatures,
+    Refined,
+    Refinement,
+    order_by_score,
+    warn_about_pool,
+    warn_about_solution,
+)
+from coterie.redundancy.solver import ChosenSet, solve, solve_alm
 from coterie.selection import Selector, feature_label, n_features_wanted
 
 
@@ -84,6 +79,7 @@ class _Candidates:
         return self.view.source
 
 
+@documented
 class GlobalRedundancySelector(Selector):
     r"""Select features with high scores that do not repeat each other.
 
@@ -231,11 +227,7 @@ class GlobalRedundancySelector(Selector):
     working_set_size_ : int
         Of weights only: size of the last working set; the matrix of its pairs is the largest one formed.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+    %(seen)s
 
     See Also
     --------
@@ -305,7 +297,7 @@ class GlobalRedundancySelector(Selector):
 
     def __init__(
         self,
-        score_func: Any = "fisher",
+        score_func: ScoreLike = "fisher",
         n_features_to_select: int | float = 20,
         *,
         n_candidates: int | str | None = "auto",
@@ -313,15 +305,15 @@ class GlobalRedundancySelector(Selector):
         redundancy_strength: float | str = 2.0,
         power: float | str = 1.0,
         score_parameters: dict[str, Any] | None = None,
-        redundancy: Any = "cosine2",
+        redundancy: RedundancyLike = "cosine2",
         redundancy_parameters: dict[str, Any] | None = None,
-        groups: Any = None,
+        groups: GroupsLike = None,
         group_strength: float = 1.0,
         method: str = "working_set",
         method_parameters: dict[str, Any] | None = None,
-        cv: Any = 5,
-        estimator: Any = None,
-        scoring: Any = None,
+        cv: FoldsLike = 5,
+        estimator: BaseEstimator | None = None,
+        scoring: ScoringLike = None,
         tol: float = 1e-5,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -349,11 +341,11 @@ class GlobalRedundancySelector(Selector):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not _is(self.redundancy, "precomputed")
-        named = isinstance(self.score_func, str) and self.score_func in SCORES
-        tags.target_tags.required = named and SCORES[self.score_func].supervised
+        score = SCORES.get(self.score_func) if isinstance(self.score_func, str) else None
+        tags.target_tags.required = score is not None and score.supervised
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> GlobalRedundancySelector:
+    def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
         """Score the features and refine the scores.
 
         Parameters
@@ -416,6 +408,7 @@ class GlobalRedundancySelector(Selector):
 
     def _compute_from_leaders(self, data: _Candidates) -> dict[str, Any]:
         """The same where the features are with the workers of a cluster: all but the best stay there."""
+        assert isinstance(self.score_func, str)
         leaders = Leaders(data.view, self.score_func, self.score_parameters or {}, data.y)
         best = leaders.first(1)
         setting, _ = self._setting(data, self._refinement_of_leaders(data.view, best))
@@ -432,7 +425,7 @@ class GlobalRedundancySelector(Selector):
         return replace(plain, redundancy=lambda pool: self._redundancy(view, None, leading.features[pool]))
 
     @staticmethod
-    def _found(found: Refined, setting: Setting, data: _Candidates, highest: float) -> dict[str, Any]:
+    def _found(found: Refined, setting: validation.Setting, data: _Candidates, highest: float) -> dict[str, Any]:
         """The attributes that the solution makes."""
         solution = found.solution
         common = {
@@ -453,24 +446,28 @@ class GlobalRedundancySelector(Selector):
             "working_set_size_": solution.working_set_size,
         }
 
-    def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[Setting, dict[str, Any]]:
+    def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[validation.Setting, dict[str, Any]]:
         """The pool and the power, as given or chosen by validation, and what validation has found."""
         paired = refinement.most is not None and data.matrix is None
-        powers = POWERS if _is(self.power, "cv") else (float(self.power),)
+        powers = validation.POWERS if _is(self.power, "cv") else (float(self.power),)
         strengths: Sequence[float | None] = (None,)
         if self.solution == "set":
-            strengths = STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
-        pools = pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
-        settings = settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
+            strengths = validation.STRENGTHS if _is(self.redundancy_strength, "cv") else (float(self.redundancy_strength),)
+        pools = validation.pool_rules(self.n_candidates, data.n_selected, is_set=self.solution == "set", paired=paired)
+        settings = validation.settings_of(pools, powers, int(np.count_nonzero(refinement.scores)), paired, strengths)
         if not any(self._validated):
             return settings[0], {}
         y, folds = self._labels_and_folds(data)
-        models = [self.estimator] if self.estimator is not None else default_models(y, min(len(train) for train, _ in folds))
-        table = validated_scores(
+        models = (
+            [self.estimator]
+            if self.estimator is not None
+            else validation.default_models(y, min(len(train) for train, _ in folds))
+        )
+        table = validation.validated_scores(
             data.view.source, y, folds, partial(self._refinement_of, data), settings, data.n_selected, models, self.scoring
         )
-        best = best_setting(table)
-        results = results_of(settings, table, int(np.count_nonzero(refinement.usable)))
+        best = validation.best_setting(table)
+        results = validation.results_of(settings, table, int(np.count_nonzero(refinement.usable)))
         return settings[best], {"cv_results_": results, "validation_score_": float(table[best].mean())}
 
     @property
@@ -479,7 +476,7 @@ class GlobalRedundancySelector(Selector):
         strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
         return _is(self.n_candidates, "cv"), _is(self.power, "cv"), strength
 
-    def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Any]]:
+    def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Fold]]:
         """Labels as numbers (or the numbers to predict), and the folds."""
         if _is(self.redundancy, "precomputed"):
             raise ValueError(f"{self._validated_words} needs samples, and redundancy='precomputed' has none.")
@@ -487,7 +484,7 @@ class GlobalRedundancySelector(Selector):
         if y is None:
             raise ValueError(f"requires y to be passed, but the target y is None: {self._validated_words} predicts it.")
         check_consistent_length(np.empty((data.view.n_samples, 0)), y)
-        numeric = is_numeric(np.asarray(y))
+        numeric = validation.is_numeric(np.asarray(y))
         known = read_targets(np.asarray(y)) if numeric else class_codes(y, data.view.n_samples, "n_candidates='cv'")[1]
         return known, read_folds(self.cv, known, classifier=not numeric)
 
@@ -555,12 +552,13 @@ class GlobalRedundancySelector(Selector):
     def _redundancy(self, view: FeatureView, matrix: np.ndarray | None, pool: np.ndarray) -> Redundancy:
         if matrix is not None:
             return MatrixRedundancy(matrix[np.ix_(pool, pool)])
-        near = Near(view, pool)
+        near = LocalFeatures(view, pool)
         if _is(self.redundancy, "cosine2"):
             return SquaredCosine(near.view, near.places)
         if isinstance(self.redundancy, str):
             measure, parameters = MEASURES[self.redundancy], self.redundancy_parameters or {}
             return MatrixRedundancy(measure(near.view, near.places, **parameters))
+        assert callable(self.redundancy)
         made = self.redundancy(near.view.columns(near.places))
         matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
         alone = np.flatnonzero(np.diag(matrix) <= 0.0)
@@ -570,6 +568,6 @@ class GlobalRedundancySelector(Selector):
         return MatrixRedundancy(matrix)
 
 
-def _is(value: Any, name: str) -> bool:
+def _is(value: object, name: str) -> bool:
     """Whether a parameter is the given word (and not an array, which compares item by item)."""
     return isinstance(value, str) and value == name

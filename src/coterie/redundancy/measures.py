@@ -8,9 +8,10 @@ a support S, :math:`(Az)_i = \sum_{j \in S} (f_i'f_j)^2 z_j = f_i' M f_i` with
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
@@ -34,7 +35,7 @@ _ROUNDING = 1e-9
 
 
 class Redundancy(Protocol):
-    """What the solver asks of a positive semidefinite matrix A of the candidates."""
+    """A positive semidefinite matrix A of the candidates, as the solver needs it."""
 
     @property
     def size(self) -> int:
@@ -53,12 +54,7 @@ class Redundancy(Protocol):
 class SquaredCosine:
     """Squared cosine of the centred features (eq. 2 of the paper), that is, the squared Pearson correlation.
 
-    Parameters
-    ----------
-    view : FeatureView
-        The features.
-    features : ndarray of shape (n_candidates,)
-        The candidates, none of them constant.
+    The candidates are ``features`` of the view, none of them constant.
     """
 
     def __init__(self, view: FeatureView, features: np.ndarray) -> None:
@@ -121,11 +117,11 @@ class SquaredCosine:
         unit /= self.moments.norm[chosen]
         return unit
 
-    def _dense_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Any, np.ndarray], np.ndarray]:
+    def _dense_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Columns, np.ndarray], np.ndarray]:
         few = self.unit_columns(support)
         if len(support) < self.n_samples:
 
-            def from_support(columns: Any, chosen: np.ndarray) -> np.ndarray:
+            def from_support(columns: Columns, chosen: np.ndarray) -> np.ndarray:
                 products = few.T @ self._unit(columns, chosen)
                 products *= products
                 return weights @ products
@@ -133,7 +129,7 @@ class SquaredCosine:
             return from_support
         scatter = (few * weights) @ few.T
 
-        def from_scatter(columns: Any, chosen: np.ndarray) -> np.ndarray:
+        def from_scatter(columns: Columns, chosen: np.ndarray) -> np.ndarray:
             unit = self._unit(columns, chosen)
             products = scatter @ unit
             products *= unit
@@ -141,13 +137,13 @@ class SquaredCosine:
 
         return from_scatter
 
-    def _sparse_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Any, np.ndarray], np.ndarray]:
+    def _sparse_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Columns, np.ndarray], np.ndarray]:
         r"""Centring by hand: :math:`\sum_j z_j (g_{ij} - n\mu_i\mu_j)^2 / \|f_j\|^2` from the sparse products g."""
         mine = self.features[support]
         few = sparse.csr_array(self.source.columns(mine), dtype=np.float64)
         means, scaled = self.moments.mean[mine], weights / self.moments.norm[mine] ** 2
 
-        def from_products(columns: Any, chosen: np.ndarray) -> np.ndarray:
+        def from_products(columns: Columns, chosen: np.ndarray) -> np.ndarray:
             products = sparse.csr_array(columns.T.astype(np.float64) @ few)
             centre = self.n_samples * self.moments.mean[chosen]
             linear = products @ (scaled * means)
@@ -159,13 +155,7 @@ class SquaredCosine:
 
 
 class MatrixRedundancy:
-    """A given positive semidefinite matrix.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_candidates, n_candidates)
-        The matrix, already checked.
-    """
+    """A given positive semidefinite matrix, already checked."""
 
     def __init__(self, matrix: np.ndarray) -> None:
         self.matrix = matrix
@@ -218,10 +208,10 @@ def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: flo
     columns = SquaredCosine(view, features).unit_columns(np.arange(len(features))) * np.sqrt(n_samples)
     gram = columns.T @ columns
     matrix = np.zeros_like(gram)
-    everyone = np.arange(len(features))
+    candidates = np.arange(len(features))
     with ignored(ConvergenceWarning):  # close enough for a measure of similarity
-        for i in everyone if len(features) > 1 else ():
-            others = np.delete(everyone, i)
+        for i in candidates if len(features) > 1 else ():
+            others = np.delete(candidates, i)
             own = gram[np.ix_(others, others)]
             _, coef, _ = enet_path(
                 np.asfortranarray(columns[:, others]), columns[:, i], l1_ratio=float(l1_ratio), alphas=[float(alpha)],
@@ -241,7 +231,7 @@ def _made_semidefinite(matrix: np.ndarray) -> np.ndarray:
     return matrix
 
 
-def as_numbers(values: Any, wrong: str) -> np.ndarray:
+def as_numbers(values: ArrayLike, wrong: str) -> np.ndarray:
     """A new float64 array of real numbers, or an error that begins as told; text and complex numbers are none."""
     try:
         given = np.asarray(values)
@@ -252,9 +242,10 @@ def as_numbers(values: Any, wrong: str) -> np.ndarray:
         raise ValueError(f"{wrong}: {str(error).rstrip('.')}.") from error
 
 
-def checked_matrix(matrix: Any, n_features: int, origin: str) -> np.ndarray:
+def checked_matrix(matrix: ArrayLike | sparse.sparray | sparse.spmatrix, n_features: int, origin: str) -> np.ndarray:
     """A float64 matrix that is square, finite, symmetric and positive semidefinite, or an error that says what it is not."""
-    result = as_numbers(matrix.toarray() if sparse.issparse(matrix) else matrix, f"{origin} must be a matrix of numbers")
+    dense = matrix.toarray() if isinstance(matrix, (sparse.sparray, sparse.spmatrix)) else matrix
+    result = as_numbers(dense, f"{origin} must be a matrix of numbers")
     if result.ndim != 2 or result.shape[0] != result.shape[1]:
         raise ValueError(f"{origin} must be a square matrix of features by features, got shape {result.shape}.")
     if len(result) != n_features:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie._numba import one_blas_thread
+from coterie.data.memory import as_source
+from coterie.data.source import Moments
 from coterie.data.view import FeatureView
-from coterie.order import TIE, in_order
+from coterie.methods import SCORES
+from coterie.order import TIE, FeatureRanks, Ranked, in_order
 from coterie.redundancy.measures import MatrixRedundancy, Redundancy
-from coterie.redundancy.objective import GroupPenalty, Objective
-from coterie.redundancy.sets import ChosenSet, choose_set
-from coterie.redundancy.solver import RefinedWeights
+from coterie.redundancy.options import NO_SCORES, named_scores
+from coterie.redundancy.solver import ChosenSet, GroupPenalty, Objective, RefinedWeights, choose_set
 
 # Weights closer than this part of the largest are tied, and those below it are none.
 _WEIGHT_TIE = 1e-9
@@ -28,19 +31,16 @@ _HELD = 2048
 _FAR = 8
 
 Solve = Callable[[Objective, float, int], RefinedWeights]
+# Features that come first, at least; and how many times as many where the pool grows beyond them.
+_FIRST, _TIMES = 4096, 4
 
 
 @dataclass(frozen=True)
 class PoolRule:
-    """How many candidates there are.
+    """How many candidates there are: ``size`` at first, or all features, those with a score of 0 too, for None.
 
-    Attributes
-    ----------
-    size : int or None
-        Candidates at first; None for all features, those with a score of 0 too.
-    grows : bool
-        Whether half as many candidates more are taken until as many weights as features wanted are positive, or there are
-        no more candidates.
+    A rule that ``grows`` takes half as many candidates more until as many weights as features wanted are positive, or there
+    are no more candidates.
     """
 
     size: int | None
@@ -50,20 +50,9 @@ class PoolRule:
 class Refined(NamedTuple):
     """Refined scores of one pool.
 
-    Attributes
-    ----------
-    order : ndarray of shape (n_features,)
-        All features: by weight (members of a set first, in their order), then by score, unusable ones last.
-    weights : ndarray of shape (n_features,)
-        The weights z, equal ones for the members of a set.
-    pool : ndarray of shape (n_candidates,)
-        The candidates, best score first.
-    sizes : tuple of int
-        Sizes of the pools that were tried, the last one that of ``pool``.
-    n_weighted : int
-        Features with a weight.
-    solution : RefinedWeights or ChosenSet
-        What the solver found.
+    ``order`` has all features: by weight (members of a set first, in their order), then by score, unusable ones last.
+    ``weights`` are the z of all features, equal ones for the members of a set; ``pool`` are the candidates, best score first,
+    and ``sizes`` those of all pools that were tried, the last one that of ``pool``.
     """
 
     order: np.ndarray
@@ -78,30 +67,11 @@ class Refined(NamedTuple):
 class Refinement:
     """Scores of some samples, ready to be refined with any pool and power, or chosen from as a set.
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_features,)
-        Scores, 0 for features that cannot be candidates, not all 0.
-    relevance : ndarray of shape (n_features,)
-        The scores on the scale of the redundancy, between 0 and 1: what a set is chosen by.
-    order : ndarray of shape (n_features,)
-        All features, best score first, unusable ones last.
-    usable : ndarray of bool of shape (n_features,)
-        Which features can be candidates.
-    redundancy : callable
-        Makes the matrix A of some candidates.
-    groups : sequence of ndarray
-        Prior groups of features; the usable members are candidates whatever their scores.
-    group_strength : float
-        Factor γ of the groups.
-    solve : callable
-        The solver.
-    tol : float
-        Relative gap at which a solution is good enough.
-    max_iter : int
-        Most rounds of the solver; exchanges for each member of a set.
-    most : int or None
-        Most candidates that the redundancy can be computed for.
+    ``scores`` are 0 for features that are not ``usable`` as candidates, and not all 0; ``relevance`` has them on the scale of
+    the redundancy, between 0 and 1, which is what a set is chosen by. ``order`` has all features, best score first, unusable
+    ones last. ``redundancy`` makes the matrix A of some candidates, of which there can be ``most``. Usable members of the
+    prior ``groups`` are candidates whatever their scores. ``max_iter`` is the limit of rounds of the solver, or of exchanges
+    for each member of a set.
     """
 
     scores: np.ndarray
@@ -250,3 +220,108 @@ def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: i
             UserWarning,
             stacklevel=5,
         )
+
+
+class Leading(NamedTuple):
+    """The features with the best scores, best first; those above 0 come with them as ``scores``."""
+
+    features: np.ndarray
+    scores: np.ndarray
+
+
+class Leaders:
+    """Scores of features that are with the workers of a cluster, and the best of them.
+
+    ``score_func`` is the name of a score that workers can compute. The ``scores`` stay with the workers; they are 0 for
+    constant features.
+    """
+
+    def __init__(self, view: FeatureView, score_func: str, parameters: Mapping[str, Any], y: Any) -> None:
+        view.moments.require_variation()
+        self.view = view
+        plain = named_scores(score_func, parameters, view, y)
+        self.scores, keys = view.map_features(_scores_and_keys, plain, SCORES[score_func].signed)
+        self._order = Ranked(view.source, keys, seed=TIE_SEED)
+        if self._order.highest <= 0.0:
+            raise ValueError(NO_SCORES)
+
+    def first(self, count: int) -> Leading:
+        """The best features."""
+        features = self._order.first(count)
+        scores = np.asarray(self.scores[features])
+        return Leading(features, scores[scores > 0.0])
+
+    def refined(
+        self,
+        n_selected: int,
+        rule: PoolRule,
+        power: float,
+        strength: float | None,
+        refinement_of: Callable[[Leading], Refinement],
+    ) -> Refined:
+        """Refined scores of a pool of leaders, whose numbers in the answer are those of all features."""
+        n_features = self.view.n_features
+        count = max(_FIRST, n_selected, rule.size or 0)
+        while True:
+            leading = self.first(min(count, n_features))
+            n_scored = len(leading.scores)
+            found = refinement_of(leading).refine(n_selected, rule, power, strength)
+            exhausted = rule.grows and len(found.pool) == n_scored and found.n_weighted < n_selected
+            if not exhausted or n_scored < count:
+                break
+            count *= _TIMES
+        pool = leading.features[found.pool]
+        begin = leading.features[found.order]
+        rest = leading.features[~np.isin(leading.features, begin)]
+        return found._replace(order=np.concatenate([begin, rest]), pool=pool, weights=self._spread(leading, found.weights))
+
+    def _spread(self, leading: Leading, weights: np.ndarray) -> Any:
+        """Weights of the leaders as an array of all features."""
+        own = np.flatnonzero(weights)
+        rising = own[np.argsort(leading.features[own])]
+        return self.view.source.spread(leading.features[rising], weights[rising])
+
+    def ranks(self, found: Refined) -> FeatureRanks:
+        """Rank of each feature: that of the leaders, and of all others when they are asked for."""
+
+        def whole() -> np.ndarray:
+            ranked = self._order.first(self.view.n_features)
+            begin = found.order[: len(found.pool)]
+            return np.concatenate([begin, ranked[~np.isin(ranked, begin)]])
+
+        return FeatureRanks(found.order, self.view.n_features, whole)
+
+
+class LocalFeatures:
+    """A view of some features whose columns have come to this process together, and their places in it.
+
+    Where all features are in this process already, it is the view of all.
+    """
+
+    def __init__(self, view: FeatureView, features: np.ndarray) -> None:
+        self._whole = view
+        self._features = features
+
+    @cached_property
+    def view(self) -> FeatureView:
+        """The view."""
+        source = self._whole.source
+        if source.n_workers is None:
+            return self._whole
+        rising, moments = np.sort(self._features), self._whole.moments
+        own = Moments(moments.mean[rising], moments.norm[rising], moments.total_weight, moments.nonnegative)
+        return FeatureView(as_source(source.columns(rising)), own, n_threads=self._whole.n_threads)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """What the features are in it."""
+        if self.view is self._whole:
+            return self._features
+        return np.searchsorted(np.sort(self._features), self._features)
+
+
+def _scores_and_keys(view: FeatureView, scores: np.ndarray, clip: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of a block, and what orders them: constant features come last."""
+    usable = view.moments.norm > 0.0
+    own = np.where(usable, np.maximum(scores, 0.0) if clip else scores, 0.0)
+    return own, np.where(usable, own, -np.inf)

@@ -1,20 +1,45 @@
-"""The exact optimum over all candidates: a working set, coordinate descent on it, and a certificate for all.
+r"""Solvers of global redundancy minimisation: the working set, the paper's own, and exchanges within a set.
 
-Few candidates have a positive weight at the optimum. The problem is solved on a working set of them; the gradient of *all*
-candidates (one pass over the data) then either certifies the solution or names the candidates that
-must join.
+**The problem** (eqs. 1 and 26 of the paper), without a matrix of all pairs:
+
+.. math:: \min_{z \ge 0,\ 1'z = 1} f(z) = \frac{q(z)}{s'z}, \qquad q(z) = z'(A + \gamma G'G)z.
+
+Quadratic over linear is jointly convex, so f is convex. With :math:`t = s'z`,
+:math:`\nabla f = 2(A + \gamma G'G)z/t - (f/t)\,s` and :math:`\nabla f'z = f`, hence for every other point z' of the simplex
+:math:`f(z') \ge f(z) + \nabla f'(z' - z) \ge \min_i \nabla_i f`: the smallest entry of the gradient is a lower bound of the
+optimum, and the Frank-Wolfe gap :math:`f - \min_i \nabla_i f` is a certificate.
+
+**Working set.** Few candidates have a positive weight at the optimum. The problem is solved on a working set of them, by
+coordinate descent; the gradient of *all* candidates (one pass over the data) then either certifies the solution or names the
+candidates that must join.
+
+**The paper's own solver** (Algorithms 2 and 4) is an augmented Lagrangian method with the matrix of all pairs, for comparison
+on few candidates. Where the paper inverts :math:`A + \frac\mu2 I` in every step, A is decomposed once here, which gives the
+same steps.
+
+**Sets.** Relevance less redundancy of a whole set of k candidates is
+
+.. math:: J(S) = \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij}.
+
+The convex problem punishes what resembles *any* candidate with a weight; here only the members count. Adding the feature that
+raises J most, one at a time, is the greedy way (mRMR by difference is that with :math:`\lambda = 1/2` and mutual information),
+and what it takes first it never gives back. Exchanges do: the search ends when no candidate outside can replace a member with
+a gain. Only the rows of A of the members are held.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from coterie.kernels import redundancy as kernels
-from coterie.redundancy.measures import SquaredCosine
-from coterie.redundancy.objective import Certificate, Objective
+from coterie._parameters import Number, check
+from coterie.kernels import descent as kernels
+from coterie.order import TIE
+from coterie.redundancy.measures import Redundancy, SquaredCosine
 
 # Candidates of the first working set, and the fewest that join at a time.
 _FIRST = 512
@@ -28,6 +53,84 @@ _COPY = 1e-12
 _SWEEPS = 500
 # Attempts to solve for the support exactly: each drops the candidates that leave it.
 _POLISHES = 12
+# Where z and v agree, and the most steps until they do.
+_AGREEMENT = 1e-10
+_MOST_STEPS = 2000
+
+
+class Certificate(NamedTuple):
+    """Value and gradient of the objective at some point, and a lower bound of the optimum."""
+
+    value: float
+    gradient: np.ndarray
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """Upper bound of how much larger the value is than the optimum, relative to the value."""
+        return max(self.value - self.bound, 0.0) / self.value
+
+
+class GroupPenalty:
+    r"""Prior groups (section 2.4): :math:`\|Gz\|^2 = \sum_g \sum_{i<j \in g} (z_i - z_j)^2`, times a strength γ.
+
+    For each group, which may overlap others, this is the Laplacian of its complete graph,
+    :math:`m_g \sum z_i^2 - (\sum z_i)^2`, so that a product takes one pass over the members, and G, with a row for each pair,
+    is never built.
+    """
+
+    def __init__(self, groups: Sequence[np.ndarray], n_candidates: int, strength: float) -> None:
+        groups = [group for group in groups if len(group) > 1]
+        sizes = np.array([len(group) for group in groups], dtype=np.int64)
+        members = np.concatenate([np.empty(0, dtype=np.int64), *groups])
+        which = np.repeat(np.arange(len(groups)), sizes)
+        self.strength = strength
+        self.membership = sparse.csr_array((np.ones(len(members)), (members, which)), shape=(n_candidates, len(groups)))
+        self.degree = np.asarray(self.membership @ sizes.astype(np.float64))
+
+    def within(self, candidates: np.ndarray) -> np.ndarray:
+        """The Laplacian between a few candidates, times γ."""
+        rows = self.membership[candidates]
+        matrix = -(rows @ rows.T).toarray()
+        matrix[np.diag_indices_from(matrix)] += self.degree[candidates]
+        return self.strength * matrix
+
+    def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """γ G'G z for all candidates."""
+        sums = weights @ self.membership[support]
+        result = -(self.membership @ sums)
+        result[support] += self.degree[support] * weights
+        return self.strength * result
+
+
+class Objective:
+    """Scores (non-negative, not all zero), redundancy and prior groups of the candidates put together."""
+
+    def __init__(self, scores: np.ndarray, redundancy: Redundancy, penalty: GroupPenalty | None = None) -> None:
+        self.scores = scores
+        self.redundancy = redundancy
+        self.penalty = penalty
+
+    @property
+    def size(self) -> int:
+        """Number of candidates."""
+        return len(self.scores)
+
+    def within(self, candidates: np.ndarray) -> np.ndarray:
+        """The quadratic form between a few candidates."""
+        matrix = self.redundancy.within(candidates)
+        return matrix if self.penalty is None else matrix + self.penalty.within(candidates)
+
+    def certificate(self, support: np.ndarray, weights: np.ndarray) -> Certificate:
+        """Value, gradient and bound at z, which is ``weights`` (with sum 1) on ``support``."""
+        product = self.redundancy.product(support, weights)
+        if self.penalty is not None:
+            product = product + self.penalty.product(support, weights)
+        relevance = float(self.scores[support] @ weights)
+        value = float(product[support] @ weights) / relevance
+        product *= 2.0 / relevance
+        product -= (value / relevance) * self.scores
+        return Certificate(value, product, float(product.min()))
 
 
 class RefinedWeights(NamedTuple):
@@ -170,3 +273,175 @@ def _stationary(matrix: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
 
 def _value(matrix: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
     return float(weights @ (matrix @ weights) / (scores @ weights))
+
+
+def solve_alm(
+    objective: Objective, tol: float, max_iter: int, *, penalty_growth: float = 1.03, penalty_start: float = 0.01
+) -> RefinedWeights:
+    """Algorithm 2: outer loop over :math:`\\lambda = z'Az/z's`, inner augmented Lagrangian loop for eq. 6.
+
+    ``penalty_growth`` is the paper's ρ, the factor by which the penalty µ grows in each step, between 1 and 2;
+    ``penalty_start`` is the µ that each inner loop starts with, relative to the mean eigenvalue of A. The paper states
+    neither.
+    """
+    check("penalty_growth", penalty_growth, Number(above=1.0, below=2.0))
+    check("penalty_start", penalty_start, Number())
+    candidates = np.arange(objective.size)
+    values, vectors = np.linalg.eigh(objective.within(candidates))
+    values = np.maximum(values, 0.0)
+    scores = objective.scores
+    turned = vectors.T @ scores
+    start = float(penalty_start) * float(values.mean())
+    z = np.full(objective.size, 1.0 / objective.size)
+    bound, dual = -np.inf, np.zeros(objective.size)
+    for iteration in range(1, max_iter + 1):
+        ratio = float(values @ (vectors.T @ z) ** 2) / float(scores @ z)
+        z, dual = _quadratic_program(values, vectors, turned, ratio, z, dual, start, float(penalty_growth))
+        support = np.flatnonzero(z > 0)
+        found = objective.certificate(support, z[support])
+        bound = max(bound, found.bound)
+        gap = max(found.value - bound, 0.0) / found.value
+        if gap <= tol or iteration == max_iter:
+            break
+    return RefinedWeights(support, z[support], found.value, bound, gap, iteration, objective.size, gap <= tol)
+
+
+def _quadratic_program(
+    values: np.ndarray,
+    vectors: np.ndarray,
+    turned: np.ndarray,
+    ratio: float,
+    z: np.ndarray,
+    dual: np.ndarray,
+    penalty: float,
+    growth: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. 6, :math:`\\min z'Az - \\lambda z's` on the simplex, by the inner loop of Algorithm 2; also the multipliers α."""
+    for _ in range(_MOST_STEPS):
+        right = 0.5 * ratio * turned + vectors.T @ (0.5 * (penalty * z + dual))
+        v = vectors @ (right / (values + 0.5 * penalty))  # eq. 8
+        z = project_to_simplex(v - dual / penalty)  # eq. 22
+        difference = z - v
+        dual = dual + penalty * difference
+        penalty *= growth
+        if np.abs(difference).max() <= _AGREEMENT * z.max():
+            break
+    return z, dual
+
+
+def project_to_simplex(w: np.ndarray) -> np.ndarray:
+    r"""Nearest point of the simplex, :math:`z_i = (u_i - \bar\lambda)_+` (eqs. 10 to 24).
+
+    Newton's method finds the root of eq. 24, a convex piecewise linear function, in a finite number of steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.redundancy.solver import project_to_simplex
+    >>> project_to_simplex(np.array([0.9, 0.7, -3.0]))
+    array([0.6, 0.4, 0. ])
+    """
+    u = w - w.mean() + 1.0 / len(w)
+    level = 0.0
+    for _ in range(len(w) + 1):
+        below = u < level
+        value = float((level - u[below]).sum()) / len(w) - level
+        slope = np.count_nonzero(below) / len(w) - 1.0
+        new = level - value / slope
+        if abs(new - level) <= 1e-15 * max(abs(new), 1.0):
+            break
+        level = new
+    z = np.maximum(u - level, 0.0)
+    return z / z.sum()
+
+
+class ChosenSet(NamedTuple):
+    """A set of candidates and its J.
+
+    ``members`` are in order: last the one without which J of the rest is highest, and so on. ``n_exchanges`` were made since
+    the greedy set; it has ``converged`` when no exchange of one member improves it.
+    """
+
+    members: np.ndarray
+    objective: float
+    n_exchanges: int
+    converged: bool
+
+
+def choose_set(
+    relevance: np.ndarray, redundancy: Redundancy, n_wanted: int, strength: float, most_exchanges: int
+) -> ChosenSet:
+    """Greedy set, then the best exchange as long as one raises J.
+
+    Candidates are expected in an order that does not depend on the data's (best score first): of equal ones the first enters,
+    and the last leaves.
+    """
+    tie = TIE * max(float(relevance.max()), strength)
+    members, rows = _greedy(relevance, redundancy, n_wanted, strength, tie)
+    factor = 2.0 * strength / max(n_wanted - 1, 1)
+    n_exchanges, converged = 0, False
+    while True:
+        leaving, entering = _best_exchange(relevance, members, rows, factor, tie)
+        converged = leaving < 0
+        if converged or n_exchanges == most_exchanges:
+            break
+        members[leaving], rows[leaving] = entering, _row(redundancy, entering)
+        n_exchanges += 1
+    within = rows[:, members]
+    order = _taken_apart(relevance[members], within, strength, members, tie)
+    value = float(relevance[members].mean()) - 0.5 * factor * float(within.sum()) / n_wanted
+    return ChosenSet(members[order], value, n_exchanges, converged)
+
+
+def _row(redundancy: Redundancy, candidate: int) -> np.ndarray:
+    """Redundancy of all candidates with one, none with itself."""
+    row = redundancy.product(np.array([candidate]), np.ones(1))
+    row[candidate] = 0.0
+    return row
+
+
+def _greedy(
+    relevance: np.ndarray, redundancy: Redundancy, n_wanted: int, strength: float, tie: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The set that grows by the candidate that raises J most, and its rows of A."""
+    members, rows = np.empty(n_wanted, dtype=np.int64), np.empty((n_wanted, len(relevance)))
+    total = np.zeros(len(relevance))
+    for place in range(n_wanted):
+        value = relevance - (2.0 * strength / max(place, 1)) * total
+        value[members[:place]] = -np.inf
+        members[place] = np.argmax(value >= value.max() - tie)
+        rows[place] = _row(redundancy, int(members[place]))
+        total += rows[place]
+    return members, rows
+
+
+def _best_exchange(relevance: np.ndarray, members: np.ndarray, rows: np.ndarray, factor: float, tie: float) -> tuple[int, int]:
+    """Place of the member that leaves and the candidate that enters; (-1, -1) where no exchange is a gain."""
+    value = relevance - factor * rows.sum(axis=0)
+    # An entering candidate is not redundant with the member that makes room for it.
+    gains = factor * rows
+    gains += value
+    gains -= value[members][:, None]
+    gains[:, members] = -np.inf
+    best = float(gains.max())
+    if best <= tie:
+        return -1, -1
+    leaving, entering = np.nonzero(gains >= best - tie)
+    first = int(entering.min())
+    able = leaving[entering == first]
+    return int(able[np.argmax(members[able])]), first
+
+
+def _taken_apart(relevance: np.ndarray, within: np.ndarray, strength: float, members: np.ndarray, tie: float) -> np.ndarray:
+    """The members in order: from the end, the one without which J of the rest is highest."""
+    left = np.argsort(members)
+    order: list[int] = []
+    while len(left):
+        factor = 2.0 * strength / max(len(left) - 2, 1)
+        worth = relevance[left] - factor * within[np.ix_(left, left)].sum(axis=1)
+        if len(left) == 2:  # of two, redundant with each other alike, the more relevant one stays
+            worth = relevance[left]
+        last = int(np.flatnonzero(worth <= worth.min() + tie)[-1])
+        order.append(int(left[last]))
+        left = np.delete(left, last)
+    return np.array(order[::-1], dtype=np.int64)

@@ -24,6 +24,7 @@ from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import take_samples
 from coterie.inputs.folds import Fold
 from coterie.inputs.targets import LoneClassWarning
+from coterie.inputs.types import ScoringLike
 from coterie.redundancy.refinement import PoolRule, Refinement
 from coterie.validation.score_table import standard_error
 
@@ -50,7 +51,7 @@ class Setting(NamedTuple):
     strength: float | None = None
 
 
-def pool_rules(n_candidates: Any, n_selected: int, *, is_set: bool, paired: bool) -> list[PoolRule]:
+def pool_rules(n_candidates: int | str | None, n_selected: int, *, is_set: bool, paired: bool) -> list[PoolRule]:
     """The numbers of candidates to try; where all their pairs are computed, the standard one of a set is not too large."""
     if not isinstance(n_candidates, str):
         return [PoolRule(None if n_candidates is None else int(n_candidates))]
@@ -103,7 +104,7 @@ def validated_scores(
     settings: Sequence[Setting],
     n_selected: int,
     models: Sequence[BaseEstimator],
-    scoring: Any,
+    scoring: ScoringLike,
 ) -> np.ndarray:
     """Held-out scores of shape (n_settings, n_folds): means over the models.
 
@@ -155,7 +156,13 @@ def best_setting(table: np.ndarray) -> int:
 
 
 def _mean_score(
-    X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray, features: np.ndarray, models: Any, scorers: Any
+    X: Any,
+    y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    features: np.ndarray,
+    models: Sequence[BaseEstimator],
+    scorers: Sequence[Callable[..., float]],
 ) -> float:
     columns = X[:, features]
     dense = np.asarray(columns.toarray() if sparse.issparse(columns) else columns, dtype=np.float64)

@@ -17,7 +17,7 @@ from coterie.correlation.protocol import ROUNDING
 from coterie.data.source import FeatureSource, Moments
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.placing import placed
-from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
+from coterie.kernels.correlation import csc_pair_correlations, dense_pair_correlations
 from coterie.progress import RoundProgress
 
 # Pieces for each thread of a cluster, so that workers that are done early find more to do; and drawn pairs of a piece.

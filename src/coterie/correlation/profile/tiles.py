@@ -14,7 +14,7 @@ from scipy import sparse
 
 from coterie._numba import boundaries, even_boundaries, read_only, run_chunks, run_evenly
 from coterie.data.source import FeatureSource, Moments
-from coterie.kernels import pairs
+from coterie.kernels import correlation as kernels
 from coterie.progress import RoundProgress
 
 # Features of a block: large enough for BLAS, small enough for a product to stay in the caches.
@@ -149,7 +149,9 @@ class DenseTiles:
             right = left if other == first else self._block(other)
             right_unit = left_unit if other == first else self._standardised(right, other)
             tile = left_unit @ right_unit.T
-            pairs.tile_counts(tile, left, right, self.means, self.norms, first, other, self.edges, self.error, counts, checked)
+            kernels.tile_counts(
+                tile, left, right, self.means, self.norms, first, other, self.edges, self.error, counts, checked
+            )
 
     def _block(self, first: int) -> np.ndarray:
         chosen = self.features[first : first + BLOCK]
@@ -161,7 +163,7 @@ class DenseTiles:
 
     def _standardised(self, columns: np.ndarray, first: int) -> np.ndarray:
         out = np.empty(columns.shape, dtype=self.kind)
-        pairs.standardise(columns, self.means, self.norms, first, out)
+        kernels.standardise(columns, self.means, self.norms, first, out)
         return out
 
 
@@ -205,7 +207,7 @@ class UniqueColumns:
         row_feature, row_value = np.empty(columns.nnz, dtype=np.int32), np.empty(columns.nnz, dtype=columns.dtype)
         self.place = np.empty(columns.nnz, dtype=np.int64)
         values = row_value.view(np.uint8) if columns.dtype == np.bool_ else row_value
-        pairs.by_sample(*self.columns, read_only(starts), row_feature, values, self.place)
+        kernels.by_sample(*self.columns, read_only(starts), row_feature, values, self.place)
         self.rows = (read_only(starts), read_only(row_feature), read_only(row_value))
 
     def __len__(self) -> int:
@@ -216,7 +218,7 @@ class UniqueColumns:
         out = np.empty(len(self), dtype=np.int64)
         indptr, indices, _ = self.columns
         run_evenly(
-            lambda start, stop: pairs.pair_costs(indptr, indices, read_only(self.place), self.rows[0], out, start, stop),
+            lambda start, stop: kernels.pair_costs(indptr, indices, read_only(self.place), self.rows[0], out, start, stop),
             indptr,
             n_threads,
         )
@@ -261,7 +263,7 @@ class SparseTiles:
         cumulative = np.concatenate([[0], np.cumsum(unique.weights[order])])
         ratios = np.abs(unique.ratios[order])
         run_chunks(
-            lambda start, stop: pairs.disjoint_counts(ratios, cumulative, self.edges, at_least, start, stop),
+            lambda start, stop: kernels.disjoint_counts(ratios, cumulative, self.edges, at_least, start, stop),
             range(len(self.edges) + 1),
             self._n_threads,
         )
@@ -271,7 +273,7 @@ class SparseTiles:
         """What pairs that meet add to that, or take from it."""
         unique = self.unique
         counts = np.zeros(len(self.edges), dtype=np.int64)
-        met = pairs.meeting_counts(
+        met = kernels.meeting_counts(
             *unique.columns, read_only(unique.place), *unique.rows, unique.scales, unique.ratios, unique.weights, self.edges,
             counts, start, stop,
         )  # fmt: skip
@@ -296,14 +298,14 @@ def _leaders(matrix: sparse.csc_array, features: np.ndarray, n_threads: int) -> 
     bits = read_only(bits.astype(np.uint64) if bits.dtype.kind == "u" else bits.view(np.uint64))
     hashes = np.empty(matrix.shape[1], dtype=np.uint64)
     run_evenly(
-        lambda start, stop: pairs.hash_columns(indptr, indices, bits, hashes, start, stop),
+        lambda start, stop: kernels.hash_columns(indptr, indices, bits, hashes, start, stop),
         indptr,
         n_threads,
     )
     order = features[np.argsort(hashes[features], kind="stable")]
     repeats = np.empty(len(order), dtype=np.bool_)
     run_evenly(
-        lambda start, stop: pairs.same_as_previous(indptr, indices, values, order, hashes, repeats, start, stop),
+        lambda start, stop: kernels.same_as_previous(indptr, indices, values, order, hashes, repeats, start, stop),
         len(order),
         n_threads,
     )

@@ -1,10 +1,8 @@
 """Criteria: how good a subset of the features is."""
 
-from coterie.probing.criteria.base import Criterion
-from coterie.probing.criteria.estimators import CallableCriterion, EstimatorCriterion, as_criterion, criterion_named
-from coterie.probing.criteria.nearest import KNNCriterion
-from coterie.probing.criteria.regression import KNNRegressionCriterion, RidgeRegressionCriterion
-from coterie.probing.criteria.ridge import RidgeCriterion
+from coterie.probing.criteria.base import CallableCriterion, Criterion, EstimatorCriterion, as_criterion, criterion_named
+from coterie.probing.criteria.nearest import KNNCriterion, KNNRegressionCriterion
+from coterie.probing.criteria.ridge import RidgeCriterion, RidgeRegressionCriterion
 from coterie.probing.criteria.svm import LinearSVMCriterion, SVMCriterion
 from coterie.probing.criteria.unlabelled import ClusteringCriterion, ReconstructionCriterion
 

@@ -1,18 +1,26 @@
-"""What a criterion is: a number for every subset of the features, the higher the better."""
+"""What a criterion is, a number for every subset of the features; and those made of an estimator or of any function."""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import cross_val_score
+from sklearn.utils import get_tags
 
 from coterie._parameters import Rule
 from coterie._sklearn import sample_major
 from coterie.data.source import LARGEST_NORM, FeatureSource
-from coterie.inputs.folds import Fold
+from coterie.inputs.folds import Fold, read_folds
+from coterie.inputs.targets import read_labels
+from coterie.inputs.types import FoldsLike, ScoringLike
+from coterie.methods import CRITERIA, load
 
 
 class Evaluator(Protocol):
@@ -40,7 +48,7 @@ class Criterion(BaseEstimator, ABC):
     _allowed: ClassVar[Mapping[str, Rule]] = {}
 
     @abstractmethod
-    def bind(self, source: FeatureSource, y: Any, cv: Any) -> Evaluator:
+    def bind(self, source: FeatureSource, y: Any, cv: FoldsLike) -> Evaluator:
         """Check the parameters against the data and return what evaluates subsets; y may be None if not ``supervised``."""
 
 
@@ -64,9 +72,172 @@ def dense_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
 
 
-def own_columns(source: FeatureSource, features: np.ndarray) -> Any:
+def own_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray | sparse.csr_array:
     """Some columns in their own value type: CSR, which estimators like best, or a C-ordered array."""
     return sample_major(source.columns(features))
 
 
 Scorer = Callable[..., float]
+
+
+class EstimatorCriterion(Criterion):
+    """Cross-validated score of any estimator.
+
+    It is ``cross_val_score(estimator, X[:, features], y, cv=cv, scoring=scoring).mean()``. Without labels (y=None) the
+    estimator must be one that learns and scores without, such as ``PCA`` or ``GaussianMixture``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier, a regressor or a pipeline. It is cloned for each fit. One with a random part should have its
+        ``random_state`` set, so that a subset has one value.
+    scoring : str or callable, default=None
+        As in ``cross_val_score``; None for the estimator's own ``score``.
+
+    See Also
+    --------
+    KNNCriterion, LinearSVMCriterion, RidgeCriterion : Criteria with code of their own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from coterie import DependencyAwareSelector
+    >>> from coterie.probing import EstimatorCriterion
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> criterion = EstimatorCriterion(LinearRegression(), scoring="neg_mean_absolute_error")
+    >>> DependencyAwareSelector(criterion, n_features_to_select=2, n_probes=60, random_state=0).fit(X, y).support_features_
+    array([8, 2])
+    """
+
+    def __init__(self, estimator: BaseEstimator, *, scoring: ScoringLike = None) -> None:
+        self.estimator = estimator
+        self.scoring = scoring
+
+    @property
+    def supervised(self) -> bool:  # type: ignore[override]
+        """Whether the estimator needs a target."""
+        tags = getattr(get_tags(self.estimator), "target_tags", None) if hasattr(self.estimator, "fit") else None
+        return tags is None or bool(tags.required)
+
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> CrossValidatedScore:
+        """Check the parameters against the data and return what evaluates subsets."""
+        if isinstance(self.estimator, type) or not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+            raise ValueError(f"estimator={self.estimator!r} must be an estimator of scikit-learn, with fit and get_params.")
+        classifier = is_classifier(self.estimator)
+        if classifier and y is not None:
+            read_labels(y, None)
+        check_scoring(self.estimator, self.scoring)
+        folds = read_folds(cv, np.zeros(source.shape[0]) if y is None else y, classifier=classifier)
+        return CrossValidatedScore(source, y, clone(self.estimator), self.scoring, folds)
+
+
+class CrossValidatedScore:
+    """Mean score of an estimator over the folds, on some features."""
+
+    def __init__(
+        self, source: FeatureSource, y: np.ndarray | None, estimator: BaseEstimator, scoring: ScoringLike, folds: list[Fold]
+    ) -> None:
+        self.source = source
+        self.y = y
+        self.estimator = estimator
+        self.scoring = scoring
+        self.folds: list[Fold] | None = folds
+
+    def __call__(self, features: np.ndarray) -> float:
+        """Mean score over the folds."""
+        X = own_columns(self.source, features)
+        return float(
+            cross_val_score(self.estimator, X, self.y, cv=self.folds, scoring=self.scoring, error_score="raise").mean()
+        )
+
+
+class CallableCriterion(Criterion):
+    """Any function of the columns and the labels; what a bare function given as ``criterion`` becomes.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X_S, y) -> float``, or ``function(X_S)`` where there is no y, the higher the better. ``X_S`` holds the
+        columns of the subset in the order of X, as a C-ordered array or in CSR format. It should depend on its
+        arguments only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import DependencyAwareSelector
+    >>> X = np.random.default_rng(0).standard_normal((50, 6))
+    >>> y = X[:, 1] + X[:, 4]
+    >>> fit_of_sum = lambda X_S, y: -((X_S.sum(axis=1) - y) ** 2).mean()
+    >>> DependencyAwareSelector(fit_of_sum, n_features_to_select=2, n_probes=200, random_state=0).fit(X, y).support_features_
+    array([1, 4])
+    """
+
+    supervised: ClassVar[bool] = False
+
+    def __init__(self, function: Scorer) -> None:
+        self.function = function
+
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> FunctionValue:
+        """Return what evaluates subsets."""
+        return FunctionValue(source, y, self.function)
+
+
+class FunctionValue:
+    """Value of a function on some features."""
+
+    def __init__(self, source: FeatureSource, y: np.ndarray | None, function: Scorer) -> None:
+        self.source = source
+        self.y = y
+        self.function = function
+        self.folds: list[Fold] | None = None
+
+    def __call__(self, features: np.ndarray) -> float:
+        """Value of the function."""
+        columns = own_columns(self.source, features)
+        value = self.function(columns) if self.y is None else self.function(columns, self.y)
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"The criterion must return a number, got {value!r}.") from error
+
+
+# A criterion, its name, an estimator, or a function of the columns and y.
+CriterionLike: TypeAlias = "str | Criterion | BaseEstimator | Scorer"
+
+
+def criterion_named(name: object, **parameters: Any) -> Criterion:
+    """A criterion with code of its own, by its name, with some of its parameters.
+
+    Examples
+    --------
+    >>> from coterie.probing.criteria import criterion_named
+    >>> criterion_named("knn", n_neighbors=7)
+    KNNCriterion(n_neighbors=7)
+    """
+    if not isinstance(name, str) or name not in CRITERIA:
+        raise ValueError(f"criterion={name!r} has no parameters to set; those that have are {', '.join(CRITERIA)}.")
+    kind: type[Criterion] = load(CRITERIA[name])
+    known = list(inspect.signature(kind).parameters)
+    for parameter in parameters:
+        if parameter not in known:
+            raise ValueError(f"The criterion {name} has no parameter {parameter}; it has {', '.join(known)}.")
+    return kind(**parameters)
+
+
+def as_criterion(criterion: CriterionLike) -> Criterion:
+    """A criterion from its name, a criterion, an estimator or a function."""
+    criterion = criterion.item() if isinstance(criterion, np.generic) else criterion
+    if isinstance(criterion, Criterion):
+        return criterion
+    if isinstance(criterion, str) and criterion in CRITERIA:
+        return criterion_named(criterion)
+    if not isinstance(criterion, type):
+        if hasattr(criterion, "fit") and hasattr(criterion, "get_params"):
+            return EstimatorCriterion(criterion)
+        if callable(criterion):
+            return CallableCriterion(criterion)
+    raise ValueError(
+        f"criterion={criterion!r} must be one of {', '.join(map(repr, CRITERIA))}, a criterion such as KNNCriterion(), an "
+        "estimator of scikit-learn, or a function of the columns and y that returns a number."
+    )

@@ -1,4 +1,4 @@
-"""Cross-validated accuracy of the k-nearest-neighbour classifier."""
+"""Cross-validated accuracy, or coefficient of determination, of the k nearest neighbours."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.neighbors import KNeighborsRegressor
 
 from coterie._numba import read_only
 from coterie._parameters import Rule, Whole, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
-from coterie.inputs.targets import read_labels
+from coterie.inputs.targets import read_labels, read_targets
+from coterie.inputs.types import FoldsLike
 from coterie.kernels.neighbours import count_right, count_right_again, gather_factors, room_for, squared_norms
-from coterie.probing.criteria.base import Criterion, mean_over_folds
+from coterie.probing.criteria.base import Criterion, CrossValidatedScore, mean_over_folds
 
 # Whole numbers with squared norms up to here have products free of rounding in single precision.
 _EXACT = 2.0**22
@@ -71,15 +73,53 @@ class KNNCriterion(Criterion):
     def __init__(self, n_neighbors: int = 3) -> None:
         self.n_neighbors = n_neighbors
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> NeighbourAccuracy:
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> NeighbourAccuracy:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         classes, codes = read_labels(y, None)
         folds = read_folds(cv, codes, classifier=True)
-        fewest = min(len(train) for train, _ in folds)
-        if self.n_neighbors > fewest:
-            raise ValueError(f"n_neighbors={self.n_neighbors} is more than the {fewest} training samples of a fold.")
+        _require_enough(self.n_neighbors, folds)
         return NeighbourAccuracy(source, codes, len(classes), int(self.n_neighbors), folds)
+
+
+def _require_enough(n_neighbors: int, folds: list[Fold]) -> None:
+    fewest = min(len(train) for train, _ in folds)
+    if n_neighbors > fewest:
+        raise ValueError(f"n_neighbors={n_neighbors} is more than the {fewest} training samples of a fold.")
+
+
+class KNNRegressionCriterion(Criterion):
+    """Coefficient of determination (R²) of the mean of the k nearest neighbours, cross-validated.
+
+    It is ``cross_val_score(KNeighborsRegressor(n_neighbors), X[:, features], y, cv=cv).mean()``.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        Number of neighbours that are averaged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from coterie import DependencyAwareSelector
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> selector = DependencyAwareSelector("knn_regression", n_features_to_select=2, n_probes=60, random_state=0)
+    >>> sorted(selector.fit(X, y).support_features_.tolist())
+    [2, 8]
+    """
+
+    _allowed: ClassVar[Mapping[str, Rule]] = {"n_neighbors": Whole(1)}
+
+    def __init__(self, n_neighbors: int = 5) -> None:
+        self.n_neighbors = n_neighbors
+
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> CrossValidatedScore:
+        """Check the parameters against the data and return what evaluates subsets."""
+        check_parameters(self)
+        targets = read_targets(y)
+        folds = read_folds(cv, targets, classifier=False)
+        _require_enough(self.n_neighbors, folds)
+        return CrossValidatedScore(source, targets, KNeighborsRegressor(int(self.n_neighbors)), None, folds)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,14 +11,55 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
 from coterie._parameters import PENALTY, Anything, Number, OneOf, Rule, Whole, check_parameters
+from coterie._quiet import ignored
 from coterie._sklearn import fitted_svm
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels
+from coterie.inputs.types import ClassWeightLike, FoldsLike
 from coterie.probing.criteria.base import Criterion, mean_over_folds, own_columns
 
 
-class LinearSVMCriterion(Criterion):
+class _SVMCriterion(Criterion):
+    """Base class: accuracy of a classifier of scikit-learn whose parameters are those of the criterion."""
+
+    class_weight: ClassWeightLike
+
+    @abstractmethod
+    def fitted(self, X: Any, y: np.ndarray) -> Any:
+        """A trained classifier."""
+
+    def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> SVMAccuracy:
+        """Check the parameters against the data and return what evaluates subsets."""
+        check_parameters(self)
+        _, codes = read_labels(y, None)
+        labels = codes if self.class_weight is None else y
+        return SVMAccuracy(source, labels, self, read_folds(cv, codes, classifier=True))
+
+
+class SVMAccuracy:
+    """Cross-validated accuracy of a support vector machine on some features."""
+
+    def __init__(self, source: FeatureSource, labels: np.ndarray, criterion: _SVMCriterion, folds: list[Fold]) -> None:
+        self.source = source
+        self.labels = labels
+        self.criterion = criterion
+        self.folds: list[Fold] | None = folds
+
+    def __call__(self, features: np.ndarray) -> float:
+        """Mean accuracy over the folds."""
+        # The solvers want float64 in rows; converting them once serves all folds.
+        matrix = own_columns(self.source, features).astype(np.float64, copy=False)
+        assert self.folds is not None
+        right = []
+        with ignored(ConvergenceWarning):
+            for train, test in self.folds:
+                model = self.criterion.fitted(matrix[train], self.labels[train])
+                right.append(int((model.predict(matrix[test]) == self.labels[test]).sum()))
+        return mean_over_folds(right, self.folds)
+
+
+class LinearSVMCriterion(_SVMCriterion):
     """Accuracy of a linear support vector machine, cross-validated.
 
     The same number as ``cross_val_score(LinearSVC(...), X[:, features], y, cv=cv).mean()`` with the same parameters, and
@@ -72,7 +113,7 @@ class LinearSVMCriterion(Criterion):
         loss: str = "squared_hinge",
         tol: float = 1e-4,
         max_iter: int = 1000,
-        class_weight: Any = None,
+        class_weight: ClassWeightLike = None,
         random_state: int = 0,
     ) -> None:
         self.C = C
@@ -82,39 +123,12 @@ class LinearSVMCriterion(Criterion):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> LinearAccuracy:
-        """Check the parameters against the data and return what evaluates subsets."""
-        check_parameters(self)
-        _, codes = read_labels(y, None)
-        labels = codes if self.class_weight is None else y
-        folds = read_folds(cv, codes, classifier=True)
-        return LinearAccuracy(source, labels, LinearSVC(dual="auto", **self.get_params()), folds)
+    def fitted(self, X: Any, y: np.ndarray) -> LinearSVC:
+        """A trained classifier."""
+        return fitted_svm(X, y, dual="auto", **self.get_params())
 
 
-class LinearAccuracy:
-    """Cross-validated accuracy of a linear classifier on some features."""
-
-    def __init__(self, source: FeatureSource, labels: np.ndarray, model: LinearSVC, folds: list[Fold]) -> None:
-        self.source = source
-        self.labels = labels
-        self.parameters = model.get_params()
-        self.folds: list[Fold] | None = folds
-
-    def __call__(self, features: np.ndarray) -> float:
-        """Mean accuracy over the folds."""
-        # The solver wants float64 in rows; converting them once serves all folds.
-        matrix = own_columns(self.source, features).astype(np.float64, copy=False)
-        assert self.folds is not None
-        right = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            for train, test in self.folds:
-                model = fitted_svm(matrix[train], self.labels[train], **self.parameters)
-                right.append(int((model.predict(matrix[test]) == self.labels[test]).sum()))
-        return mean_over_folds(right, self.folds)
-
-
-class SVMCriterion(Criterion):
+class SVMCriterion(_SVMCriterion):
     """Accuracy of a support vector machine with a kernel, cross-validated.
 
     The same number as ``cross_val_score(SVC(...), X[:, features], y, cv=cv).mean()`` with the same parameters. The kernel sees
@@ -167,7 +181,7 @@ class SVMCriterion(Criterion):
         gamma: str | float = "scale",
         degree: int = 3,
         tol: float = 1e-3,
-        class_weight: Any = None,
+        class_weight: ClassWeightLike = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -176,29 +190,6 @@ class SVMCriterion(Criterion):
         self.tol = tol
         self.class_weight = class_weight
 
-    def bind(self, source: FeatureSource, y: np.ndarray, cv: Any) -> KernelAccuracy:
-        """Check the parameters against the data and return what evaluates subsets."""
-        check_parameters(self)
-        _, codes = read_labels(y, None)
-        labels = codes if self.class_weight is None else y
-        return KernelAccuracy(source, labels, self.get_params(), read_folds(cv, codes, classifier=True))
-
-
-class KernelAccuracy:
-    """Cross-validated accuracy of a support vector machine on some features."""
-
-    def __init__(self, source: FeatureSource, labels: np.ndarray, parameters: dict[str, Any], folds: list[Fold]) -> None:
-        self.source = source
-        self.labels = labels
-        self.parameters = parameters
-        self.folds: list[Fold] | None = folds
-
-    def __call__(self, features: np.ndarray) -> float:
-        """Mean accuracy over the folds."""
-        matrix = own_columns(self.source, features).astype(np.float64, copy=False)
-        assert self.folds is not None
-        right = []
-        for train, test in self.folds:
-            model = SVC(**self.parameters).fit(matrix[train], self.labels[train])
-            right.append(int((model.predict(matrix[test]) == self.labels[test]).sum()))
-        return mean_over_folds(right, self.folds)
+    def fitted(self, X: Any, y: np.ndarray) -> SVC:
+        """A trained classifier."""
+        return SVC(**self.get_params()).fit(X, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -18,6 +18,7 @@ from coterie._parameters import PENALTY, Rule, Whole, check_parameters
 from coterie._quiet import ignored
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold
+from coterie.inputs.types import FoldsLike
 from coterie.probing.criteria.base import Criterion, dense_columns
 
 # Directions of X with singular values below this share of the largest are rounding.
@@ -69,7 +70,7 @@ class ClusteringCriterion(Criterion):
         self.n_init = n_init
         self.random_state = random_state
 
-    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: Any) -> Silhouette:
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> Silhouette:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         if self.n_clusters >= source.shape[0]:
@@ -142,7 +143,7 @@ class ReconstructionCriterion(Criterion):
     def __init__(self, alpha: float = 1e-3) -> None:
         self.alpha = alpha
 
-    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: Any) -> ExplainedVariance:
+    def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> ExplainedVariance:
         """Check the parameters against the data and return what evaluates subsets."""
         check_parameters(self)
         return ExplainedVariance(source, float(self.alpha))
