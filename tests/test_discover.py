@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 import coterie
-from coterie import discovery
+from coterie import _warnings, discovery
 from coterie.data import Dataset, as_source, write_store
 from coterie.interruption import stopping_gracefully
 from coterie.report import HeldOut, read_result
@@ -295,7 +295,7 @@ def test_threads_leave_the_filters_as_they_were(planted):
 
 def test_recorders_that_leave_in_the_order_in_which_they_came():
     filters, shown = list(warnings.filters), warnings.showwarning
-    first, second = discovery.recorded_warnings(), discovery.recorded_warnings()
+    first, second = _warnings.recorded_warnings(), _warnings.recorded_warnings()
     inside, outside = threading.Event(), threading.Event()
 
     def run():
@@ -310,7 +310,7 @@ def test_recorders_that_leave_in_the_order_in_which_they_came():
         thread.start()
         inside.wait()
         warnings.warn("yours", RuntimeWarning, stacklevel=1)
-        with discovery.recorded_warnings() as inner:
+        with _warnings.recorded_warnings() as inner:
             warnings.warn("inner", UserWarning, stacklevel=1)
         warnings.warn("yours again", UserWarning, stacklevel=1)
     outside.set()
@@ -334,7 +334,7 @@ def test_other_threads_keep_their_filters(action, expected):
     with warnings.catch_warnings(record=True) as shown:
         warnings.resetwarnings()
         warnings.filterwarnings(action, "their", UserWarning)
-        with discovery.recorded_warnings() as caught:
+        with _warnings.recorded_warnings() as caught:
             thread = threading.Thread(target=run)
             thread.start()
             thread.join()
@@ -347,12 +347,12 @@ def test_filters_are_read_as_python_reads_them():
         warnings.resetwarnings()
         warnings.filterwarnings("ignore", "a", UserWarning, module="here", lineno=7)
         filters = list(warnings.filters)
-    assert discovery._action(filters, "a word", DeprecationWarning, "here", 7) == "default"
-    assert discovery._action(filters, "a word", UserWarning, "here", 7) == "ignore"
-    assert discovery._action(filters, "another", UserWarning, "here", 7) == "ignore"
-    assert discovery._action(filters, "no word", UserWarning, "here", 7) == "default"
-    assert discovery._action(filters, "a word", UserWarning, "there", 7) == "default"
-    assert discovery._action(filters, "a word", UserWarning, "here", 8) == "default"
+    assert _warnings._action(filters, "a word", DeprecationWarning, "here", 7) == "default"
+    assert _warnings._action(filters, "a word", UserWarning, "here", 7) == "ignore"
+    assert _warnings._action(filters, "another", UserWarning, "here", 7) == "ignore"
+    assert _warnings._action(filters, "no word", UserWarning, "here", 7) == "default"
+    assert _warnings._action(filters, "a word", UserWarning, "there", 7) == "default"
+    assert _warnings._action(filters, "a word", UserWarning, "here", 8) == "default"
 
 
 def test_the_same_warning_is_raised_once():
@@ -364,7 +364,7 @@ def test_the_same_warning_is_raised_once():
 
 
 def test_other_warnings_are_shown_at_once():
-    with pytest.warns(FutureWarning, match="soon") as shown, discovery.recorded_warnings() as caught:
+    with pytest.warns(FutureWarning, match="soon") as shown, _warnings.recorded_warnings() as caught:
         warnings.warn("soon", FutureWarning, stacklevel=1)
     assert caught == []
     assert len(shown) == 1

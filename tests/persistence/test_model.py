@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load, save
-from coterie.comparison.contenders import selector_named
+from coterie.comparison.trial import selector_named
 from coterie.methods import METHODS
 from coterie.persistence import names
 from coterie.persistence.archive import DamagedModelError

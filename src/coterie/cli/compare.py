@@ -11,8 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
     check_setting,
@@ -209,7 +208,7 @@ def _chosen_somehow(methods: str | None, settings: Sequence[str], task: str) -> 
 
 def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "classification") -> dict[str, dict[str, Any]]:
     """The parameters that were set for each method that was named."""
-    from coterie.comparison.contenders import default_methods
+    from coterie.comparison.trial import default_methods
 
     words = [word.strip() for word in (methods or ",".join(default_methods(task))).split(",") if word.strip()]
     names = list(methods_for(task)) if [word.lower() for word in words] == ["all"] else words
@@ -233,7 +232,7 @@ def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "cl
 
 def selectors_of(chosen: Mapping[str, dict[str, Any]], task: str = "classification") -> dict[str, Any]:
     """A selector for each method."""
-    from coterie.comparison.contenders import selector_named
+    from coterie.comparison.trial import selector_named
 
     return {name: selector_named(name, task=task, **with_criterion(parameters)) for name, parameters in chosen.items()}
 

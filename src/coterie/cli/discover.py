@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
-from coterie.cli.genetics import Genetics
-from coterie.cli.group_table import show_groups
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parameter_options, parse_value
+from coterie.groups.columns import Column, listed, reading_table
 from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
@@ -35,6 +35,9 @@ Parameters = Annotated[
     dict[str, Any],
     parameter_options(*DISCOVERY.values(), *DISCOVERY_CV.values(), skip=("verbose", "nested"), panel="Group discovery"),
 ]
+_PANEL = "Genetics"
+_SHOWN_GROUPS = 20
+_SHOWN_MEMBERS = 4
 
 
 def discover(
@@ -160,7 +163,7 @@ def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]
 def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Genetics) -> None:
     """What users of classes, PLINK and AnnData expect on top."""
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
-        from coterie.report.clumps import CLUMPS, write_clumps
+        from coterie.report.table import CLUMPS, write_clumps
 
         write_clumps(folder / CLUMPS, result, **genetics.windows)
     if dataset.format == "h5ad":
@@ -181,3 +184,106 @@ def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
     if result.model.groups_.classes is not None:
         write_classes(folder / CLASSES, classes_in(adata, result, str(result.target["label"]), layer=layer))
     write_annotated(folder / ANNOTATED, adata, result, layer=layer)
+
+
+@dataclass(frozen=True)
+class Genetics:
+    """Options of ``coterie discover``.
+
+    Attributes
+    ----------
+    association : bool or None
+        Whether to compute effect and p-value of each feature of the groups; None for data with chromosomes.
+    clump_kb, clump_r2, clump_p2 : float
+        As for :meth:`coterie.FeatureGroups.clumps`.
+    """
+
+    association: Annotated[
+        bool | None,
+        typer.Option(
+            "--association/--no-association",
+            help="Effect and p-value of each feature of the groups by itself, beside the covariates; the default for PLINK.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    clump_kb: Annotated[
+        float,
+        typer.Option("--clump-kb", help="groups.clumps: SNPs within so many kb of the support SNP.", rich_help_panel=_PANEL),
+    ] = 250.0
+    clump_r2: Annotated[
+        float | None,
+        typer.Option(
+            "--clump-r2",
+            help="groups.clumps: SNPs with at least this r² to the support SNP; the whole group by default.",
+            rich_help_panel=_PANEL,
+            show_default=False,
+        ),
+    ] = None
+    clump_p2: Annotated[
+        float,
+        typer.Option("--clump-p2", help="groups.clumps: SNPs listed in SP2 have a smaller p-value.", rich_help_panel=_PANEL),
+    ] = 1.0
+
+    @property
+    def windows(self) -> dict[str, Any]:
+        """For :meth:`coterie.FeatureGroups.clumps`."""
+        return {"kb": self.clump_kb, "r2": self.clump_r2, "p2": self.clump_p2}
+
+    def check(self) -> None:
+        """Refuse windows that are none, before anything is read."""
+        for name, value, most in (("kb", self.clump_kb, None), ("r2", self.clump_r2, 1.0), ("p2", self.clump_p2, 1.0)):
+            if value is not None and (value < 0 or (most is not None and value > most)):
+                raise ValueError(f"--clump-{name} {value:g} must be at least 0{' and at most 1' if most else ''}.")
+
+    def add_association(self, model: Any, dataset: Dataset, task: str) -> None:
+        """Let the groups of a fitted model have effects and p-values, where they are wanted and there are any."""
+        possible = task == "regression" or (task == "classification" and len(model.classes_) == 2)
+        if self.association and not possible:
+            raise ValueError("--association needs two classes or numbers to predict; leave it out.")
+        if not possible or not (self.association if self.association is not None else "chromosome" in dataset.feature_info):
+            return
+        from coterie import association
+
+        kind = "linear" if task == "regression" else "logistic"
+        model.groups_ = association(dataset, features=model.groups_, model=kind).attach(model.groups_)
+
+
+def show_groups(result: Discovery, voice: Output) -> None:
+    """The groups as a table, and the main figures."""
+    from coterie.report.details import context_of
+
+    groups = result.model.groups_
+    context = context_of(result.model, result.task, result.details, result.feature_info)
+    columns, rows = reading_table("terminal", groups[:_SHOWN_GROUPS], context)
+    table = Table(title="Groups, in order of discovery", title_justify="left")
+    for column in columns:
+        # Places are aligned like numbers, so that positions stand below each other.
+        right = column.numeric or column.name == "place"
+        table.add_column(column.title, justify="right" if right else "left", overflow="ellipsis" if right else "fold")
+    for row in rows:
+        table.add_row(*(_cell(column, value) for column, value in zip(columns, row, strict=True)))
+    voice.show(table)
+    if len(groups) > _SHOWN_GROUPS:
+        voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
+    if any(column.name == "p_value" for column in columns):
+        voice.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
+    if result.judgement:
+        voice.show(result.judgement)
+    else:
+        voice.show("Figures of the training data alone; without --fast, held-out scores and confidences tell what holds.")
+    voice.show("; ".join(f"{words}: {_figure(value)}" for words, value in result.summary.items() if value is not None))
+
+
+def _cell(column: Column, value: Any) -> Text:
+    """A cell without markup, whatever is in the names."""
+    if column.kind == "members":
+        names, correlation = value
+        return Text(listed(names, correlation, _SHOWN_MEMBERS))
+    return Text(column.text(value))
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.data import Cluster, DataOptions, DataPath
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parse_value
 

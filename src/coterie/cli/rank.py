@@ -10,8 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath, Task, names_of, settle_task
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, names_of, settle_task
 from coterie.cli.output import Output
 from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
 from coterie.interruption import interrupting

@@ -25,12 +25,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
 from coterie._parameters import Number, OneOf, Whole, check, read_size
-from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
 from coterie.comparison.journal import Journal, results_folder
-from coterie.comparison.process import Limits
+from coterie.comparison.process import AnySchedule, Limits, Schedule, Unit
 from coterie.comparison.result import Comparison, Row
-from coterie.comparison.schedule import AnySchedule, Schedule, Unit
-from coterie.comparison.trial import Gaps, Setting
+from coterie.comparison.trial import Contender, Gaps, Setting, estimator_digest, read_contenders
 from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource

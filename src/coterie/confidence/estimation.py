@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
-from coterie.confidence.halves import complementary, shuffled
 from coterie.confidence.result import Choices, GroupConfidence
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.inputs.opening import Input
@@ -342,3 +341,45 @@ def _members(loop: CuttingPlane) -> list[np.ndarray]:
     """The members of the groups that a search has found."""
     supports, found = loop.oracle.supports, loop.oracle.collect()
     return [np.append(supports[k], found.feature[found.support == k]) for k in range(len(loop.fixed), len(supports))]
+
+
+def shuffled(data: Input, seed: int, permutation: int) -> Input:
+    """The data with their labels shuffled among the samples that count; ``permutation`` 0 leaves them as they are."""
+    if permutation == 0:
+        return data
+    order = np.arange(len(data.targets))
+    used = _used(data)
+    order[used] = np.random.default_rng([seed, permutation]).permutation(used)
+    # Covariates stay with the labels that they explain: what is broken is what the features have to do with either.
+    covariates = None if data.covariates is None else data.covariates[order]
+    return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates)
+
+
+def complementary(data: Input, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of the samples of two halves that have none in common, and all together.
+
+    Parameters
+    ----------
+    data : Input
+        With the labels of this permutation.
+    seed, permutation, pair : int
+        Which halves: the same numbers give the same ones, whatever was drawn before.
+    stratified : bool
+        Whether each class is halved by itself. What is odd goes to one half or the other in turn.
+    """
+    rng = np.random.default_rng([seed, permutation, 1 + pair])
+    used = _used(data)
+    order = rng.permutation(used)
+    if stratified:  # classes one after the other, each in random order
+        order = order[np.argsort(data.targets[order], kind="stable")]
+    elif rng.random() < 0.5:
+        order = order[::-1]
+    weight = np.ones(len(data.targets)) if data.weight is None else data.weight
+    first, second = np.zeros_like(weight), np.zeros_like(weight)
+    first[order[::2]], second[order[1::2]] = weight[order[::2]], weight[order[1::2]]
+    return first, second
+
+
+def _used(data: Input) -> np.ndarray:
+    """The samples with a weight."""
+    return np.arange(len(data.targets)) if data.weight is None else np.flatnonzero(data.weight > 0)

@@ -392,7 +392,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         ('rs1', 1e-08, 1, 1, 'rs2(1)')
         """
         # PLINK's table belongs to the reports, a later layer, and is loaded by those who want it.
-        rows: list[dict[str, Any]] = import_module("coterie.report.clumps").clumps_of(self, kb=kb, r2=r2, p2=p2)
+        rows: list[dict[str, Any]] = import_module("coterie.report.table").clumps_of(self, kb=kb, r2=r2, p2=p2)
         return rows
 
     def to_json(self, *, indent: int | None = None) -> str:

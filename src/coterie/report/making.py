@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +16,13 @@ from coterie.inputs.naming import named
 from coterie.inputs.opening import source_of, unwrapped
 from coterie.inputs.types import ClientLike
 from coterie.report.details import describe
-from coterie.report.environment import fingerprint
 from coterie.report.judgement import held_out_of, task_of
 from coterie.report.result import Discovery, Report, now, writer
 from coterie.report.side_pages import render_comparison, render_profile
+
+# Entries of data that a fingerprint covers whole; larger data are known by a sample of their columns.
+_ENTRIES = 50_000_000
+_COLUMNS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,3 +246,22 @@ def target_of(y: Any, task: str, label: str | None) -> dict[str, Any]:
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     found = zip(labels.tolist(), counts.tolist(), strict=True)
     return {"label": label, "classes": {str(name): count for name, count in found}}
+
+
+def fingerprint(source: FeatureSource, y: Any = None) -> str:
+    """A short digest of features and labels: the same for the same data, whatever file or type they came from.
+
+    Of large data, some columns at even steps stand for all.
+    """
+    n_samples, n_features = source.shape
+    digest = hashlib.sha256(f"{n_samples} {n_features}".encode())
+    n_columns = n_features if n_samples * n_features <= _ENTRIES else min(n_features, _COLUMNS)
+    chosen = np.unique(np.linspace(0, n_features - 1, n_columns).round().astype(np.int64))
+    step = max(1, _ENTRIES // 8 // max(1, n_samples))
+    for start in range(0, len(chosen), step):
+        columns = source.columns(chosen[start : start + step])
+        values = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
+        digest.update((values + 0.0).tobytes(order="F"))  # no negative zeros
+    if y is not None:
+        digest.update("\0".join(str(label) for label in np.asarray(y).tolist()).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()[:16]

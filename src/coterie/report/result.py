@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,6 @@ from coterie.groups.columns import Context, flat_table, records
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
 from coterie.report.details import GroupDetails, context_of, genome_of
-from coterie.report.environment import versions
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.judgement import HeldOut, judgement, score_curve
 from coterie.report.page import render
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FRAME_HEIGHT = 640
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 _UNVALIDATED = "Figures of the training data alone: neither held-out scores nor confidences were computed."
 # The attributes of a fitted model that go into the summary, with the words for people.
 _FACTS = {
@@ -110,6 +112,17 @@ def writer() -> str:
 def now() -> str:
     """The time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, Coterie and what it computes with."""
+    found = {"coterie": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # put on the path without being installed
+            continue
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)

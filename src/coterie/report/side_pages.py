@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.markup import Markup, join, shortened, tag
-from coterie.report.page import failed, fold, header, kicker, page
+from coterie.report.page import failed, file_name, fold, header, kicker, number, page
 from coterie.report.payload import stem
-from coterie.report.sentence import file_name, number
 
 # Rows that a page without scripts shows, and letters of a cell.
 _PLAIN_ROWS = 50
