@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
     check_setting,
@@ -50,82 +51,41 @@ def compare(
     *,
     methods: Annotated[
         str | None,
-        typer.Option(
-            "--methods",
-            "-M",
-            help="Names with commas between, or all; see --list. By default some quick ones.",
-            rich_help_panel=_METHOD,
-            show_default=False,
-        ),
+        option(_METHOD, "Names with commas between, or all; see --list. By default some quick ones.", "--methods -M"),
     ] = None,
     n_features: Annotated[
-        str | None,
-        typer.Option(
-            "--n-features",
-            "-n",
-            help="Numbers of features. \\[default: 5,10,20,50,100]",
-            rich_help_panel=_METHOD,
-            show_default=False,
-        ),
+        str | None, option(_METHOD, "Numbers of features. \\[default: 5,10,20,50,100]", "--n-features -n")
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="METHOD.NAME=VALUE", help="A parameter of a method; may be repeated.", rich_help_panel=_METHOD
-        ),
+        list[str] | None, option(_METHOD, "A parameter of a method; may be repeated.", "--set", metavar="METHOD.NAME=VALUE")
     ] = None,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Give all methods features of unit variance.", rich_help_panel=_METHOD)
-    ] = False,
+    standardize: Annotated[bool, option(_METHOD, "Give all methods features of unit variance.", "--standardize")] = False,
     show_list: Annotated[
         bool,
-        typer.Option(
-            "--list",
-            callback=_show_methods,
-            is_eager=True,
-            help="List the methods with their parameters, and exit.",
-            rich_help_panel=_METHOD,
-        ),
+        option(_METHOD, "List the methods with their parameters, and exit.", "--list", callback=_show_methods, is_eager=True),
     ] = False,
-    cv: Annotated[int, typer.Option(help="Number of folds.", rich_help_panel=_EVALUATION)] = 5,
+    cv: Annotated[int, option(_EVALUATION, "Number of folds.")] = 5,
     task: Task = "auto",
     classifier: Annotated[
         str | None,
-        typer.Option(
-            help="What judges a selection: linear_svm or knn; for numbers ridge or knn. \\[default: the first]",
-            rich_help_panel=_EVALUATION,
-            show_default=False,
-        ),
+        option(_EVALUATION, "What judges a selection: linear_svm or knn; for numbers ridge or knn. \\[default: the first]"),
     ] = None,
     scoring: Annotated[
         str | None,
-        typer.Option(
-            help="A score of scikit-learn's, such as balanced_accuracy or neg_root_mean_squared_error. \\[default: accuracy, "
+        option(
+            _EVALUATION,
+            "A score of scikit-learn's, such as balanced_accuracy or neg_root_mean_squared_error. \\[default: accuracy, "
             "or r2 for numbers]",
-            rich_help_panel=_EVALUATION,
-            show_default=False,
         ),
     ] = None,
-    random_state: Annotated[int, typer.Option(help="Seed of folds and methods.", rich_help_panel=_EVALUATION)] = 0,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds for a method on one fold.", rich_help_panel=_LIMITS, show_default=False)
-    ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(help="Memory for a method, such as 2GB.", rich_help_panel=_LIMITS, show_default=False)
-    ] = None,
-    n_jobs: Annotated[int, typer.Option(help="Methods that run at the same time.", rich_help_panel=_LIMITS)] = 1,
+    random_state: Annotated[int, option(_EVALUATION, "Seed of folds and methods.")] = 0,
+    time_limit: Annotated[float | None, option(_LIMITS, "Seconds for a method on one fold.")] = None,
+    memory_limit: Annotated[str | None, option(_LIMITS, "Memory for a method, such as 2GB.")] = None,
+    n_jobs: Annotated[int, option(_LIMITS, "Methods that run at the same time.")] = 1,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder for the results; by default the data's name with -comparison.",
-            rich_help_panel="Output",
-        ),
+        Path | None, option("Output", "Folder for the results; by default the data's name with -comparison.", "--output -o")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start anew where a comparison is there already.", rich_help_panel="Output")
-    ] = False,
+    overwrite: Annotated[bool, option("Output", "Start anew where a comparison is there already.", "--overwrite")] = False,
     options: DataOptions,
     cluster: Cluster,
     voice: Output,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coterie.cli.options import option
 from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
 from coterie.data.addresses import with_scheme
@@ -37,12 +38,11 @@ DataPath = Annotated[
 ]
 Task = Annotated[
     str,
-    typer.Option(
-        "--task",
-        "-t",
-        help="auto (by the labels), classification, regression or one-class (labels 1, normal, and -1, outlier, serve to "
+    option(
+        _PANEL,
+        "auto (by the labels), classification, regression or one-class (labels 1, normal, and -1, outlier, serve to "
         "validate; others are not used).",
-        rich_help_panel=_PANEL,
+        "--task -t",
     ),
 ]
 # Formats whose columns can be anything.
@@ -54,108 +54,51 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How data are read: the options of all commands that open them.
+    """How data are read: the options of all commands that open them."""
 
-    Attributes
-    ----------
-    label, format : str or None
-        As for :func:`coterie.open_features`; the label as text.
-    phenotype : path or None
-        A file with phenotypes.
-    covar, covar_name : path or None, str or None
-        A file with covariates, and which of its columns.
-    read : list of str or None
-        Options of the format's reader as ``name=value``.
-    drop, keep_numeric, impute
-        As for :func:`coterie.open_features`.
-    """
-
-    label: Annotated[
-        str | None,
-        typer.Option(
-            "--label",
-            "-l",
-            "--pheno-name",
-            help=f"Where the labels are: {labels_in_words()}.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
-    ] = None
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", "-f", help="Format of the data; found out by default.", rich_help_panel=_PANEL, show_default=False
-        ),
-    ] = None
+    label: Annotated[str | None, option(_PANEL, f"Where the labels are: {labels_in_words()}.", "--label -l --pheno-name")] = (
+        None
+    )
+    format: Annotated[str | None, option(_PANEL, "Format of the data; found out by default.", "--format -f")] = None
     phenotype: Annotated[
         Path | None,
-        typer.Option(
-            "--phenotype",
-            "-p",
-            "--pheno",
-            help="File with phenotypes by FID and IID (PLINK); --label (--pheno-name) says which of its columns.",
-            rich_help_panel=_PANEL,
-            show_default=False,
+        option(
+            _PANEL,
+            "File with phenotypes by FID and IID (PLINK); --label (--pheno-name) says which of its columns.",
+            "--phenotype -p --pheno",
         ),
     ] = None
     covar: Annotated[
         Path | None,
-        typer.Option(
-            "--covar",
-            help="File with covariates by FID and IID (PLINK data, or a store of them): accounted for, never discovered.",
-            rich_help_panel=_PANEL,
-            show_default=False,
+        option(
+            _PANEL, "File with covariates by FID and IID (PLINK data, or a store of them): accounted for, never discovered."
         ),
     ] = None
     covar_name: Annotated[
-        str | None,
-        typer.Option(
-            "--covar-name",
-            metavar="NAME,...",
-            help="Which of its columns, such as AGE,PC1-PC10; all by default.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
+        str | None, option(_PANEL, "Which of its columns, such as AGE,PC1-PC10; all by default.", metavar="NAME,...")
     ] = None
     read: Annotated[
         list[str] | None,
-        typer.Option(
-            "--read",
-            "-r",
+        option(
+            _PANEL,
+            "An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be repeated.",
+            "--read -r",
             metavar="NAME=VALUE",
-            help="An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be "
-            "repeated.",
-            rich_help_panel=_PANEL,
-            show_default=False,
         ),
     ] = None
 
     drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--drop",
-            metavar="COLUMN,…",
-            help="Features (columns of a table) to leave out; may be repeated.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
+        list[str] | None, option(_PANEL, "Features (columns of a table) to leave out; may be repeated.", metavar="COLUMN,…")
     ] = None
     keep_numeric: Annotated[
-        bool,
-        typer.Option(
-            "--keep-numeric",
-            help="Ignore the columns of a table that are neither numbers nor True and False.",
-            rich_help_panel=_PANEL,
-        ),
+        bool, option(_PANEL, "Ignore the columns of a table that are neither numbers nor True and False.", "--keep-numeric")
     ] = False
     impute: Annotated[
         str | None,
-        typer.Option(
-            "--impute",
+        option(
+            _PANEL,
+            "Fill missing values; validation does so in each fold by its training samples alone.",
             metavar="median|mean|most_frequent",
-            help="Fill missing values; validation does so in each fold by its training samples alone.",
-            rich_help_panel=_PANEL,
-            show_default=False,
         ),
     ] = None
 
@@ -285,23 +228,15 @@ def stem(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the work is done.
-
-    Attributes
-    ----------
-    dask : str or None
-        Address of a Dask scheduler, or ``local`` for one of this machine's own, with a worker process a core.
-    """
+    """Where the work is done: here, or on a Dask cluster."""
 
     dask: Annotated[
         str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS|local",
-            help="Do the work on a Dask cluster, whose workers read the data themselves: the scheduler's address "
+        option(
+            "Data",
+            "Do the work on a Dask cluster, whose workers read the data themselves: the scheduler's address "
             "(tcp://host:8786), or local for worker processes on this machine.",
-            rich_help_panel="Data",
-            show_default=False,
+            metavar="ADDRESS|local",
         ),
     ] = None
 

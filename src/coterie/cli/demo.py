@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from coterie.cli.discover import run
+from coterie.cli.options import option
 from coterie.cli.output import Output
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ _SETTINGS: dict[str, Any] = {
 
 def demo(
     *,
-    seed: Annotated[int, typer.Option(help="Seed of the synthetic data.", min=0)] = 1,
-    n_features: Annotated[int, typer.Option(help="Number of features.", min=38)] = 10_000,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the results; an earlier result is replaced.")
-    ] = Path("coterie-demo"),
+    seed: Annotated[int, option(None, "Seed of the synthetic data.", min=0)] = 1,
+    n_features: Annotated[int, option(None, "Number of features.", min=38)] = 10_000,
+    output: Annotated[Path, option(None, "Folder for the results; an earlier result is replaced.", "--output -o")] = Path(
+        "coterie-demo"
+    ),
     voice: Output,
 ) -> None:
     """Discover groups in synthetic data (TPAMI 2016, section 5.2), compare them with the truth, and write the results.

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parameter_options, parse_value
 from coterie.groups.columns import Column, listed, reading_table
@@ -44,28 +45,19 @@ def discover(
     data: DataPath,
     *,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Folder for the results; by default the data's name with -groups.", rich_help_panel="Output"
-        ),
+        Path | None, option("Output", "Folder for the results; by default the data's name with -groups.", "--output -o")
     ] = None,
     task: Task = "auto",
     options: DataOptions,
     cluster: Cluster,
-    model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="Save the model to this file, too.", rich_help_panel="Output")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
-    ] = False,
+    model: Annotated[Path | None, option("Output", "Save the model to this file, too.", "--model -m")] = None,
+    overwrite: Annotated[bool, option("Output", "Replace results that are there already.", "--overwrite")] = False,
     image_shape: Annotated[
         str | None,
-        typer.Option(
-            "--image-shape",
+        option(
+            "Output",
+            "The features are the pixels of images of this size: report.html has a map of them.",
             metavar="ROWS,COLUMNS",
-            help="The features are the pixels of images of this size: report.html has a map of them.",
-            rich_help_panel="Output",
-            show_default=False,
         ),
     ] = None,
     genetics: Genetics,
@@ -188,42 +180,22 @@ def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
 
 @dataclass(frozen=True)
 class Genetics:
-    """Options of ``coterie discover``.
-
-    Attributes
-    ----------
-    association : bool or None
-        Whether to compute effect and p-value of each feature of the groups; None for data with chromosomes.
-    clump_kb, clump_r2, clump_p2 : float
-        As for :meth:`coterie.FeatureGroups.clumps`.
-    """
+    """Options for genotypes: the association of single features, and the windows of clumps."""
 
     association: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            _PANEL,
+            "Effect and p-value of each feature of the groups by itself, beside the covariates; the default for PLINK.",
             "--association/--no-association",
-            help="Effect and p-value of each feature of the groups by itself, beside the covariates; the default for PLINK.",
-            rich_help_panel=_PANEL,
-            show_default=False,
         ),
     ] = None
-    clump_kb: Annotated[
-        float,
-        typer.Option("--clump-kb", help="groups.clumps: SNPs within so many kb of the support SNP.", rich_help_panel=_PANEL),
-    ] = 250.0
+    clump_kb: Annotated[float, option(_PANEL, "groups.clumps: SNPs within so many kb of the support SNP.")] = 250.0
     clump_r2: Annotated[
         float | None,
-        typer.Option(
-            "--clump-r2",
-            help="groups.clumps: SNPs with at least this r² to the support SNP; the whole group by default.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
+        option(_PANEL, "groups.clumps: SNPs with at least this r² to the support SNP; the whole group by default."),
     ] = None
-    clump_p2: Annotated[
-        float,
-        typer.Option("--clump-p2", help="groups.clumps: SNPs listed in SP2 have a smaller p-value.", rich_help_panel=_PANEL),
-    ] = 1.0
+    clump_p2: Annotated[float, option(_PANEL, "groups.clumps: SNPs listed in SP2 have a smaller p-value.")] = 1.0
 
     @property
     def windows(self) -> dict[str, Any]:

@@ -145,18 +145,9 @@ def parameter_options(
 ) -> Bundle:
     """An option for each parameter of some estimators or functions; a command gets a dictionary of those that were set.
 
-    The values are text that :func:`parse_value` reads; the estimators say what is wrong with them.
-
-    Parameters
-    ----------
-    *places : str
-        Where the estimators and functions are, as ``"module:name"``; the first one that has a parameter describes it.
-    only, skip : sequence of str
-        Names of the parameters to take (None: all), and to leave out.
-    defaults : str, optional
-        Where the function is whose default holds for a parameter that is None by default.
-    panel : str
-        Heading of the options in the help.
+    The values are text that :func:`parse_value` reads; the estimators say what is wrong with them. Of several ``places``
+    (``"module:name"``) the first one that has a parameter describes it. A default of None stands for that of the function at
+    ``defaults``.
     """
     elsewhere = {} if defaults is None else {parameter.name: parameter.default for parameter in read_parameters(defaults)}
     known: dict[str, Parameter] = {}

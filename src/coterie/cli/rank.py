@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, names_of, settle_task
+from coterie.cli.options import option
 from coterie.cli.output import Output
 from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
 from coterie.interruption import interrupting
@@ -63,37 +64,19 @@ def _labels_of(name: str, method: Method) -> str:
 def rank(
     data: DataPath,
     *,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            help="See --methods. \\[default: fisher, or correlation for numbers]",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
-    ] = None,
+    method: Annotated[str | None, option(_PANEL, "See --methods. \\[default: fisher, or correlation for numbers]")] = None,
     task: Task = "auto",
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A parameter of the method; may be repeated.", rich_help_panel=_PANEL
-        ),
+        list[str] | None, option(_PANEL, "A parameter of the method; may be repeated.", "--set", metavar="NAME=VALUE")
     ] = None,
     methods: Annotated[
         bool,
-        typer.Option(
-            "--methods",
-            callback=_show_methods,
-            is_eager=True,
-            help="List the methods with their parameters, and exit.",
-            rich_help_panel=_PANEL,
+        option(
+            _PANEL, "List the methods with their parameters, and exit.", "--methods", callback=_show_methods, is_eager=True
         ),
     ] = False,
-    top: Annotated[int, typer.Option("--top", "-n", help="How many features to show.", min=1, rich_help_panel="Output")] = 20,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="CSV file for the whole ranking.", rich_help_panel="Output", show_default=False),
-    ] = None,
+    top: Annotated[int, option("Output", "How many features to show.", "--top -n", min=1)] = 20,
+    output: Annotated[Path | None, option("Output", "CSV file for the whole ranking.", "--output -o")] = None,
     options: DataOptions,
     cluster: Cluster,
     voice: Output,

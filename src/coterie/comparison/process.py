@@ -61,18 +61,9 @@ class Ending(NamedTuple):
 
 
 class MethodProcess:
-    """A process that tries one method on one fold after the other.
+    """A process that tries one method on one fold after the other, within limits for each fold.
 
-    Parameters
-    ----------
-    job : Path
-        The pickled setting.
-    method : Path
-        The pickled method, with the suffix ``.method``; messages go to a file beside it.
-    limits : Limits
-        Limits for each fold.
-    environment : dict
-        Environment of the process.
+    The setting (``job``) and the method are pickled; messages go to a file beside the method's, which ends in ``.method``.
     """
 
     def __init__(self, job: Path, method: Path, limits: Limits, environment: dict[str, str]) -> None:
@@ -205,13 +196,8 @@ def _megabytes(size: int) -> str:
 def main(job: str, results: str) -> None:
     """Work until there are no more commands.
 
-    Parameters
-    ----------
-    job : str
-        Path of the pickled setting; the method lies beside ``results``, with the suffix ``.method``.
-    results : str
-        File to append messages to, one JSON object a line: ``{"begin": fold}``, ``{"row": …, "features": …}``,
-        ``{"end": fold}``.
+    ``job`` is the path of the pickled setting, and the method lies beside ``results``, a file that gets one JSON object per
+    line: ``{"begin": fold}``, ``{"row": …, "features": …}``, ``{"end": fold}``.
     """
     _end_with_parent(os.getppid())
     from coterie.comparison.trial import Trial
@@ -289,20 +275,10 @@ class AnySchedule(Protocol):
 
 @dataclass
 class Schedule:
-    """Runs units, several at the same time.
+    """Runs units in ``n_jobs`` processes at the same time.
 
-    Parameters
-    ----------
-    setting : Setting
-        What all methods share.
-    folder : Path
-        Folder for what goes to the processes and what comes from them.
-    limits : Limits
-        Limits for each unit.
-    n_jobs : int
-        Processes at the same time.
-    wanted : callable, optional
-        Says whether the rows are still wanted; if not, all processes are ended.
+    ``folder`` is for what goes to the processes and comes from them. If ``wanted`` says that the rows are no longer wanted,
+    all processes are ended.
     """
 
     setting: Setting

@@ -38,27 +38,13 @@ _WARM_SAMPLES, _WARM_FEATURES = 20, 12
 
 
 class Contender(NamedTuple):
-    """A method that takes part.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the table.
-    selector : estimator
-        Not fitted.
-    size : str
-        The parameter that says how many features to select.
-    nested : {"", "support", "ranking"}
-        Whether one fit serves all numbers of features; see :class:`coterie.methods.Method`.
-    known : bool
-        Whether it is a method of the package, which may be warmed up.
-    """
+    """A method that takes part: its name in the table, and a selector that is not fitted."""
 
     name: str
     selector: Any
-    size: str
-    nested: str
-    known: bool
+    size: str  # the parameter that says how many features to select
+    nested: str  # whether one fit serves all numbers of features ("support", "ranking"); see coterie.methods.Method
+    known: bool  # whether it is a method of the package, which may be warmed up
 
     @property
     def digest(self) -> str:
@@ -205,15 +191,7 @@ class Setting:
 
 
 class Trial:
-    """A method and the data it is tried on.
-
-    Parameters
-    ----------
-    setting : Setting
-        Data, folds, classifier.
-    contender : Contender
-        The method.
-    """
+    """A method and the data it is tried on."""
 
     def __init__(self, setting: Setting, contender: Contender) -> None:
         self.setting = setting

@@ -33,19 +33,7 @@ _TOGETHER = 64
 
 
 class Grouping(NamedTuple):
-    """Representatives, and the features that belong to them.
-
-    Attributes
-    ----------
-    supports : ndarray of int
-        The representatives in the order in which they were found, fixed ones first.
-    feature : ndarray of int
-        The other features that belong to one, in order.
-    position : ndarray of int
-        The place of its representative in ``supports``.
-    correlation : ndarray
-        Its correlation with that one.
-    """
+    """Representatives, fixed ones first, and the other features with the place of their representative among these."""
 
     supports: np.ndarray
     feature: np.ndarray
@@ -82,20 +70,9 @@ def group_features(
     threshold: float,
     on_batch: Callable[[int, int], object] = lambda done, found: None,
 ) -> Grouping:
-    """Walk some features in order and group them.
+    """Walk some features in order (none of them constant or fixed) and group them; ``fixed`` ones are representatives.
 
-    Parameters
-    ----------
-    correlation : Correlation
-        The measure.
-    order : ndarray of int
-        The features to walk, none of them constant or fixed.
-    fixed : ndarray of int
-        Representatives from the start, whatever their correlations.
-    threshold : float
-        \\|correlation\\| from which on two features belong together.
-    on_batch : callable
-        Told after each batch how many features have been looked at, and how many representatives there are.
+    After each batch ``on_batch`` is called with the numbers of features done and of representatives.
     """
     free = np.zeros(correlation.view.n_features, dtype=bool)
     free[order] = True

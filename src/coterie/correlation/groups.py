@@ -35,28 +35,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class _Features:
-    """What a fit works on.
+    """What a fit works on: the columns that take part, as a view and as the user gave them (X)."""
 
-    Attributes
-    ----------
-    attributes : dict
-        What the fitted selector will say of X.
-    view : FeatureView
-        The columns that take part.
-    X : Any
-        These columns as the user gave them.
-    features, others : ndarray of int
-        Their places in the whole table, and those of all other columns.
-    holes : bool
-        Whether values are missing, and correlations those of what is known.
-    """
-
-    attributes: dict[str, Any]
+    attributes: dict[str, Any]  # of X, for the fitted selector
     view: FeatureView
     X: Any
-    features: np.ndarray
-    others: np.ndarray
-    holes: bool
+    features: np.ndarray  # their places in the whole table
+    others: np.ndarray  # the places of all other columns
+    holes: bool  # whether values are missing, so that correlations are those of what is known
 
     @property
     def source(self) -> FeatureSource:
@@ -423,18 +409,9 @@ def _is(value: Any, word: str) -> bool:
 
 
 class Participants(NamedTuple):
-    """The columns that take part.
+    """The columns that take part in their own format, the source over them, and their places and those of all others.
 
-    Attributes
-    ----------
-    X : Any
-        These columns, in the format that they came in.
-    reading : Reading
-        The source over them; the attributes are those of the whole table.
-    features : ndarray of int
-        Their places in the whole table, in order.
-    others : ndarray of int
-        The places of all other columns.
+    The attributes of ``reading`` are those of the whole table.
     """
 
     X: Any

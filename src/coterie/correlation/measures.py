@@ -44,15 +44,8 @@ PairFunction = Callable[..., ArrayLike]
 def measure_of(correlation: Any, view: FeatureView, n_bins: int) -> Correlation:
     """The measure that a parameter ``correlation`` means, on a view.
 
-    Parameters
-    ----------
-    correlation : str, callable or class
-        A name, a function of two blocks of columns (see :class:`FunctionCorrelation`), or a class with the methods of
-        :class:`Correlation` that is made of a view.
-    view : FeatureView
-        The features.
-    n_bins : int
-        Bins, for symmetrical uncertainty.
+    It is a name, a function of two blocks of columns (see :class:`FunctionCorrelation`), or a class with the methods of
+    :class:`Correlation` that is made of a view; ``n_bins`` is for symmetrical uncertainty.
     """
     if isinstance(correlation, str):
         return MEASURES[correlation](view, n_bins)
@@ -94,15 +87,9 @@ def _refusal(name: str, what: str) -> ValueError:
 
 
 class CheckedCorrelation:
-    """A measure made by a class of somebody else's, whose answers are checked; it is never asked about constant features.
+    """A measure made of a view by a user's class, whose results are checked; constant features are never passed to it.
 
-    Parameters
-    ----------
-    kind : type
-        With the methods ``between``, ``within`` and ``strong`` of :class:`Correlation`, and perhaps with its counters; made of
-        a view.
-    view : FeatureView
-        The view.
+    The class has the methods ``between``, ``within`` and ``strong`` of :class:`Correlation`, and perhaps its counters.
     """
 
     def __init__(self, kind: type, view: FeatureView) -> None:

@@ -142,27 +142,13 @@ class SymmetricalUncertainty:
 
 
 class _Counting(NamedTuple):
-    """How samples are counted.
-
-    Attributes
-    ----------
-    n_bins : int
-        Bins of a feature.
-    weight : ndarray of shape (n_samples,)
-        The weight of each sample.
-    total : float
-        The sum of the weights.
-    terms : ndarray
-        What counts add to an entropy, for whole weights; else empty.
-    by_bits : bool
-        Whether dense features are compared by sets of bits.
-    """
+    """How samples are counted."""
 
     n_bins: int
     weight: np.ndarray
     total: float
-    terms: np.ndarray
-    by_bits: bool
+    terms: np.ndarray  # what counts add to an entropy, for whole weights; else empty
+    by_bits: bool  # whether dense features are compared by sets of bits
 
     @classmethod
     def of(cls, view: FeatureView, n_bins: int) -> _Counting:

@@ -172,6 +172,17 @@ random_state : int, RandomState instance or None, default=None
 verbose : int, default=0
     Show progress: a bar on a terminal, lines elsewhere.
 """,
+    "picture": """
+ax : matplotlib Axes, optional
+    Where to draw; a new figure by default.
+
+title : str, optional
+    Title of the picture.
+
+Returns
+-------
+figure : matplotlib Figure
+""",
     "found": """
 groups_ : FeatureGroups
     Groups in order of selection.

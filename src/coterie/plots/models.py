@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.decomposition import PCA
 from sklearn.utils.multiclass import type_of_target
@@ -13,17 +15,33 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from coterie._parameters import Whole, check
 from coterie.data import as_source
 from coterie.data.view import FeatureView
-from coterie.estimators.base import settings_of
+from coterie.estimators.base import GroupDiscovery, settings_of
+from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.opening import opened, source_of
-from coterie.plots.canvas import BLACK, BLUE, GREY, VERMILLION, axes_or_new, figure_of, groups_of, plain, style
+from coterie.inputs.types import FeaturesLike, TargetsLike
+from coterie.plots.canvas import (
+    BLACK,
+    BLUE,
+    GREY,
+    VERMILLION,
+    GroupsLike,
+    axes_or_new,
+    figure_of,
+    finished,
+    groups_of,
+    plain,
+    style,
+)
+from coterie.report.judgement import score_curve as validation_curve
 from coterie.search.outcome import group_effects
-from coterie.selection import feature_positions
+from coterie.selection import Selector, feature_positions
 from coterie.validation.score_table import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 _NAMED, _NAMED_LETTERS = 6, 24
 _LETTERS = 28
@@ -32,7 +50,8 @@ _COLOURS = ("#c25100", "#f4b183", "#f7f7f7", "#74add1", "#0b5d93")
 _NAMED_CLASSES = 20
 
 
-def score_curve(model: Any, *, ax: Any = None, title: str | None = None) -> Figure:
+@documented
+def score_curve(model: GroupDiscovery, *, ax: Axes | None = None, title: str | None = None) -> Figure:
     """Draw the held-out score against the number of features, with the size that was chosen.
 
     Parameters
@@ -41,15 +60,7 @@ def score_curve(model: Any, *, ax: Any = None, title: str | None = None) -> Figu
         With ``cv_results_``. The curve is that of the settings that were chosen, its band the standard error over the folds;
         with ``nested=True`` a diamond shows the score of the whole procedure, a line that of a constant prediction.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     Examples
     --------
@@ -61,22 +72,15 @@ def score_curve(model: Any, *, ax: Any = None, title: str | None = None) -> Figu
     >>> score_curve(model).axes[0].get_xlabel()
     'number of support features'
     """
-    results = getattr(model, "cv_results_", None)
-    if results is None or "n_features" not in results or not hasattr(model, "n_features_"):
+    curve = validation_curve(model)
+    if curve is None:
         raise ValueError(f"This {type(model).__name__} has no cv_results_ by number of features; fit a GroupDiscovery…CV.")
-    own = np.ones(len(results["n_features"]), dtype=bool)
-    for name in ("C", "threshold", "standardize", "predict_with"):
-        if name in results and hasattr(model, f"{name}_"):
-            own &= np.asarray(results[name]) == getattr(model, f"{name}_")
-    order = np.flatnonzero(own)[np.argsort(results["n_features"][own], kind="stable")]
-    sizes, mean = results["n_features"][order], results["mean_test_score"][order]
-    folds = np.array([results[name][order] for name in results if name.startswith("split")])
+    sizes, mean, chosen = np.array(curve["sizes"]), np.array(curve["mean"]), curve["chosen"]
     ax = axes_or_new(ax, 4.8, 3.4)
-    if len(folds) > 1:
-        error = standard_error(folds)
+    if curve["folds"] > 1:
+        error = np.array(curve["error"])
         ax.fill_between(sizes, mean - error, mean + error, color=BLUE, alpha=0.18, linewidth=0)
     ax.plot(sizes, mean, "o-", color=BLUE, markersize=3.5, linewidth=1.6, gid="curve", label="held out")
-    chosen = int(model.n_features_)
     ax.axvline(chosen, color=BLACK, linestyle=":", linewidth=1, label=f"chosen: {chosen}")
     if hasattr(model, "nested_scores_"):
         scores, constant = model.nested_scores_, float(model.constant_scores_.mean())
@@ -89,12 +93,11 @@ def score_curve(model: Any, *, ax: Any = None, title: str | None = None) -> Figu
     ax.set_ylabel(plain(getattr(model, "scoring", None) or "held-out score"))
     ax.grid(alpha=0.25)
     ax.legend(frameon=False, fontsize=8)
-    if title:
-        ax.set_title(title)
-    return figure_of(ax)
+    return finished(ax, title)
 
 
-def effect_confidence(found: Any, *, ax: Any = None, title: str | None = None) -> Figure:
+@documented
+def effect_confidence(found: GroupsLike, *, ax: Axes | None = None, title: str | None = None) -> Figure:
     """Draw the groups by effect and confidence, with the level that shuffled labels reach.
 
     Parameters
@@ -103,15 +106,7 @@ def effect_confidence(found: Any, *, ax: Any = None, title: str | None = None) -
         Groups with confidences (see :func:`coterie.group_confidence`). The level of shuffled labels is drawn where ``found``
         is the estimator.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     Examples
     --------
@@ -150,13 +145,18 @@ def effect_confidence(found: Any, *, ax: Any = None, title: str | None = None) -
     ax.set_xlabel("effect on standardised features")
     ax.set_ylabel("confidence")
     ax.grid(alpha=0.25)
-    if title:
-        ax.set_title(title)
-    return figure_of(ax)
+    return finished(ax, title)
 
 
+@documented
 def member_correlations(
-    model: Any, X: Any, group: int = 0, *, max_members: int = 24, ax: Any = None, title: str | None = None
+    model: GroupDiscovery,
+    X: FeaturesLike,
+    group: int = 0,
+    *,
+    max_members: int = 24,
+    ax: Axes | None = None,
+    title: str | None = None,
 ) -> Figure:
     """Draw the correlations between the members of a group, by the measure that made the groups.
 
@@ -174,15 +174,7 @@ def member_correlations(
     max_members : int, default=24
         Members to draw: the support feature and those that are most correlated with it.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     Examples
     --------
@@ -215,7 +207,10 @@ def member_correlations(
     return figure_of(ax)
 
 
-def class_effects(model: Any, X: Any, *, max_groups: int = 40, ax: Any = None, title: str | None = None) -> Figure:
+@documented
+def class_effects(
+    model: GroupDiscovery, X: FeaturesLike, *, max_groups: int = 40, ax: Axes | None = None, title: str | None = None
+) -> Figure:
     """Draw which group speaks for which class, and which against: signed effects on standardised features.
 
     Parameters
@@ -229,15 +224,7 @@ def class_effects(model: Any, X: Any, *, max_groups: int = 40, ax: Any = None, t
     max_groups : int, default=40
         Groups to draw, in order of selection.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     Examples
     --------
@@ -262,12 +249,10 @@ def class_effects(model: Any, X: Any, *, max_groups: int = 40, ax: Any = None, t
     ax = axes_or_new(ax, 2.6 + 0.42 * len(classes), 1.6 + 0.22 * len(names))
     drawn = _matrix(ax, effects, float(np.abs(effects).max()) or 1.0, names, classes)
     ax.figure.colorbar(drawn, ax=ax, label="effect (blue: for the class)", shrink=0.8)
-    if title:
-        ax.set_title(title)
-    return figure_of(ax)
+    return finished(ax, title)
 
 
-def _matrix(ax: Axes, values: np.ndarray, largest: float, rows: list[str], columns: list[str]) -> Any:
+def _matrix(ax: Axes, values: np.ndarray, largest: float, rows: list[str], columns: list[str]) -> AxesImage:
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("coterie", _COLOURS)
@@ -285,8 +270,15 @@ def _short(name: object, most: int = _LETTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+@documented
 def feature_scatter(
-    X: Any, y: Any = None, features: Any = None, *, standardize: bool = False, ax: Any = None, title: str | None = None
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    features: FeatureGroups | Selector | ArrayLike | None = None,
+    *,
+    standardize: bool = False,
+    ax: Axes | None = None,
+    title: str | None = None,
 ) -> Figure:
     """Scatter the samples over the first two principal components of some features, by class.
 
@@ -307,15 +299,7 @@ def feature_scatter(
     standardize : bool, default=False
         Whether to divide features by their standard deviation first.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     Examples
     --------
@@ -353,12 +337,10 @@ def feature_scatter(
             _classes(ax, points, labels, own)
     for axis, share, number in zip((ax.xaxis, ax.yaxis), shares, (1, 2), strict=True):
         axis.set_label_text(f"component {number} ({100 * share:.0f} % of the variance)")
-    if title:
-        ax.set_title(title)
-    return figure_of(ax)
+    return finished(ax, title)
 
 
-def _chosen(features: Any, n_features: int, names: Any) -> np.ndarray:
+def _chosen(features: FeatureGroups | Selector | ArrayLike | None, n_features: int, names: Sequence[str] | None) -> np.ndarray:
     """Indices of the features meant."""
     if features is None:
         return np.arange(n_features)

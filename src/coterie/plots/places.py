@@ -6,13 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coterie._parameters import OneOf, check
 from coterie.data.source import FeatureSource
+from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.opening import unwrapped
+from coterie.inputs.types import FeaturesLike
 from coterie.marginal import Association
-from coterie.plots.canvas import BLACK, BLUE, GREY, SKY, VERMILLION, axes_or_new, figure_of, groups_of, plain
+from coterie.plots.canvas import (
+    BLACK,
+    BLUE,
+    GREY,
+    SKY,
+    VERMILLION,
+    GroupsLike,
+    axes_or_new,
+    finished,
+    groups_of,
+    plain,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,14 +43,15 @@ _SMALLEST = 1e-300
 _SEX = {"X": 23, "Y": 24, "XY": 25, "MT": 26, "M": 26}
 
 
+@documented
 def pixel_map(
-    groups: Any,
+    groups: GroupsLike,
     shape: Sequence[int],
     *,
     order: Literal["C", "F"] = "C",
-    background: Any = None,
+    background: ArrayLike | None = None,
     by: Literal["role", "group"] = "role",
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
     """Show which pixels of an image are support features, and which are affiliated with them.
@@ -58,15 +73,7 @@ def pixel_map(
     by : {"role", "group"}, default="role"
         What colours stand for: support and affiliated pixels, or the groups; these have a dot on their support pixel.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     See Also
     --------
@@ -107,19 +114,17 @@ def pixel_map(
         ax.scatter(place[1], place[0], s=5, color=BLACK, linewidths=0, gid="support")
     ax.set(xticks=[], yticks=[], xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
     _legend(ax, values, by, len(found))
-    if title:
-        ax.set_title(title)
-    return figure_of(ax)
+    return finished(ax, title)
 
 
-def _image_shape(shape: Any) -> tuple[int, int]:
+def _image_shape(shape: Sequence[int]) -> tuple[int, int]:
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
         raise ValueError(f"shape={shape!r} must be the rows and columns of an image, such as (28, 28).")
     return int(sizes[0]), int(sizes[1])
 
 
-def _picture(background: Any, shape: tuple[int, int], order: Literal["C", "F"]) -> np.ndarray:
+def _picture(background: ArrayLike, shape: tuple[int, int], order: Literal["C", "F"]) -> np.ndarray:
     picture = np.asarray(background, dtype=np.float64)
     if picture.shape == (shape[0] * shape[1],):
         return picture.reshape(shape, order=order)
@@ -162,13 +167,14 @@ def _legend(ax: Axes, values: np.ndarray, by: str, n_groups: int) -> None:
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=8)
 
 
+@documented
 def manhattan(
-    values: Any,
-    data: Any = None,
+    values: Association | ArrayLike,
+    data: FeaturesLike | Mapping[str, Sequence[object]] | None = None,
     *,
-    groups: Any = None,
+    groups: GroupsLike | None = None,
     threshold: float | None = 5e-8,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw p-values (or scores) of SNPs by their places on the chromosomes, with the members of groups marked.
@@ -188,15 +194,7 @@ def manhattan(
     threshold : float or None, default=5e-8
         Level of a dashed line (of p-values only); None for no line.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     Notes
     -----
@@ -241,12 +239,10 @@ def manhattan(
     ax.set_ylim(bottom=min(0.0, float(height[shown].min())))
     if own:
         ax.spines[["top", "right"]].set_visible(False)
-    if title:
-        ax.set_title(title)
-    return figure_of(ax)
+    return finished(ax, title)
 
 
-def _heights(values: Any) -> tuple[np.ndarray, np.ndarray, Mapping[str, Any], str]:
+def _heights(values: Association | ArrayLike) -> tuple[np.ndarray, np.ndarray, Mapping[str, Sequence[object]], str]:
     """Features, what to draw of them, what is known of their places, and the words for the axis."""
     if isinstance(values, Association):
         with np.errstate(invalid="ignore"):
@@ -283,7 +279,7 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
     return result
 
 
-def _along(chromosome: Sequence[Any], position: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+def _along(chromosome: Sequence[object], position: Sequence[object]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     """Places on one axis, the chromosome of each feature as text, and where the names of the chromosomes go."""
     names = np.array([str(name) for name in chromosome], dtype=object)
     base = np.asarray(position, dtype=np.float64)

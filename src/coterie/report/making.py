@@ -27,23 +27,7 @@ _COLUMNS = 256
 
 @dataclass(frozen=True, eq=False)
 class OpenedData:
-    """The data of a discovery, opened once.
-
-    Attributes
-    ----------
-    X : array, sparse matrix, data frame or FeatureSource
-        The features as estimators take them.
-    y, sample_weight, covariates
-        What comes with the samples; None where there is nothing.
-    source : FeatureSource
-        The features.
-    feature_info : mapping
-        More about each feature.
-    label : str or None
-        Name of ``y``.
-    about : dict
-        Path, format, size, fingerprint and notes.
-    """
+    """The data of a discovery, opened once; X as estimators take it, ``source`` as a :class:`FeatureSource`."""
 
     X: Any
     y: Any
@@ -51,8 +35,8 @@ class OpenedData:
     covariates: Any
     source: FeatureSource
     feature_info: Mapping[str, Any]
-    label: str | None
-    about: dict[str, Any]
+    label: str | None  # the name of ``y``
+    about: dict[str, Any]  # path, format, size, fingerprint and notes
 
 
 def open_data(

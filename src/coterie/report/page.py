@@ -190,17 +190,7 @@ def _source(part: str) -> str:
 
 
 def page(heading: str, body: Markup, data: Mapping[str, Any]) -> str:
-    """A whole page around its content.
-
-    Parameters
-    ----------
-    heading : str
-        Title of the window.
-    body : Markup
-        What it shows; the script fills the elements ``pictures`` and ``groups``, and takes away ``plain``.
-    data : mapping
-        What the script draws.
-    """
+    """A whole page; its script draws ``data`` into the elements ``pictures`` and ``groups``, and removes ``plain``."""
     script, style, policy = assets()
     head = [
         tag("meta", charset="utf-8"),
