@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
 from coterie.data.totals import mostly_zero
 from coterie.data.view import FeatureView
+from coterie.estimators.base import GroupDiscovery
 from coterie.inputs.targets import task_of
+from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, load
 from coterie.report.details import check_image
@@ -28,6 +30,8 @@ from coterie.report.making import OpenedData, assemble, baseline_of, open_data
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
 
+# Parameters by name, with values of any kind.
+Settings: TypeAlias = Mapping[str, Any]
 TASKS = ("auto", *DISCOVERY)
 # Features up to which a fit without validation continues to convergence by default.
 FEW_FEATURES = 100
@@ -60,13 +64,13 @@ class ParameterError(ValueError):
 
 
 def discover(
-    X: Any,
-    y: Any = None,
+    X: FeaturesLike,
+    y: TargetsLike = None,
     *,
-    sample_weight: Any = None,
-    groups: Any = None,
-    covariates: Any = None,
-    feature_names: Any = None,
+    sample_weight: SamplesLike = None,
+    groups: SamplesLike = None,
+    covariates: CovariatesLike = None,
+    feature_names: NamesLike = None,
     task: str = "auto",
     fast: bool = False,
     n_pairs: int | None = None,
@@ -75,10 +79,10 @@ def discover(
     label: str | None = None,
     image_shape: tuple[int, int] | None = None,
     image_order: str = "C",
-    random_state: Any = 0,
+    random_state: RandomStateLike = 0,
     n_jobs: int | None = None,
     verbose: int = 0,
-    client: Any = None,
+    client: ClientLike = None,
     **parameters: Any,
 ) -> Discovery:
     """Find groups of features, measure whether they predict, and estimate which of them are real.
@@ -224,7 +228,7 @@ def discover(
 
 def check_settings(
     task: str,
-    parameters: Mapping[str, Any],
+    parameters: Settings,
     *,
     fast: bool = False,
     n_pairs: int | None = None,
@@ -257,7 +261,7 @@ def check_settings(
     check_parameters(_estimator((DISCOVERY if plain else DISCOVERY_CV)[supposed], chosen, supposed, fast=fast))
 
 
-def validates(task: str, y: Any, parameters: Mapping[str, Any], *, fast: bool = False) -> bool:
+def validates(task: str, y: TargetsLike, parameters: Settings, *, fast: bool = False) -> bool:
     """Whether settings are chosen by validation; with one class this takes outliers to judge by, enough for every fold."""
     if fast or parameters.get("n_features_to_select") == "auto":
         return False
@@ -295,7 +299,7 @@ def _settled(task: str, data: OpenedData) -> str:
     return task_of(np.asarray(data.y)) if task == "auto" else task
 
 
-def _fitted(data: OpenedData, task: str, settings: Mapping[str, Any], fast: bool) -> Any:
+def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> GroupDiscovery:
     """The fitted estimator, its settings chosen by validation where that is possible."""
     choose = validates(task, data.y, settings, fast=fast)
     model = _validated(data, task, settings) if choose else _plain(data, task, settings)
@@ -303,7 +307,7 @@ def _fitted(data: OpenedData, task: str, settings: Mapping[str, Any], fast: bool
     return model.fit(data.X, data.y, data.sample_weight, **more)
 
 
-def _plain(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
+def _plain(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
     """The estimator with given settings."""
     if settings.get("n_features_to_select") == "cv":
         raise ParameterError(
@@ -317,7 +321,7 @@ def _plain(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
     return model
 
 
-def _validated(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
+def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
     """The estimator that chooses what is not given."""
     n_samples, n_features = data.source.shape
     # The fewest features within the error of the best: where nearly all are chosen, no group can stand out.
@@ -333,7 +337,7 @@ def _validated(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
     return model
 
 
-def _searched(settings: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+def _searched(settings: Settings, n_features: int) -> dict[str, Any]:
     """Parameters of the estimator with a choice: what is given is the only candidate."""
     chosen = dict(settings)
     number = chosen.pop("n_features_to_select", "cv")
@@ -345,13 +349,13 @@ def _searched(settings: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     return chosen
 
 
-def _requests_validation(parameters: Mapping[str, Any]) -> bool:
+def _requests_validation(parameters: Settings) -> bool:
     """Whether a parameter is given that the plain estimator of one class does not have."""
     unknown = set(parameters) - set(_names(DISCOVERY["one-class"]))
     return parameters.get("n_features_to_select") == "cv" or bool(unknown)
 
 
-def _estimator(place: str, parameters: Mapping[str, Any], task: str, *, fast: bool) -> Any:
+def _estimator(place: str, parameters: Settings, task: str, *, fast: bool) -> GroupDiscovery:
     """The estimator with these parameters, all of which it must have."""
     for foreign in sorted(set(parameters) - set(_names(place))):
         if fast and foreign in _names(DISCOVERY_CV[task]):
@@ -375,7 +379,7 @@ def _names(place: str) -> list[str]:
     return list(inspect.signature(load(place)).parameters)
 
 
-def _add_confidence(model: Any, data: OpenedData, n_pairs: int | None, n_permutations: int | None) -> None:
+def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None, n_permutations: int | None) -> None:
     """Attach the confidences to the groups of the model; none where a signal came before the first was known."""
     given = {"n_pairs": n_pairs, "n_permutations": n_permutations}
     counts: dict[str, Any] = {name: count for name, count in given.items() if count is not None}
@@ -398,7 +402,7 @@ def _add_confidence(model: Any, data: OpenedData, n_pairs: int | None, n_permuta
     result.attach_to(model)
 
 
-def _cautions_about_data(data: OpenedData, task: str, settings: Mapping[str, Any]) -> list[str]:
+def _cautions_about_data(data: OpenedData, task: str, settings: Settings) -> list[str]:
     """What makes a result doubtful, whatever is computed."""
     found = []
     if task == "classification":
@@ -414,7 +418,7 @@ def _cautions_about_data(data: OpenedData, task: str, settings: Mapping[str, Any
     return found
 
 
-def _cautions_about_score(model: Any) -> list[str]:
+def _cautions_about_score(model: GroupDiscovery) -> list[str]:
     """Whether held-out samples are predicted no better than without the features."""
     if not hasattr(model, "nested_scores_"):
         return []
@@ -426,7 +430,7 @@ def _cautions_about_score(model: Any) -> list[str]:
     return [f"On held-out samples the model is no better than {words}."]
 
 
-def _call(**given: Any) -> str:
+def _call(**given: object) -> str:
     """The call that repeats a discovery."""
     changed = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     return f"coterie.discover({', '.join(['X', 'y', *changed])})"

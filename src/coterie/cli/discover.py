@@ -15,13 +15,13 @@ from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, 
 from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parameter_options, parse_value
-from coterie.groups.columns import Column, listed, reading_table
 from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
     from coterie import Discovery
     from coterie.data import Dataset
+    from coterie.groups.columns import Column
 
 Validation = Annotated[
     dict[str, Any],
@@ -223,11 +223,10 @@ class Genetics:
 
 def show_groups(result: Discovery, voice: Output) -> None:
     """The groups as a table, and the main figures."""
-    from coterie.report.details import context_of
+    from coterie.groups.columns import reading_table
 
-    groups = result.model.groups_
-    context = context_of(result.model, result.task, result.details, result.feature_info)
-    columns, rows = reading_table("terminal", groups[:_SHOWN_GROUPS], context)
+    groups = result.groups
+    columns, rows = reading_table("terminal", groups[:_SHOWN_GROUPS], result.context)
     table = Table(title="Groups, in order of discovery", title_justify="left")
     for column in columns:
         # Places are aligned like numbers, so that positions stand below each other.
@@ -250,6 +249,8 @@ def show_groups(result: Discovery, voice: Output) -> None:
 def _cell(column: Column, value: Any) -> Text:
     """A cell without markup, whatever is in the names."""
     if column.kind == "members":
+        from coterie.groups.columns import listed
+
         names, correlation = value
         return Text(listed(names, correlation, _SHOWN_MEMBERS))
     return Text(column.text(value))

@@ -15,6 +15,7 @@ import numpy as np
 from coterie.comparison.process import Limits
 from coterie.comparison.result import OUT_OF_MEMORY, TIMED_OUT, Row
 from coterie.files import check_parent, claimed, is_trace, new_file, read_record, resolved, sync, writing
+from coterie.groups.columns import Content, Record
 
 SETTINGS, ROWS = "settings.json", "rows.jsonl"
 _FORMAT, _VERSION = "coterie comparison", 1
@@ -92,7 +93,7 @@ class Journal:
             self.close()
             raise
 
-    def _read_settings(self) -> dict[str, Any]:
+    def _read_settings(self) -> Record:
         path = self.folder / SETTINGS
         if not path.exists():
             _refuse_foreign(self.folder)
@@ -105,7 +106,7 @@ class Journal:
             raise ValueError(f"{path} is damaged: it lists no methods. Choose another folder.")
         return content
 
-    def _refuse_others(self, known: Mapping[str, Any], common: Mapping[str, str], methods: Mapping[str, str]) -> None:
+    def _refuse_others(self, known: Content, common: Mapping[str, str], methods: Mapping[str, str]) -> None:
         if not known:
             return
         changed = [words for name, words in _WORDS.items() if known.get(name) != common[name]]

@@ -26,6 +26,7 @@ from joblib import cpu_count
 from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT, Row
 from coterie.comparison.trial import Contender, Setting
 from coterie.files import writing
+from coterie.groups.columns import Record
 
 # The module path comes first: nothing may be imported from the folder that the command happens to run in.
 _CODE = (
@@ -89,7 +90,7 @@ class MethodProcess:
             self._process.stdin.write(json.dumps({"fold": fold, "sizes": list(sizes)}).encode() + b"\n")
             self._process.stdin.flush()
 
-    def messages(self) -> Iterator[dict[str, Any]]:
+    def messages(self) -> Iterator[Record]:
         """What has come since the last time; a line that is not whole yet is left for later."""
         with self._results.open("rb") as file:
             file.seek(self._position)
@@ -209,7 +210,7 @@ def main(job: str, results: str) -> None:
         contender = pickle.load(file)
     with open(results, "a", encoding="utf-8") as messages:
 
-        def tell(message: dict[str, Any]) -> None:
+        def tell(message: Record) -> None:
             messages.write(json.dumps(message) + "\n")
             messages.flush()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from coterie.groups.columns import Record
 from coterie.markup import notebook_table
 from coterie.metrics.stability import hamming_stability, tanimoto_stability, weighted_consistency
 
@@ -80,7 +81,7 @@ class Comparison:
     interrupted: bool = False
     scoring: str = "accuracy"
     task: str = "classification"
-    _cache: dict[str, Any] = field(default_factory=dict)
+    _cache: Record = field(default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -98,15 +99,15 @@ class Comparison:
             return name
         return name.replace("accuracy", self.scoring)
 
-    def row_dicts(self) -> list[dict[str, Any]]:
+    def row_dicts(self) -> list[Record]:
         """The rows as dictionaries, with the names of the table's columns."""
         return [{self._called(name): getattr(row, name) for name in self._fields} for row in self.rows]
 
-    def summary_dicts(self) -> list[dict[str, Any]]:
+    def summary_dicts(self) -> list[Record]:
         """The content of :meth:`summary` as dictionaries."""
         return [{self._called(name): value for name, value in row.items()} for row in self.summary_rows()]
 
-    def summary_rows(self) -> list[dict[str, Any]]:
+    def summary_rows(self) -> list[Record]:
         """The means over the folds as dictionaries, the score under the name ``accuracy``."""
         if "summary" not in self._cache:
             keys = dict.fromkeys((row.method, row.n_features) for row in self.rows)
@@ -123,10 +124,10 @@ class Comparison:
         """
         return _pandas().DataFrame(self.summary_dicts())
 
-    def _summary_of(self, method: str, n_features: int) -> dict[str, Any]:
+    def _summary_of(self, method: str, n_features: int) -> Record:
         mine = [row for row in self.rows if (row.method, row.n_features) == (method, n_features)]
         good = [row for row in mine if row.status == OK]
-        result: dict[str, Any] = {
+        result: Record = {
             "method": method,
             "n_features": n_features,
             "n_folds": len(mine),
@@ -190,7 +191,7 @@ class Comparison:
         return notebook_table(title + (" (interrupted)" if self.interrupted else ""), heads, rows, most=200)
 
 
-def summary_text(row: dict[str, Any]) -> str:
+def summary_text(row: Record) -> str:
     """The measures of a row of the summary in one line, or what went wrong."""
     if not row["n_ok"]:
         return f"{row['status']} ({row['n_folds']} of {row['n_folds']}): {row['message']}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from coterie.groups import FeatureGroups
+from coterie.groups.columns import Record
 from coterie.markup import notebook_table
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class GroupConfidence:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         return pd.DataFrame(self.rows())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """What a JSON file can hold of it: numbers, with None for NaN."""
 
         def plain(values: np.ndarray) -> list[float | None]:

@@ -17,6 +17,7 @@ from coterie._parameters import Number, Whole, check
 from coterie.correlation.protocol import ROUNDING
 from coterie.correlation.tiles import Counted, Tally, Tiles, tiles_of
 from coterie.data.source import FeatureSource, Moments
+from coterie.groups.columns import Record
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.placing import placed
 from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
@@ -116,7 +117,7 @@ class CorrelationProfile:
             raise ValueError(f"threshold={threshold} is no edge of the profile's bins; ask for bins with that edge.")
         return float(self.survival[place[0]])
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Record]:
         """One dictionary a bin."""
         columns = (self.edges[:-1], self.edges[1:], self.counts, self.fractions, self.survival, *self.limits.T)
         values = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
@@ -130,7 +131,7 @@ class CorrelationProfile:
             raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         return pd.DataFrame(self.rows(), columns=_COLUMNS)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """All of it as plain numbers."""
         return {
             "n_features": self.n_features,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from coterie.groups.feature_groups import FeatureGroup
 
 T = TypeVar("T")
+# Objects as JSON has them, to be read, and those that are made; their values are of any kind.
+Content: TypeAlias = Mapping[str, Any]
+Record: TypeAlias = dict[str, Any]
 _DIGITS = 3  # of correlations between members in result.json
 _MISSING = "–"
 Kind = Literal["text", "name", "count", "figure", "effect", "share", "correlation", "members"]

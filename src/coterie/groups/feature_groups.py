@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -15,7 +15,9 @@ from coterie.groups.columns import (
     RESERVED,
     SHOWN,
     Column,
+    Content,
     Item,
+    Record,
     flat_columns,
     flat_table,
     items_of,
@@ -301,7 +303,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
             for name in names
         }
 
-    def annotated(self, columns: Mapping[str, Any]) -> FeatureGroups:
+    def annotated(self, columns: Content) -> FeatureGroups:
         """The groups with more columns, of which those of the same name are replaced.
 
         Parameters
@@ -328,7 +330,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
             ]
         )
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Record]:
         """One dictionary per feature, with the columns of :meth:`to_frame`.
 
         Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
@@ -360,7 +362,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         numbers = {name: float for name, (column, _) in found.items() if column.numeric and column.kind != "count"}
         return pd.DataFrame({name: cells for name, (_, cells) in found.items()}).astype(numbers)
 
-    def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[dict[str, Any]]:
+    def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[Record]:
         """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
 
         The features must be annotated with chromosome and position (``fit`` to what ``open_features`` made of a .bed file),
@@ -392,7 +394,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         ('rs1', 1e-08, 1, 1, 'rs2(1)')
         """
         # PLINK's table belongs to the reports, a later layer, and is loaded by those who want it.
-        rows: list[dict[str, Any]] = import_module("coterie.report.table").clumps_of(self, kb=kb, r2=r2, p2=p2)
+        rows: list[Record] = import_module("coterie.report.table").clumps_of(self, kb=kb, r2=r2, p2=p2)
         return rows
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -443,7 +445,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _json_object(item: Item) -> dict[str, Any]:
+def _json_object(item: Item) -> Record:
     """A group for ``to_json``: the values of the group, and lists of those of its members."""
     group = item.group
     lists = {

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from coterie.groups.columns import COLUMNS, Column, shown
+from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
 from coterie.report.judgement import of_groups, predicts, shortcoming
 from coterie.report.payload import discovery_data, packed, page_records, with_values
@@ -34,7 +34,7 @@ _ICON = (
 )
 
 
-def number(value: Any) -> str:
+def number(value: object) -> str:
     """A figure as people write it."""
     if value is None:
         return "–"
@@ -47,27 +47,30 @@ def number(value: Any) -> str:
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
-def file_name(content: Mapping[str, Any]) -> str:
+def file_name(path: str) -> str:
     """The name of the data without the folders."""
-    path = str(content["data"].get("path") or "")
     return PurePath(path).name or path or "data"
 
 
-def title(content: Mapping[str, Any]) -> str:
+def _path(content: Content) -> str:
+    return str(content["data"].get("path") or "")
+
+
+def title(content: Content) -> str:
     """What the page is about, in a line."""
     label = (content.get("target") or {}).get("label")
     if content["task"] == "one-class":
-        return f"What is typical of {shortened(file_name(content), _SHOWN_LETTERS)}"
+        return f"What is typical of {shortened(file_name(_path(content)), _SHOWN_LETTERS)}"
     what = shortened(label, _SHOWN_LETTERS) if label else "the label" if content["task"] == "classification" else "the target"
-    return f"What predicts {what} in {shortened(file_name(content), _SHOWN_LETTERS)}"
+    return f"What predicts {what} in {shortened(file_name(_path(content)), _SHOWN_LETTERS)}"
 
 
-def lead(content: Mapping[str, Any]) -> list[Markup]:
+def lead(content: Content) -> list[Markup]:
     """One or two sentences: target, data, held-out score, groups."""
     return [part for part in (_prediction(content), _findings(content)) if part]
 
 
-def cautions(content: Mapping[str, Any]) -> list[str]:
+def cautions(content: Content) -> list[str]:
     """What a careful reader should bear in mind, if anything; first what weighs most."""
     found = []
     held_out, confidence = content.get("held_out"), content.get("confidence")
@@ -86,11 +89,11 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
     return [*found, *(warning for warning in content.get("warnings", ()) if said not in warning or not found)]
 
 
-def _prediction(content: Mapping[str, Any]) -> Markup:
+def _prediction(content: Content) -> Markup:
     target, data, held_out = content.get("target") or {}, content["data"], content.get("held_out")
     samples, features = data.get("samples"), data.get("features")
     size = f"{number(samples)} samples × {number(features)} features" if samples and features else "the features"
-    source = join([size, " of ", tag("bdi", shortened(file_name(content), _SHOWN_LETTERS))])
+    source = join([size, " of ", tag("bdi", shortened(file_name(_path(content)), _SHOWN_LETTERS))])
     if content["task"] == "one-class":
         start = join(["Typical samples are told from others by ", source])
     else:
@@ -128,7 +131,7 @@ def _score(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
 
 
-def _counts(target: Mapping[str, Any], content: Mapping[str, Any]) -> Markup:
+def _counts(target: Content, content: Content) -> Markup:
     """The classes with their counts, or the range of a trait, in brackets."""
     classes = target.get("classes")
     if classes:
@@ -142,7 +145,7 @@ def _counts(target: Mapping[str, Any], content: Mapping[str, Any]) -> Markup:
     return Markup("")
 
 
-def _training(content: Mapping[str, Any]) -> str:
+def _training(content: Content) -> str:
     """The training score, called by its name."""
     for words, value in content["summary"].items():
         if words.endswith("on the training data") and value is not None:
@@ -150,7 +153,7 @@ def _training(content: Mapping[str, Any]) -> str:
     return ""
 
 
-def _findings(content: Mapping[str, Any]) -> Markup:
+def _findings(content: Content) -> Markup:
     """How many groups there are, and how sure they are."""
     n_groups, n_features = len(content["groups"]), sum(group["size"] for group in content["groups"])
     count = f"{number(n_groups)} group{'s' * (n_groups != 1)}"
@@ -189,7 +192,7 @@ def _source(part: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"
 
 
-def page(heading: str, body: Markup, data: Mapping[str, Any]) -> str:
+def page(heading: str, body: Markup, data: Content) -> str:
     """A whole page; its script draws ``data`` into the elements ``pictures`` and ``groups``, and removes ``plain``."""
     script, style, policy = assets()
     head = [
@@ -206,13 +209,13 @@ def page(heading: str, body: Markup, data: Mapping[str, Any]) -> str:
     return f"<!DOCTYPE html>\n{tag('html', *parts, lang='en')}\n"
 
 
-def render(content: Mapping[str, Any]) -> str:
+def render(content: Content) -> str:
     """The report of a discovery, given as the dictionary of its ``result.json``."""
     groups = page_records(content)
     columns = with_values(shown("page"), groups)
     body = join(
         [
-            header(kicker(content), title(content), lead(content), cautions(content)),
+            header(kicker(_path(content), content["written_at"]), title(content), lead(content), cautions(content)),
             failed(),
             tag("section", id="pictures", aria_label="Pictures"),
             tag("section", tag("h2", "Groups"), _about_groups(content, columns), tag("div", id="groups")),
@@ -235,11 +238,9 @@ def header(above: str, heading: str, sentences: Sequence[Markup], care: Sequence
     return tag("header", tag("p", above, class_="kicker"), tag("h1", heading), *lines, warned)
 
 
-def kicker(content: Mapping[str, Any]) -> str:
+def kicker(path: str, written_at: str) -> str:
     """The line above the title: what the data are called, and the day."""
-    day = str(content.get("written_at") or "")[:10]
-    name = shortened(file_name(content if "data" in content else {"data": content}), 100)
-    return " · ".join(part for part in ("Coterie", name, day) if part)
+    return " · ".join(part for part in ("Coterie", shortened(file_name(path), 100), written_at[:10]) if part)
 
 
 def failed() -> Markup:
@@ -248,7 +249,7 @@ def failed() -> Markup:
     return join([tag("noscript", tag("p", note, class_="care")), tag("p", note, class_="care", id="failed", hidden="hidden")])
 
 
-def _about_groups(content: Mapping[str, Any], columns: Sequence[Column]) -> Markup:
+def _about_groups(content: Content, columns: Sequence[Column]) -> Markup:
     """What groups are, and what the columns mean."""
     confidence, parameters = content["confidence"], content["parameters"]
     threshold = content["summary"].get("threshold", parameters.get("threshold"))
@@ -262,7 +263,7 @@ def _about_groups(content: Mapping[str, Any], columns: Sequence[Column]) -> Mark
     return tag("p", " ".join([around, *meanings, counts]).strip(), class_="quiet")
 
 
-def _plain_table(groups: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Markup:
+def _plain_table(groups: Sequence[Content], columns: Sequence[Column]) -> Markup:
     """The first groups for a browser without scripts."""
     rows = [
         tag("tr", *(tag("td", _cell(column, group[column.name])) for column in columns), tag("td", _affiliated(group)))
@@ -275,12 +276,12 @@ def _plain_table(groups: Sequence[Mapping[str, Any]], columns: Sequence[Column])
     return tag("div", tag("table", head, tag("tbody", *rows)), rest, id="plain")
 
 
-def _cell(column: Column, value: Any) -> Markup:
+def _cell(column: Column, value: object) -> Markup:
     words = shortened(column.text(value), _LETTERS)
     return tag("bdi", words) if column.kind == "name" else text(words)
 
 
-def _affiliated(group: Mapping[str, Any]) -> Markup:
+def _affiliated(group: Content) -> Markup:
     others = [
         join([tag("bdi", shortened(_member_name(member), 60)), f" ({_signed(member['correlation'])})"])
         for member in group["members"][1 : _PLAIN_MEMBERS + 1]
@@ -289,7 +290,7 @@ def _affiliated(group: Mapping[str, Any]) -> Markup:
     return join([*others, f"… {unseen:,} more"] if unseen else others, ", ")
 
 
-def _member_name(member: Mapping[str, Any]) -> Any:
+def _member_name(member: Content) -> object:
     return member["feature"] if member["name"] is None else member["name"]
 
 
@@ -297,7 +298,7 @@ def _signed(value: float | None) -> str:
     return COLUMNS["correlation"].text(value)
 
 
-def _folded(content: Mapping[str, Any]) -> list[Markup]:
+def _folded(content: Content) -> list[Markup]:
     """What a reader looks up: certificate, rounds, parameters, data, versions, the command."""
     data = {name: value for name, value in content["data"].items() if not isinstance(value, Mapping)}
     notes = content["data"].get("notes") or {}
@@ -323,12 +324,12 @@ def fold(name: str, inside: Markup) -> list[Markup]:
     return [tag("details", tag("summary", name), tag("div", inside), class_="fold")]
 
 
-def _facts(facts: Mapping[str, Any]) -> Markup:
+def _facts(facts: Content) -> Markup:
     rows = (tag("tr", tag("td", words), tag("td", shortened(number(value), 2000))) for words, value in facts.items())
     return tag("table", tag("tbody", *rows), class_="facts-table")
 
 
-def _rounds(rounds: Sequence[Mapping[str, Any]]) -> Markup:
+def _rounds(rounds: Sequence[Content]) -> Markup:
     heads = ["round", "support features", "objective", "gap", "Newton steps", "correlations evaluated"]
     keys = ["round", "n_support", "objective", "gap", "n_iter", "n_correlations_evaluated"]
     rows = [tag("tr", *(tag("td", number(entry.get(key)), class_="n") for key in keys)) for entry in rounds[:_ROUNDS]]
@@ -342,7 +343,7 @@ def _rounds(rounds: Sequence[Mapping[str, Any]]) -> Markup:
     return join([table, more])
 
 
-def _footer(content: Mapping[str, Any]) -> Markup:
+def _footer(content: Content) -> Markup:
     written = f"{content['written_by']}, {content['written_at']}. "
     if not content.get("files", True):  # a page alone
         return tag("footer", written)

@@ -6,21 +6,22 @@ import csv
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
 from coterie.files import new_file
 from coterie.groups import FeatureGroup, FeatureGroups
+from coterie.groups.columns import Content, Record
 from coterie.metrics.class_statistics import ClassStatistics
 
 if TYPE_CHECKING:
     from coterie.report.result import Discovery
 
 CLASSES = "classes.csv"  # what the features of the groups are like in each class
-Row = Mapping[str, Any]
+Row = Content
 # What a spreadsheet runs, or skips to see whether it can run what follows (alone, as a label "+", it is only a sign);
 # apostrophes before it count, so that taking one away gives back every text.
 _FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20].", re.DOTALL)
@@ -108,7 +109,7 @@ def _is_number(text: str) -> bool:
     return text == text.strip()  # a tab before it is no part of a number
 
 
-def _cell(value: Any, nan: str) -> Any:
+def _cell(value: object, nan: str) -> object:
     if isinstance(value, str):
         return guarded(value)
     if not isinstance(value, float):
@@ -121,7 +122,7 @@ def write_classes(path: Path, statistics: ClassStatistics) -> None:
     write_csv(path, statistics.rows(), statistics.columns, nan="")
 
 
-def write_clumps(path: Path, result: Discovery, **windows: Any) -> None:
+def write_clumps(path: Path, result: Discovery, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> None:
     """Write one line per group in PLINK 1.9's columns, the smallest p-value first.
 
     Parameters
@@ -130,8 +131,8 @@ def write_clumps(path: Path, result: Discovery, **windows: Any) -> None:
         The file.
     result : Discovery
         With groups that are annotated, or a ``feature_info`` that they can be annotated with.
-    **windows
-        ``kb``, ``r2`` and ``p2`` as for :meth:`coterie.FeatureGroups.clumps`.
+    kb, r2, p2
+        As for :meth:`coterie.FeatureGroups.clumps`.
 
     Notes
     -----
@@ -143,11 +144,11 @@ def write_clumps(path: Path, result: Discovery, **windows: Any) -> None:
         groups = groups.annotated(result.feature_info)
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         print(_line(list(_COLUMNS)), file=file)
-        for row in groups.clumps(**windows):
+        for row in groups.clumps(kb=kb, r2=r2, p2=p2):
             print(_line([_token(row[name]) for name in _COLUMNS]), file=file)
 
 
-def clumps_of(groups: FeatureGroups, *, kb: float | None, r2: float | None, p2: float) -> list[dict[str, Any]]:
+def clumps_of(groups: FeatureGroups, *, kb: float | None, r2: float | None, p2: float) -> list[Record]:
     """The rows of PLINK's table, the smallest p-value first: see :meth:`coterie.FeatureGroups.clumps`."""
     for name, value, most in (("kb", kb, np.inf), ("r2", r2, 1.0), ("p2", p2, 1.0)):
         if value is not None and not 0.0 <= value <= most:
@@ -157,7 +158,7 @@ def clumps_of(groups: FeatureGroups, *, kb: float | None, r2: float | None, p2: 
     return sorted(rows, key=lambda row: np.inf if row["P"] is None else row["P"])
 
 
-def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -> dict[str, Any]:
+def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -> Record:
     """A row of PLINK's table."""
     known = group.annotations or {}
     if "chromosome" not in known or "position" not in known:
@@ -197,7 +198,7 @@ def _line(words: list[str]) -> str:
     return " ".join([*(word.rjust(width) for word, width in zip(words[:-1], _WIDTHS, strict=True)), "  " + words[-1]])
 
 
-def _token(value: Any) -> str:
+def _token(value: object) -> str:
     """A word without white space, which would break the columns."""
     if value is None:
         return "NA"
