@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from coterie._parameters import Flag, OneOf, Whole, check_parameters
-from coterie._warnings import recorded_warnings
+from coterie._quiet import Told, recorded
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
 from coterie.data.totals import mostly_zero
@@ -209,11 +209,11 @@ def discover(
     began = time.perf_counter()
     said = _Said()
     said.warn(_cautions_about_data(data, task, settings))
-    with recorded_warnings() as caught:
+    with recorded(UserWarning, RuntimeWarning) as caught:
         model = _fitted(data, task, settings, fast)
     said.warn(caught)
     said.warn(_cautions_about_score(model))
-    with recorded_warnings() as caught:
+    with recorded(UserWarning, RuntimeWarning) as caught:
         if not fast and n_pairs != 0 and not stop_requested():
             _add_confidence(model, data, n_pairs, n_permutations)
         seconds, interrupted = time.perf_counter() - began, stop_requested()
@@ -442,10 +442,11 @@ class _Said:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def warn(self, messages: Iterable[str | Warning]) -> None:
+    def warn(self, messages: Iterable[str | Told]) -> None:
         """Raise some warnings; to be called by :func:`discover` itself."""
-        for message in messages:
-            text = " ".join(str(message).split())
+        for one in messages:
+            category, message = one if isinstance(one, Told) else (UserWarning, one)
+            text = " ".join(message.split())
             if text not in self.texts:
                 self.texts.append(text)
-                warnings.warn(message, stacklevel=3)
+                warnings.warn(message, category, stacklevel=3)

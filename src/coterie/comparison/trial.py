@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import math
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
 
+from coterie._quiet import ignored, recorded
 from coterie.comparison.result import FAILED, OK, OUT_OF_MEMORY, Row
 from coterie.data.imputation import ImputedSource
 from coterie.data.source import FeatureSource
@@ -25,7 +25,7 @@ from coterie.data.store.reading import open_store
 from coterie.filters.selector import FilterSelector
 from coterie.methods import METHODS, REGRESSION, Method, method_named, methods_for
 from coterie.metrics.redundancy import redundancy_rate, squared_redundancy
-from coterie.persistence.names import digested_name
+from coterie.persistence.names import stable_name
 
 # Quick ones of every kind.
 DEFAULT = ("gdm", "fgm", "mrmr", "fcbf", "l1-svm", "svm-rfe", "grm", "fisher")
@@ -56,7 +56,7 @@ def estimator_digest(estimator: Any, without: str | None = None) -> str:
     """Digest of an estimator's class and parameters, the same in every process."""
     parameters = {name: value for name, value in estimator.get_params(deep=True).items() if name != without}
     plain = sorted((name, joblib.hash(value)) for name, value in parameters.items())
-    module, _, name = digested_name(type(estimator)).rpartition(".")
+    module, _, name = stable_name(type(estimator)).rpartition(".")
     content = f"{module}:{name} {plain}"
     return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
@@ -241,13 +241,12 @@ class Trial:
     def _fitted(self, X: Any, y: np.ndarray, size: int) -> tuple[Any, float, str]:
         """The fitted selector, its seconds, and the first warning."""
         model = clone(self.contender.selector).set_params(**{self.contender.size: size})
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with recorded() as told:
             began = time.perf_counter()
             model.fit(X, y)
             seconds = time.perf_counter() - began
-        told = [w for w in caught if not issubclass(w.category, (DeprecationWarning, FutureWarning))]
-        return model, seconds, " ".join(str(told[0].message).split()) if told else ""
+        notes = [one.message for one in told if not issubclass(one.category, (DeprecationWarning, FutureWarning))]
+        return model, seconds, " ".join(notes[0].split()) if notes else ""
 
     def _judged(self, chosen: np.ndarray, fold: int, size: int, seconds: float, note: str) -> tuple[Row, np.ndarray]:
         if len(chosen) == 0:
@@ -256,8 +255,7 @@ class Trial:
         columns = self._source_of(fold).columns(np.sort(chosen))  # the order of selection is nothing to the classifier
         columns = columns if isinstance(columns, np.ndarray) else columns.tocsr()
         y = self.setting.y
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with ignored():
             classifier = clone(self.setting.classifier).fit(columns[train], y[train])
             score = check_scoring(classifier, self.setting.scoring)(classifier, columns[test], y[test])
             seen = columns[train].astype(np.float64)

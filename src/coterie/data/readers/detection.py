@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coterie.data.errors import DataFileError
-from coterie.data.readers.byte_stream import ByteStream
+from coterie.data.readers.byte_stream import ByteStream, refuse_wide
 from coterie.data.readers.formats import COMPRESSED, FORMATS, REFUSED, Format
 
 # Bytes of a file that are looked at.
@@ -38,6 +38,8 @@ def detect_format(path: Path) -> str:
         if head.startswith(magic):
             raise DataFileError(advice, path)
     found = next((entry for entry in FORMATS.values() if entry.begins(head)), None) or _by_name(path) or _by_look(head)
+    if found is None or found.text:
+        refuse_wide(head, path)
     if found is None:
         raise DataFileError(f"its format is unknown. State format=, one of {', '.join(FORMATS)}.", path)
     return found.name
