@@ -20,6 +20,7 @@ from coterie.data.source import FeatureSource
 from coterie.data.totals import mostly_zero
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.documentation import documented
 from coterie.inputs.targets import task_of
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
@@ -63,6 +64,7 @@ class ParameterError(ValueError):
         self.parameters = parameters
 
 
+@documented
 def discover(
     X: FeaturesLike,
     y: TargetsLike = None,
@@ -124,17 +126,7 @@ def discover(
     n_permutations : int, default=that of group_confidence
         Number of label permutations used to estimate the false discovery rate.
 
-    name : str, default=None
-        Name of the data in the report; by default that of their file.
-
-    label : str, default=None
-        Name of what is predicted; by default the name of ``y``, if it has one.
-
-    image_shape : (int, int), default=None
-        Rows and columns of the image whose pixels the features are: the report then has a map of them.
-
-    image_order : {"C", "F"}, default="C"
-        Whether pixels are numbered along the rows or down the columns.
+    %(about_data)s
 
     random_state : int, RandomState instance or None, default=0
         Seed of folds, half-samples and permutations.

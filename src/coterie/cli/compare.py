@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -15,6 +15,7 @@ from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, 
 from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
+    Settings,
     check_setting,
     criteria_text,
     parameters_of,
@@ -108,12 +109,13 @@ def compare(
     from coterie._parameters import read_size
     from coterie.comparison import compare as run
     from coterie.comparison.journal import results_folder
+    from coterie.comparison.trial import check_for_task
 
     folder = output if output is not None else Path(f"{stem(data)}-comparison")
     if task not in ("auto", "classification", "regression"):
         raise ValueError(f"--task {task!r} must be one of auto, classification, regression.")
     # Before the data, which may take long to read: what is no method for any labels.
-    _chosen_somehow(methods, settings or [], task)
+    check_for_task(partial(chosen_methods, methods, settings or []), task)
     limit = None if memory_limit is None else read_size(memory_limit)
     sizes = None if n_features is None else _whole_numbers(n_features)
     with results_folder(folder):
@@ -153,26 +155,13 @@ def compare(
         raise typer.Exit(128 + request.signal)
 
 
-def _chosen_somehow(methods: str | None, settings: Sequence[str], task: str) -> None:
-    """Refuse what no labels could make right; of two messages, that for classes."""
-    try:
-        chosen_methods(methods, settings, "classification" if task == "auto" else task)
-    except ValueError as error:
-        if task != "auto":
-            raise
-        try:
-            chosen_methods(methods, settings, "regression")
-        except ValueError:
-            raise error from None
-
-
-def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "classification") -> dict[str, dict[str, Any]]:
+def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "classification") -> dict[str, Settings]:
     """The parameters that were set for each method that was named."""
     from coterie.comparison.trial import default_methods
 
     words = [word.strip() for word in (methods or ",".join(default_methods(task))).split(",") if word.strip()]
     names = list(methods_for(task)) if [word.lower() for word in words] == ["all"] else words
-    chosen: dict[str, dict[str, Any]] = {}
+    chosen: dict[str, Settings] = {}
     for name in names:
         method_named(name, task)
         if name in chosen:
@@ -190,7 +179,7 @@ def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "cl
     return chosen
 
 
-def selectors_of(chosen: Mapping[str, dict[str, Any]], task: str = "classification") -> dict[str, Any]:
+def selectors_of(chosen: Mapping[str, Settings], task: str = "classification") -> Settings:
     """A selector for each method."""
     from coterie.comparison.trial import selector_named
 
@@ -238,6 +227,8 @@ def write_tables(folder: Path, found: Comparison, voice: Output, name: str = "")
 
 def show_summary(found: Comparison, voice: Output) -> None:
     """The means as a table."""
+    from coterie.comparison.result import summary_cells
+
     table = Table(title=f"Means over folds, of {found.n_features_in:,} features", title_justify="left")
     table.add_column("method", overflow="fold")
     numbers = found.task == "regression"
@@ -248,21 +239,7 @@ def show_summary(found: Comparison, voice: Output) -> None:
     for row in found.summary_rows():
         asked, selected = row["n_features"], row["n_selected"]
         number = str(asked) if not row["n_ok"] or selected == asked else f"{round(selected, 1):g} of {asked}"
-        failed = row["n_folds"] - row["n_ok"]
-        note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
-        spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
-        table.add_row(
-            Text(row["method"]),
-            number,
-            _figure(row["accuracy"], 3) + spread,
-            *([f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []),
-            _figure(row["redundancy_rate"], 3),
-            _figure(row["fit_seconds"], 2),
-            _figure(row["weighted_consistency"], 3),
-            Text(note),
-        )
+        accuracy, *others, note = summary_cells(row)
+        rmse = [f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []
+        table.add_row(Text(row["method"]), number, accuracy, *rmse, *others, Text(note))
     voice.show(table)
-
-
-def _figure(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"

@@ -15,7 +15,7 @@ import typer
 
 from coterie.cli.options import option
 from coterie.cli.output import Output
-from coterie.cli.parameters import parse_settings, parse_value
+from coterie.cli.parameters import Settings, parse_settings, parse_value
 from coterie.data.addresses import with_scheme
 from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
 from coterie.interruption import unheard
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from distributed import Client
 
-    from coterie.data import Dataset
+    from coterie.data import Dataset, FeatureSource, Store
 
 _PANEL = "Data"
 DataPath = Annotated[
@@ -102,9 +102,9 @@ class DataOptions:
         ),
     ] = None
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Settings:
         """For :func:`coterie.open_features` and :func:`coterie.convert`."""
-        own: dict[str, Any] = {"label": read_label(self.label), "format": self.format}
+        own: Settings = {"label": read_label(self.label), "format": self.format}
         own |= {} if not self.drop else {"drop": self.drop}
         own |= {} if not self.keep_numeric else {"keep_numeric": True}
         own |= {} if self.impute is None else {"impute": self.impute}
@@ -189,7 +189,7 @@ def _gaps_filled(dataset: Dataset, strategy: str) -> str:
     )
 
 
-def read_label(label: str | None) -> Any:
+def read_label(label: str | None) -> str | int | bool | None:
     """A column's name or position; ``none`` for no labels at all."""
     if label is None:
         return None
@@ -212,7 +212,7 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
     return task_of(y)
 
 
-def names_of(source: Any, features: Any) -> list[str | None]:
+def names_of(source: FeatureSource, features: np.ndarray) -> list[str | None]:
     """Names of some features, None where the data have none."""
     names = source.feature_names
     return [None if names is None else str(names[int(j)]) for j in features]
@@ -256,7 +256,9 @@ class Cluster:
         with self.client(path) as client:
             from coterie.cluster import DistributedSource
 
-            def place(store: Any) -> Any:
+            assert client is not None  # a cluster was asked for
+
+            def place(store: Store) -> DistributedSource:
                 return DistributedSource.of_store(store, client)
 
             yield options.open(path, voice, partial(open_store_with, place=place), **more)
@@ -269,7 +271,7 @@ class Cluster:
         return partial(convert, client=client)
 
     @contextmanager
-    def client(self, store: Path | None = None) -> Iterator[Any]:
+    def client(self, store: Path | None = None) -> Iterator[Client | None]:
         """A client of the cluster that was asked for, with a worker at least; None where none was asked for.
 
         What the workers are to open must be a ``store``.
@@ -290,7 +292,7 @@ class Cluster:
             raise missing_extra("--dask", "dask.distributed", "dask") from error
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # lost workers are no news: the work goes on without them
         with ExitStack() as stack:
-            where: Any = self.dask
+            where: object = self.dask
             if self.dask == "local":
                 with unheard(signal.SIGINT):  # Ctrl-C is for this process, which ends the work of the others
                     where = stack.enter_context(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -11,12 +11,15 @@ from rich.table import Table
 from coterie.cli.discover import run
 from coterie.cli.options import option
 from coterie.cli.output import Output
+from coterie.cli.parameters import Settings
 
 if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
     from coterie import Discovery
 
 # Some features more than there are true ones: what is not true must be told by its confidence.
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: Settings = {
     "task": "classification",
     "n_features_to_select": 16,
     "C": 10.0,
@@ -66,7 +69,7 @@ def demo(
         raise typer.Exit(code)
 
 
-def _tell(result: Discovery, data: Any, recovery: float, voice: Output) -> None:
+def _tell(result: Discovery, data: Bunch, recovery: float, voice: Output) -> None:
     """How good it is, in words."""
     model = result.model
     found = {group.support for group in model.groups_}
@@ -87,7 +90,7 @@ def _tell(result: Discovery, data: Any, recovery: float, voice: Output) -> None:
     )
 
 
-def _table(result: Discovery, data: Any) -> Table:
+def _table(result: Discovery, data: Bunch) -> Table:
     """One row per group: what was found, and whether it is true."""
     truth = {
         int(feature): (group, weight)

@@ -14,17 +14,18 @@ from rich.text import Text
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
-from coterie.cli.parameters import parameter_options, parse_value
+from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
     from coterie import Discovery
     from coterie.data import Dataset
+    from coterie.estimators.base import GroupDiscovery
     from coterie.groups.columns import Column
 
 Validation = Annotated[
-    dict[str, Any],
+    Settings,
     parameter_options(
         "coterie.discovery:discover",
         only=("fast", "n_pairs", "n_permutations"),
@@ -33,7 +34,7 @@ Validation = Annotated[
     ),
 ]
 Parameters = Annotated[
-    dict[str, Any],
+    Settings,
     parameter_options(*DISCOVERY.values(), *DISCOVERY_CV.values(), skip=("verbose", "nested"), panel="Group discovery"),
 ]
 _PANEL = "Genetics"
@@ -143,7 +144,7 @@ def _image_shape(text: str | None) -> tuple[int, ...] | None:
     return None if sizes is None else tuple(sizes)
 
 
-def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+def _with_labels(parameters: Settings, dataset: Dataset) -> Settings:
     """Weights of classes under the labels themselves: JSON has text for keys, labels may be numbers."""
     weights = parameters.get("class_weight")
     if not isinstance(weights, dict) or dataset.y is None:
@@ -198,7 +199,7 @@ class Genetics:
     clump_p2: Annotated[float, option(_PANEL, "groups.clumps: SNPs listed in SP2 have a smaller p-value.")] = 1.0
 
     @property
-    def windows(self) -> dict[str, Any]:
+    def windows(self) -> Settings:
         """For :meth:`coterie.FeatureGroups.clumps`."""
         return {"kb": self.clump_kb, "r2": self.clump_r2, "p2": self.clump_p2}
 
@@ -208,7 +209,7 @@ class Genetics:
             if value is not None and (value < 0 or (most is not None and value > most)):
                 raise ValueError(f"--clump-{name} {value:g} must be at least 0{' and at most 1' if most else ''}.")
 
-    def add_association(self, model: Any, dataset: Dataset, task: str) -> None:
+    def add_association(self, model: GroupDiscovery, dataset: Dataset, task: str) -> None:
         """Let the groups of a fitted model have effects and p-values, where they are wanted and there are any."""
         possible = task == "regression" or (task == "classification" and len(model.classes_) == 2)
         if self.association and not possible:
@@ -256,7 +257,7 @@ def _cell(column: Column, value: Any) -> Text:
     return Text(column.text(value))
 
 
-def _figure(value: Any) -> str:
+def _figure(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

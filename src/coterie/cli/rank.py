@@ -13,7 +13,15 @@ from rich.text import Text
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, names_of, settle_task
 from coterie.cli.options import option
 from coterie.cli.output import Output
-from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
+from coterie.cli.parameters import (
+    Settings,
+    check_setting,
+    criteria_text,
+    parameters_of,
+    parse_settings,
+    put_setting,
+    with_criterion,
+)
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, REGRESSION, Method
 
@@ -99,7 +107,7 @@ def rank(
         raise ValueError(f"--method {method!r} must be one of {', '.join(anywhere)}.")
     if task not in RANKED_TASKS:
         raise ValueError(f"--task {task!r} must be one of {', '.join(RANKED_TASKS)}.")
-    chosen: dict[str, Any] = {}
+    chosen: Settings = {}
     for name, value in parse_settings(settings or [], "--set").items():
         put_setting(chosen, name, value, "--set")
     for name in chosen:
@@ -151,7 +159,7 @@ def method_for(name: str, task: str, asked: str) -> Method:
     )
 
 
-def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output, count: int) -> Ranking:
+def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path, voice: Output, count: int) -> Ranking:
     """Run a method, for so many features."""
     import numpy as np
 
@@ -180,7 +188,7 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
 
 def _scores(model: Any) -> dict[str, np.ndarray]:
     """The scores of a selector: plain, refined, or several."""
-    found: dict[str, Any] = {}
+    found: Settings = {}
     if hasattr(model, "refined_scores_"):
         found["refined score"] = model.refined_scores_
     scores = getattr(model, "scores_", None)
@@ -189,7 +197,7 @@ def _scores(model: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[dict[str, Any]]:
+def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[Settings]:
     import numpy as np
 
     features = ranking.features[:count]

@@ -6,15 +6,15 @@ import hashlib
 import inspect
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import joblib
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring
 
 from coterie._quiet import ignored, recorded
@@ -30,6 +30,8 @@ from coterie.persistence.names import stable_name
 # Quick ones of every kind.
 DEFAULT = ("gdm", "fgm", "mrmr", "fcbf", "l1-svm", "svm-rfe", "grm", "fisher")
 DEFAULT_FOR_NUMBERS = ("gdm", "fgm", "mrmr", "lasso", "grm", "correlation")
+# Names, selectors, names of either; None for some quick methods.
+MethodsLike: TypeAlias = "str | BaseEstimator | Iterable[str | BaseEstimator] | Mapping[str, str | BaseEstimator] | None"
 _SIZE_PARAMETERS = ("n_features_to_select", "k", "max_features")
 Report = Callable[[Row, np.ndarray], None]
 _NO_FEATURES = np.empty(0, dtype=np.int64)
@@ -52,7 +54,7 @@ class Contender(NamedTuple):
         return estimator_digest(self.selector, without=self.size)
 
 
-def estimator_digest(estimator: Any, without: str | None = None) -> str:
+def estimator_digest(estimator: BaseEstimator, without: str | None = None) -> str:
     """Digest of an estimator's class and parameters, the same in every process."""
     parameters = {name: value for name, value in estimator.get_params(deep=True).items() if name != without}
     plain = sorted((name, joblib.hash(value)) for name, value in parameters.items())
@@ -61,12 +63,25 @@ def estimator_digest(estimator: Any, without: str | None = None) -> str:
     return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
 
+def check_for_task(read: Callable[[str], object], task: str) -> None:
+    """Raise what reading raises for a task; of ``"auto"``, what it raises for classes, if numbers would not do either."""
+    try:
+        read("classification" if task == "auto" else task)
+    except ValueError as error:
+        if task != "auto":
+            raise
+        try:
+            read("regression")
+        except ValueError:
+            raise error from None
+
+
 def default_methods(task: str) -> list[str]:
     """Names of quick methods for a task."""
     return list(DEFAULT_FOR_NUMBERS if task == "regression" else DEFAULT)
 
 
-def read_contenders(methods: Any, seed: int, task: str = "classification") -> list[Contender]:
+def read_contenders(methods: MethodsLike, seed: int, task: str = "classification") -> list[Contender]:
     """The contenders in their order, from names, selectors, or a mapping of names to either."""
     if methods is None:
         methods = default_methods(task)
@@ -147,7 +162,7 @@ def _checked(name: str, selector: Any) -> Any:
         raise ValueError(f"The selector {name!r} cannot be cloned: {error}") from error
 
 
-def _nested(selector: Any) -> str:
+def _nested(selector: BaseEstimator) -> str:
     """How one fit of this selector serves all numbers of features, if it does."""
     for method in (*METHODS.values(), *REGRESSION.values()):
         if _is_of(method, selector):
@@ -157,11 +172,11 @@ def _nested(selector: Any) -> str:
     return ""
 
 
-def _is_of(method: Method, selector: Any) -> bool:
+def _is_of(method: Method, selector: BaseEstimator) -> bool:
     return method.place == f"{type(selector).__module__}:{type(selector).__name__}"
 
 
-def _same(given: Any, value: Any) -> bool:
+def _same(given: object, value: object) -> bool:
     return given is value or (isinstance(given, (str, int, float)) and not isinstance(given, bool) and given == value)
 
 

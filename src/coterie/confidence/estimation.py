@@ -25,6 +25,7 @@ from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
 from coterie.confidence.result import Choices, GroupConfidence
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
+from coterie.estimators.documentation import documented
 from coterie.inputs.opening import Input
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
@@ -40,6 +41,7 @@ _BATCH_SECONDS = 30.0
 _LEAST_PAIRS = 8
 
 
+@documented
 def group_confidence(
     model: GroupDiscovery,
     X: FeaturesLike,
@@ -69,26 +71,14 @@ def group_confidence(
     model : GroupDiscoveryClassifier, GroupDiscoveryRegressor or GroupDiscoveryOneClass
         A fitted model, also one of the ``...CV`` estimators (with the values that they have chosen).
 
-    X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-        The data that it was fitted to.
-
-    y : array-like of shape (n_samples,) or str, default=None
-        Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those that a
-        path, data set or store has.
-
-    sample_weight : array-like of shape (n_samples,), default=None
-        Their weights.
-
-    covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-        Their covariates, where the model was fitted with some; None takes those that a data set or store has. When labels are
-        shuffled, the covariates go with them.
+    %(fitted_data)s
 
     n_pairs : int, default=25
         Pairs of complementary half-samples; classes are halved each by itself.
 
     n_permutations : int, default=5
-        How often to repeat everything with shuffled labels, which takes as long each time; 0 leaves ``expected_false``
-        empty. Without labels (one class) there is nothing to shuffle.
+        How often to repeat everything with shuffled labels (covariates go with them), which takes as long each time; 0 leaves
+        ``expected_false`` empty. Without labels (one class) there is nothing to shuffle.
 
     resume : GroupConfidence, default=None
         An earlier result for the same model and data to go on with, for instance after Ctrl-C. It is as if all had been done

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from coterie.groups import FeatureGroups
-from coterie.groups.columns import Record
+from coterie.groups.columns import Record, data_frame
 from coterie.markup import notebook_table
 
 if TYPE_CHECKING:
@@ -180,11 +180,7 @@ class GroupConfidence:
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a group (needs ``pip install coterie[tabular]``)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows())
+        return data_frame(self.rows())
 
     def to_dict(self) -> Record:
         """What a JSON file can hold of it: numbers, with None for NaN."""

@@ -182,13 +182,6 @@ class FunctionCorrelation:
         outside of a fold) are left out; where the weights of the others differ, they come as ``sample_weight=``. It must not
         change the arrays, and may be called from ``n_jobs`` threads at a time.
 
-    Attributes
-    ----------
-    n_evaluated : int
-        Pairs whose correlation was computed.
-    n_features_read : int
-        Features that were read for it.
-
     Examples
     --------
     >>> import numpy as np

@@ -17,7 +17,7 @@ from coterie._parameters import Number, Whole, check
 from coterie.correlation.protocol import ROUNDING
 from coterie.correlation.tiles import Counted, Tally, Tiles, tiles_of
 from coterie.data.source import FeatureSource, Moments
-from coterie.groups.columns import Record
+from coterie.groups.columns import Record, data_frame
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.placing import placed
 from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
@@ -125,11 +125,7 @@ class CorrelationProfile:
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas data frame with one row a bin (needs ``pip install coterie[tabular]``)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows(), columns=_COLUMNS)
+        return data_frame(self.rows(), _COLUMNS)
 
     def to_dict(self) -> Record:
         """All of it as plain numbers."""

@@ -31,7 +31,7 @@ _MANY_BINS = 32
 
 
 class SymmetricalUncertainty:
-    """Uncertainties between the features of a source; the interface is that of ``PearsonCorrelation``.
+    """Uncertainties between the features of a source, as a :class:`Correlation`.
 
     Parameters
     ----------
@@ -46,10 +46,6 @@ class SymmetricalUncertainty:
     ----------
     entropy : ndarray of shape (n_features,)
         Entropy of each binned feature, in nats.
-    n_evaluated : int
-        Pairs whose uncertainty was computed.
-    n_features_read : int
-        Features that were read for it.
     """
 
     def __init__(self, view: FeatureView, *, n_bins: int = 10, prune: bool = True) -> None:

@@ -17,6 +17,8 @@ import numpy as np
 from coterie.markup import shortened
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from coterie.groups.feature_groups import FeatureGroup
 
 T = TypeVar("T")
@@ -161,6 +163,30 @@ class Column:
         if self.kind == "effect" and value == 0:
             return "0"
         return format(value, _SPECS[self.kind]) if self.numeric else str(value)
+
+
+def data_frame(rows: Sequence[Content] | Content, columns: list[str] | None = None) -> pd.DataFrame:
+    """A pandas data frame of rows, or of columns by name; an error names the extra that brings pandas."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("A data frame needs pandas: pip install 'coterie[tabular]'.") from error
+    return pd.DataFrame(rows, columns=columns)
+
+
+def plain(value: object) -> Any:
+    """Values that JSON has; anything else as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 def is_missing(value: object) -> bool:

@@ -18,10 +18,12 @@ from coterie.groups.columns import (
     Content,
     Item,
     Record,
+    data_frame,
     flat_columns,
     flat_table,
     items_of,
     listed,
+    plain,
     reading_table,
     shown,
 )
@@ -353,14 +355,10 @@ class FeatureGroups(Sequence[FeatureGroup]):
         two classes, ``weight[LABEL]``, the signed weight for each of them; weight is then their norm. Of two classes the
         weight is signed, and positive for the second. The last columns are the :attr:`annotations`.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         found = flat_columns(self)
         # What is not known is NaN in a column of numbers.
         numbers = {name: float for name, (column, _) in found.items() if column.numeric and column.kind != "count"}
-        return pd.DataFrame({name: cells for name, (_, cells) in found.items()}).astype(numbers)
+        return data_frame({name: cells for name, (_, cells) in found.items()}).astype(numbers)
 
     def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[Record]:
         """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
@@ -455,15 +453,4 @@ def _json_object(item: Item) -> Record:
         "shares": None if group.shares is None else group.shares.tolist(),
     }
     content = {name: lists[name] if name in lists else COLUMNS[name].for_json(item) for name in SHOWN["json"]}
-    return _for_json(content if group.annotations is None else {**content, "annotations": group.annotations})
-
-
-def _for_json(value: Any) -> Any:
-    """A value without NaN, which JSON does not have; what it does not know as text."""
-    if isinstance(value, dict):
-        return {name: _for_json(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_for_json(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if np.isfinite(value) else None
-    return value if value is None or isinstance(value, (int, str)) else str(value)
+    return plain(content if group.annotations is None else {**content, "annotations": group.annotations})

@@ -13,6 +13,7 @@ from coterie.correlation.profile import CorrelationProfile
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store
 from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.documentation import documented
 from coterie.groups.columns import Content, Record
 from coterie.inputs.naming import named
 from coterie.inputs.opening import source_of, unwrapped
@@ -113,6 +114,7 @@ def _training_score(model: GroupDiscovery, data: OpenedData) -> float | None:
     return float(model.score(data.X, data.y, sample_weight=data.sample_weight, **more))
 
 
+@documented
 def report(
     model: GroupDiscovery | Comparison | CorrelationProfile,
     X: FeaturesLike | None = None,
@@ -134,34 +136,14 @@ def report(
     ----------
     model : fitted group-discovery estimator, Comparison or CorrelationProfile
         What to report. Held-out scores are in a report of an estimator ``...CV(nested=True)``, confidences in one of a
-        model that :func:`coterie.group_confidence` was called for.
+        model that :func:`coterie.group_confidence` was called for. A comparison or a profile needs no data.
 
-    X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-        The data of its fit; not needed for a comparison or a profile.
-
-    y : array-like of shape (n_samples,), default=None
-        Their labels or targets; None takes those that a path, data set or store has.
+    %(fitted_data)s
 
     path : path, default=None
         Where to save the page, too.
 
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the samples in the fit.
-
-    covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-        The covariates of the fit, if there were any; None takes those of a data set or store.
-
-    name : str, default=None
-        What the data are called; by default the name of their file.
-
-    label : str, default=None
-        What was predicted; by default the name of ``y``, if it has one.
-
-    image_shape : (int, int), default=None
-        Rows and columns of the image whose pixels the features are: the report has a map of them.
-
-    image_order : {"C", "F"}, default="C"
-        Whether pixels are numbered along the rows, or down the columns.
+    %(about_data)s
 
     feature_info : mapping of str to array-like of shape (n_features,), default=None
         More about each feature: with ``chromosome`` and ``position`` the report has a picture of the genome. By default what

@@ -19,7 +19,7 @@ import numpy as np
 from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
 from coterie.report.judgement import of_groups, predicts, shortcoming
-from coterie.report.payload import discovery_data, packed, page_records, with_values
+from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
 
 _SHOWN_CLASSES = 8
 _SHOWN_LETTERS = 60
@@ -283,19 +283,11 @@ def _cell(column: Column, value: object) -> Markup:
 
 def _affiliated(group: Content) -> Markup:
     others = [
-        join([tag("bdi", shortened(_member_name(member), 60)), f" ({_signed(member['correlation'])})"])
+        join([tag("bdi", shortened(member_name(member), 60)), f" ({COLUMNS['correlation'].text(member['correlation'])})"])
         for member in group["members"][1 : _PLAIN_MEMBERS + 1]
     ]
     unseen = group["size"] - 1 - len(others)
     return join([*others, f"… {unseen:,} more"] if unseen else others, ", ")
-
-
-def _member_name(member: Content) -> object:
-    return member["feature"] if member["name"] is None else member["name"]
-
-
-def _signed(value: float | None) -> str:
-    return COLUMNS["correlation"].text(value)
 
 
 def _folded(content: Content) -> list[Markup]:

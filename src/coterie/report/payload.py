@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -140,15 +141,20 @@ def _member_columns(groups: Sequence[Content]) -> Record:
     columns = with_values([column for column in shown("members") if column.name not in ("name", "annotations")], members)
     named = any(member["name"] is not None for member in members)
     return {
-        "start": np.concatenate([[0], np.cumsum([len(group["members"]) for group in groups])]).astype(int).tolist(),
+        "start": _starts(groups),
         **{column.name: [_digits(member[column.name], 3) for member in members] for column in columns},
-        "name": [_name(member) for member in members] if named else None,
+        "name": [member_name(member) for member in members] if named else None,
         "annotations": {name: [member["annotations"].get(name) for member in members] for name in about},
     }
 
 
-def _name(member: Content) -> str:
+def member_name(member: Content) -> str:
+    """The name of a member, or its index."""
     return str(member["feature"] if member["name"] is None else member["name"])
+
+
+def _starts(groups: Sequence[Content]) -> list[int]:
+    return [0, *itertools.accumulate(len(group["members"]) for group in groups)]
 
 
 def _class_effects(groups: Sequence[Content]) -> list[list[float | None]] | None:
@@ -181,7 +187,7 @@ def _heat(groups: Sequence[Content]) -> Record | None:
     kept = [number for number, group in enumerate(groups) if group["correlations"]]
     if not kept:
         return None
-    starts = np.concatenate([[0], np.cumsum([len(group["members"]) for group in groups])]).astype(int).tolist()
+    starts = _starts(groups)
     return {
         "group": kept,
         "members": [[starts[number] + place for place in groups[number]["correlations"]["members"]] for number in kept],

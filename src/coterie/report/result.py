@@ -19,7 +19,7 @@ from coterie.confidence.result import GroupConfidence
 from coterie.estimators.base import GroupDiscovery
 from coterie.files import new_file
 from coterie.groups import FeatureGroups
-from coterie.groups.columns import Content, Context, Record, flat_table, records
+from coterie.groups.columns import Content, Context, Record, data_frame, flat_table, plain, records
 from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
@@ -298,12 +298,8 @@ class Discovery:
 
     def to_frame(self) -> pd.DataFrame:
         """``groups.csv`` as a pandas data frame: one row per feature (needs ``pip install coterie[tabular]``)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         columns, rows = self.table()
-        return pd.DataFrame(rows, columns=columns)
+        return data_frame(rows, columns)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Report:
         """Make the page about the discovery; a notebook shows it.
@@ -481,21 +477,6 @@ def _pictures(details: GroupDetails) -> Record:
         "values": [[_rounded(value) for value in row] for row in details.values.tolist()],
         "image": details.image,
     }
-
-
-def plain(value: object) -> Any:
-    """Values that JSON has; anything else as text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple, set)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 def _rounded(value: float) -> float:
