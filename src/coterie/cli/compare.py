@@ -11,13 +11,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, show_methods, stem
 from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
     Settings,
     check_setting,
-    criteria_text,
     parameters_of,
     parse_settings,
     parse_value,
@@ -37,14 +36,12 @@ _METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
 
 def _show_methods(wanted: bool) -> None:
     if wanted:
-        table = Table("method", "labels", "what it is", "parameters (--set method.name=value)")
+        rows = []
         for name, method in (REGRESSION | METHODS).items():
-            shown = (p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings))
             labels = [words for words, known in (("classes", METHODS), ("numbers", REGRESSION)) if name in known]
-            table.add_row(name, ", ".join(labels), method.words, Text(", ".join(f"{p.name}={p.default}" for p in shown)))
-        Output().show(table)
-        Output().show(Text(criteria_text()))
-        raise typer.Exit
+            shown = [p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings)]
+            rows.append((name, ", ".join(labels), method, shown))
+        show_methods("--set method.name=value", rows)
 
 
 def compare(

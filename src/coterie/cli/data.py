@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from coterie.cli.options import option
 from coterie.cli.output import Output
-from coterie.cli.parameters import Settings, parse_settings, parse_value
+from coterie.cli.parameters import Parameter, Settings, criteria_text, parse_settings, parse_value
 from coterie.data.addresses import with_scheme
 from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
 from coterie.interruption import unheard
-from coterie.methods import DISCOVERY
+from coterie.methods import DISCOVERY, Method
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,6 +212,16 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
     from coterie.inputs.targets import task_of
 
     return task_of(y)
+
+
+def show_methods(how: str, rows: Iterable[tuple[str, str, Method, Iterable[Parameter]]]) -> None:
+    """Methods with their labels and the parameters that can be set, and the criteria; then exit."""
+    table = Table("method", "labels", "what it is", f"parameters ({how})")
+    for name, labels, method, parameters in rows:
+        table.add_row(name, labels, method.words, Text(", ".join(f"{p.name}={p.default}" for p in parameters)))
+    Output().show(table)
+    Output().show(Text(criteria_text()))
+    raise typer.Exit
 
 
 def names_of(source: FeatureSource, features: np.ndarray) -> list[str | None]:

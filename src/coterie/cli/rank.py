@@ -10,13 +10,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.data import Cluster, DataOptions, DataPath, Task, names_of, settle_task
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, names_of, settle_task, show_methods
 from coterie.cli.options import option
 from coterie.cli.output import Output
 from coterie.cli.parameters import (
     Settings,
     check_setting,
-    criteria_text,
     parameters_of,
     parse_settings,
     put_setting,
@@ -53,13 +52,8 @@ def known_methods(task: str = "classification") -> dict[str, Method]:
 
 def _show_methods(wanted: bool) -> None:
     if wanted:
-        table = Table("method", "labels", "what it is", "parameters (--set name=value)")
-        for name, method in (known_methods("regression") | known_methods()).items():
-            parameters = ", ".join(f"{p.name}={p.default}" for p in parameters_of(method))
-            table.add_row(name, _labels_of(name, method), method.words, Text(parameters))
-        Output().show(table)
-        Output().show(Text(criteria_text()))
-        raise typer.Exit
+        methods = (known_methods("regression") | known_methods()).items()
+        show_methods("--set name=value", [(name, _labels_of(name, one), one, parameters_of(one)) for name, one in methods])
 
 
 def _labels_of(name: str, method: Method) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -118,9 +120,6 @@ class CorrelationGroups(FeatureSets, Selector):
     correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
         Groups of two and more in feature-engine's form.
 
-    features_to_drop_, variables_ : list
-        Names (or indices) of the columns that :meth:`transform` drops, and of those that took part, likewise.
-
     n_correlations_evaluated_, n_correlations_possible_ : int
         Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
         of features.
@@ -178,8 +177,8 @@ class CorrelationGroups(FeatureSets, Selector):
         correlation: Any = "pearson",
         n_bins: int = 10,
         representative: Any = "neighbours",
-        fixed_features: Any = None,
-        variables: Any = None,
+        fixed_features: ArrayLike | None = None,
+        variables: ArrayLike | None = None,
         remainder: str = "passthrough",
         missing_values: str = "raise",
         n_jobs: int | None = None,
@@ -196,7 +195,9 @@ class CorrelationGroups(FeatureSets, Selector):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
+    def fit(
+        self, X: FeaturesLike, y: object = None, sample_weight: SamplesLike = None, feature_names: NamesLike = None
+    ) -> Self:
         """Find the groups.
 
         Parameters
@@ -403,7 +404,7 @@ def _of_pair(correlation: np.ndarray) -> Purity:
     return Purity(*(abs(float(correlation[0])) if len(correlation) else 1.0,) * 3)
 
 
-def _is(value: Any, word: str) -> bool:
+def _is(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word
 
 
@@ -450,14 +451,14 @@ def participants(estimator: BaseEstimator, given: Any, variables: Any, remainder
     return Participants(chosen, Reading(reading.source, attributes), features, others)
 
 
-def is_number(dtype: Any) -> bool:
+def is_number(dtype: object) -> bool:
     """Whether a column of this type has numbers (or True and False), of pandas as well as of polars."""
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
     return getattr(dtype, "kind", "O") in "biuf"
 
 
-def _asked(X: Any, variables: Any, names: Any, numbers: np.ndarray, n_features: int) -> np.ndarray:
+def _asked(X: Any, variables: Any, names: Sequence[str] | None, numbers: np.ndarray, n_features: int) -> np.ndarray:
     """The places of the columns that a user names, all of which must be numbers."""
     asked = np.sort(feature_positions(variables, n_features, names, "variables"))
     if not len(asked):

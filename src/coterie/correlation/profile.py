@@ -6,9 +6,10 @@ import itertools
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.utils import check_random_state
 
@@ -17,15 +18,18 @@ from coterie._parameters import Number, Whole, check
 from coterie.correlation.protocol import ROUNDING
 from coterie.correlation.tiles import Counted, Tally, Tiles, tiles_of
 from coterie.data.source import FeatureSource, Moments
-from coterie.groups.columns import Record, data_frame
+from coterie.groups.columns import Record, data_frame, plain
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.placing import placed
+from coterie.inputs.types import ClientLike, FeaturesLike, RandomStateLike
 from coterie.kernels.pairs import csc_pair_correlations, dense_pair_correlations
 from coterie.markup import notebook_table
 from coterie.progress import RoundProgress
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _COLUMNS = ["low", "high", "pairs", "share", "share_at_least", "share_low", "share_high"]
 # Pieces for each thread of a cluster, so that workers that are done early find more to do; and drawn pairs of a piece.
@@ -118,13 +122,13 @@ class CorrelationProfile:
         return float(self.survival[place[0]])
 
     def rows(self) -> list[Record]:
-        """One dictionary a bin."""
+        """One dictionary per bin."""
         columns = (self.edges[:-1], self.edges[1:], self.counts, self.fractions, self.survival, *self.limits.T)
         values = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
         return [dict(zip(_COLUMNS, row, strict=True)) for row in values]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a bin (needs ``pip install coterie[tabular]``)."""
+        """A pandas data frame with one row per bin (needs ``pip install coterie[tabular]``)."""
         return data_frame(self.rows(), _COLUMNS)
 
     def to_dict(self) -> Record:
@@ -136,9 +140,7 @@ class CorrelationProfile:
             "n_drawn": self.n_drawn,
             "exact": self.exact,
             "confidence": self.confidence,
-            "bins": [
-                {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in self.rows()
-            ],
+            "bins": plain(self.rows()),
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -193,7 +195,7 @@ class CorrelationProfile:
         kind = "all pairs" if self.exact else f"{self.n_counted:,} pairs drawn"
         return notebook_table(f"Correlations of {self.n_features:,} features, {kind}", heads, rows, most=50)
 
-    def plot(self, ax: Any = None, *, title: str | None = None) -> Any:
+    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Figure:
         """Draw the shares as bars on a logarithmic axis, as in the paper's Fig. 1 (needs ``pip install coterie[plot]``).
 
         Parameters
@@ -236,15 +238,15 @@ class CorrelationProfile:
 
 
 def correlation_profile(
-    X: Any,
+    X: FeaturesLike,
     *,
     n_pairs: int | None = None,
-    bins: Any = 10,
+    bins: ArrayLike = 10,
     confidence: float = 0.95,
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: RandomStateLike = None,
     verbose: int = 0,
-    client: Any = None,
+    client: ClientLike = None,
 ) -> CorrelationProfile:
     r"""Distribution of the absolute Pearson correlations of all pairs of features.
 
@@ -405,7 +407,7 @@ def _drawn(
     return correlations_of(source, moments, features[first], features[second], n_threads)
 
 
-def drawn_pairs(n_features: int, n_pairs: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+def drawn_pairs(n_features: int, n_pairs: int, random_state: RandomStateLike) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of different features, each pair as likely as any other, with replacement."""
     rng = check_random_state(random_state)
     first = rng.randint(0, n_features, n_pairs, dtype=np.int64)
@@ -453,10 +455,10 @@ def _batch_correlations(
     return out
 
 
-def _read_edges(bins: Any) -> np.ndarray:
+def _read_edges(bins: ArrayLike) -> np.ndarray:
     if np.ndim(bins) == 0:
         check("bins", bins, Whole(1))
-        return np.linspace(0.0, 1.0, int(bins) + 1)
+        return np.linspace(0.0, 1.0, int(np.asarray(bins)) + 1)
     edges = np.asarray(bins, dtype=np.float64)
     if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0.0 or edges[-1] != 1.0 or not (np.diff(edges) > 0).all():
         raise ValueError("bins must be a number, or edges that rise from 0 to 1, for instance [0, 0.5, 0.7, 1].")
