@@ -26,7 +26,7 @@ from scipy import sparse
 
 from coterie import GroupDiscoveryClassifier, group_confidence
 from coterie.confidence import estimation
-from coterie.confidence.halves import complementary
+from coterie.confidence.estimation import complementary
 from coterie.datasets import make_support_affiliated
 
 N_PAIRS = 25

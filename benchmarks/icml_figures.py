@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 
 from coterie import FeatureGroup, FeatureGroups, GroupDiscoveryClassifier
-from coterie.comparison.contenders import selector_named
+from coterie.comparison.trial import selector_named
 from coterie.datasets import make_feature_groups
 from coterie.plots import pixel_map
 from coterie.plots.canvas import new_figure

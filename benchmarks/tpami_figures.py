@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from coterie import GroupDiscoveryClassifier
-from coterie.comparison.contenders import selector_named
+from coterie.comparison.trial import selector_named
 from coterie.plots import affiliated_counts
 
 SIZES = (10, 25, 50, 100, 150, 200)

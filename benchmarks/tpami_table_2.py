@@ -17,7 +17,7 @@ from _models import warnings_counted
 from _record import read_arguments, write_results
 from _tables import DOCS, markdown_table, print_table, replace_section
 
-from coterie.comparison.contenders import selector_named
+from coterie.comparison.trial import selector_named
 from coterie.datasets import make_support_affiliated
 from coterie.metrics import group_recovery, success_hits
 

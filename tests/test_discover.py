@@ -14,6 +14,7 @@ from scipy import sparse
 
 import coterie
 from coterie import discovery
+from coterie._quiet import Told, recorded
 from coterie.data import Dataset, as_source, write_store
 from coterie.interruption import stopping_gracefully
 from coterie.report import HeldOut, read_result
@@ -295,7 +296,7 @@ def test_threads_leave_the_filters_as_they_were(planted):
 
 def test_recorders_that_leave_in_the_order_in_which_they_came():
     filters, shown = list(warnings.filters), warnings.showwarning
-    first, second = discovery.recorded_warnings(), discovery.recorded_warnings()
+    first, second = recorded(UserWarning, RuntimeWarning), recorded(UserWarning, RuntimeWarning)
     inside, outside = threading.Event(), threading.Event()
 
     def run():
@@ -303,20 +304,20 @@ def test_recorders_that_leave_in_the_order_in_which_they_came():
             inside.set()
             outside.wait()
             warnings.warn("mine", UserWarning, stacklevel=1)
-        assert [str(message) for message in caught] == ["mine"]
+        assert [one.message for one in caught] == ["mine"]
 
     thread = threading.Thread(target=run)
     with first as caught:
         thread.start()
         inside.wait()
         warnings.warn("yours", RuntimeWarning, stacklevel=1)
-        with discovery.recorded_warnings() as inner:
+        with recorded(UserWarning, RuntimeWarning) as inner:
             warnings.warn("inner", UserWarning, stacklevel=1)
         warnings.warn("yours again", UserWarning, stacklevel=1)
     outside.set()
     thread.join()
-    assert [str(message) for message in caught] == ["yours", "yours again"]
-    assert [str(message) for message in inner] == ["inner"]
+    assert [one.message for one in caught] == ["yours", "yours again"]
+    assert [one.message for one in inner] == ["inner"]
     assert warnings.filters == filters
     assert warnings.showwarning is shown
 
@@ -334,7 +335,7 @@ def test_other_threads_keep_their_filters(action, expected):
     with warnings.catch_warnings(record=True) as shown:
         warnings.resetwarnings()
         warnings.filterwarnings(action, "their", UserWarning)
-        with discovery.recorded_warnings() as caught:
+        with recorded(UserWarning, RuntimeWarning) as caught:
             thread = threading.Thread(target=run)
             thread.start()
             thread.join()
@@ -342,29 +343,16 @@ def test_other_threads_keep_their_filters(action, expected):
     assert [str(one.message) for one in shown] + results == expected
 
 
-def test_filters_are_read_as_python_reads_them():
-    with warnings.catch_warnings():
-        warnings.resetwarnings()
-        warnings.filterwarnings("ignore", "a", UserWarning, module="here", lineno=7)
-        filters = list(warnings.filters)
-    assert discovery._action(filters, "a word", DeprecationWarning, "here", 7) == "default"
-    assert discovery._action(filters, "a word", UserWarning, "here", 7) == "ignore"
-    assert discovery._action(filters, "another", UserWarning, "here", 7) == "ignore"
-    assert discovery._action(filters, "no word", UserWarning, "here", 7) == "default"
-    assert discovery._action(filters, "a word", UserWarning, "there", 7) == "default"
-    assert discovery._action(filters, "a word", UserWarning, "here", 8) == "default"
-
-
 def test_the_same_warning_is_raised_once():
     said = discovery._Said()
     with pytest.warns(match="lines") as shown:
-        said.warn(["two\n  lines", UserWarning("two lines")])
+        said.warn(["two\n  lines", Told(UserWarning, "two lines")])
     assert len(shown) == 1
     assert said.texts == ["two lines"]
 
 
 def test_other_warnings_are_shown_at_once():
-    with pytest.warns(FutureWarning, match="soon") as shown, discovery.recorded_warnings() as caught:
+    with pytest.warns(FutureWarning, match="soon") as shown, recorded(UserWarning, RuntimeWarning) as caught:
         warnings.warn("soon", FutureWarning, stacklevel=1)
     assert caught == []
     assert len(shown) == 1

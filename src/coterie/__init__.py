@@ -15,7 +15,7 @@ _HOMES = {
     "ClassStatistics": "coterie.metrics.class_statistics",
     "Comparison": "coterie.comparison.result",
     "CorrelationGroups": "coterie.correlation.groups",
-    "CorrelationProfile": "coterie.correlation.profile.result",
+    "CorrelationProfile": "coterie.correlation.profile",
     "DependencyAwareSelector": "coterie.probing.estimator",
     "Discovery": "coterie.report.result",
     "EstimatorCriterion": "coterie.probing.criteria",
@@ -36,7 +36,7 @@ _HOMES = {
     "class_statistics": "coterie.metrics.class_statistics",
     "association": "coterie.marginal",
     "compare": "coterie.comparison.run",
-    "correlation_profile": "coterie.correlation.profile.count",
+    "correlation_profile": "coterie.correlation.profile",
     "discover": "coterie.discovery",
     "group_confidence": "coterie.confidence.estimation",
     "imputed": "coterie.inputs.imputation",
@@ -98,8 +98,7 @@ if TYPE_CHECKING:
     from coterie.confidence.estimation import group_confidence
     from coterie.confidence.result import GroupConfidence
     from coterie.correlation.groups import CorrelationGroups
-    from coterie.correlation.profile.count import correlation_profile
-    from coterie.correlation.profile.result import CorrelationProfile
+    from coterie.correlation.profile import CorrelationProfile, correlation_profile
     from coterie.data.memory import as_source
     from coterie.discovery import discover
     from coterie.estimators.classifier import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV

@@ -92,8 +92,8 @@ def ignored(*categories: type[Warning]) -> Iterator[None]:
 
 
 @contextmanager
-def recorded() -> Iterator[list[Told]]:
-    """Record the warnings that this thread raises in the block, instead of showing them.
+def recorded(*categories: type[Warning]) -> Iterator[list[Told]]:
+    """Record warnings of some categories (of all, if there are none) that this thread raises, instead of showing them.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def recorded() -> Iterator[list[Told]]:
     'kept'
     """
     told: list[Told] = []
-    with _in_force(_Rule((Warning,), told)):
+    with _in_force(_Rule(categories or (Warning,), told)):
         with _lock:
             # Python keeps a list of what was shown once, and forgets it when the filters change.
             warnings.simplefilter("ignore", _Unused, append=True)

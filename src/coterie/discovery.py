@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import inspect
-import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any, TextIO
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from coterie._parameters import Flag, OneOf, Whole, check_parameters
+from coterie._quiet import Told, recorded
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
 from coterie.data.totals import mostly_zero
 from coterie.data.view import FeatureView
+from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.documentation import documented
 from coterie.inputs.targets import task_of
+from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, load
 from coterie.report.details import check_image
@@ -29,6 +31,8 @@ from coterie.report.making import OpenedData, assemble, baseline_of, open_data
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
 
+# Parameters by name, with values of any kind.
+Settings: TypeAlias = Mapping[str, Any]
 TASKS = ("auto", *DISCOVERY)
 # Features up to which a fit without validation continues to convergence by default.
 FEW_FEATURES = 100
@@ -60,14 +64,15 @@ class ParameterError(ValueError):
         self.parameters = parameters
 
 
+@documented
 def discover(
-    X: Any,
-    y: Any = None,
+    X: FeaturesLike,
+    y: TargetsLike = None,
     *,
-    sample_weight: Any = None,
-    groups: Any = None,
-    covariates: Any = None,
-    feature_names: Any = None,
+    sample_weight: SamplesLike = None,
+    groups: SamplesLike = None,
+    covariates: CovariatesLike = None,
+    feature_names: NamesLike = None,
     task: str = "auto",
     fast: bool = False,
     n_pairs: int | None = None,
@@ -76,10 +81,10 @@ def discover(
     label: str | None = None,
     image_shape: tuple[int, int] | None = None,
     image_order: str = "C",
-    random_state: Any = 0,
+    random_state: RandomStateLike = 0,
     n_jobs: int | None = None,
     verbose: int = 0,
-    client: Any = None,
+    client: ClientLike = None,
     **parameters: Any,
 ) -> Discovery:
     """Find groups of features, measure whether they predict, and estimate which of them are real.
@@ -121,17 +126,7 @@ def discover(
     n_permutations : int, default=that of group_confidence
         Number of label permutations used to estimate the false discovery rate.
 
-    name : str, default=None
-        Name of the data in the report; by default that of their file.
-
-    label : str, default=None
-        Name of what is predicted; by default the name of ``y``, if it has one.
-
-    image_shape : (int, int), default=None
-        Rows and columns of the image whose pixels the features are: the report then has a map of them.
-
-    image_order : {"C", "F"}, default="C"
-        Whether pixels are numbered along the rows or down the columns.
+    %(about_data)s
 
     random_state : int, RandomState instance or None, default=0
         Seed of folds, half-samples and permutations.
@@ -206,11 +201,11 @@ def discover(
     began = time.perf_counter()
     said = _Said()
     said.warn(_cautions_about_data(data, task, settings))
-    with recorded_warnings() as caught:
+    with recorded(UserWarning, RuntimeWarning) as caught:
         model = _fitted(data, task, settings, fast)
     said.warn(caught)
     said.warn(_cautions_about_score(model))
-    with recorded_warnings() as caught:
+    with recorded(UserWarning, RuntimeWarning) as caught:
         if not fast and n_pairs != 0 and not stop_requested():
             _add_confidence(model, data, n_pairs, n_permutations)
         seconds, interrupted = time.perf_counter() - began, stop_requested()
@@ -225,7 +220,7 @@ def discover(
 
 def check_settings(
     task: str,
-    parameters: Mapping[str, Any],
+    parameters: Settings,
     *,
     fast: bool = False,
     n_pairs: int | None = None,
@@ -258,7 +253,7 @@ def check_settings(
     check_parameters(_estimator((DISCOVERY if plain else DISCOVERY_CV)[supposed], chosen, supposed, fast=fast))
 
 
-def validates(task: str, y: Any, parameters: Mapping[str, Any], *, fast: bool = False) -> bool:
+def validates(task: str, y: TargetsLike, parameters: Settings, *, fast: bool = False) -> bool:
     """Whether settings are chosen by validation; with one class this takes outliers to judge by, enough for every fold."""
     if fast or parameters.get("n_features_to_select") == "auto":
         return False
@@ -296,7 +291,7 @@ def _settled(task: str, data: OpenedData) -> str:
     return task_of(np.asarray(data.y)) if task == "auto" else task
 
 
-def _fitted(data: OpenedData, task: str, settings: Mapping[str, Any], fast: bool) -> Any:
+def _fitted(data: OpenedData, task: str, settings: Settings, fast: bool) -> GroupDiscovery:
     """The fitted estimator, its settings chosen by validation where that is possible."""
     choose = validates(task, data.y, settings, fast=fast)
     model = _validated(data, task, settings) if choose else _plain(data, task, settings)
@@ -304,7 +299,7 @@ def _fitted(data: OpenedData, task: str, settings: Mapping[str, Any], fast: bool
     return model.fit(data.X, data.y, data.sample_weight, **more)
 
 
-def _plain(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
+def _plain(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
     """The estimator with given settings."""
     if settings.get("n_features_to_select") == "cv":
         raise ParameterError(
@@ -318,7 +313,7 @@ def _plain(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
     return model
 
 
-def _validated(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
+def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscovery:
     """The estimator that chooses what is not given."""
     n_samples, n_features = data.source.shape
     # The fewest features within the error of the best: where nearly all are chosen, no group can stand out.
@@ -334,7 +329,7 @@ def _validated(data: OpenedData, task: str, settings: Mapping[str, Any]) -> Any:
     return model
 
 
-def _searched(settings: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+def _searched(settings: Settings, n_features: int) -> dict[str, Any]:
     """Parameters of the estimator with a choice: what is given is the only candidate."""
     chosen = dict(settings)
     number = chosen.pop("n_features_to_select", "cv")
@@ -346,13 +341,13 @@ def _searched(settings: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     return chosen
 
 
-def _requests_validation(parameters: Mapping[str, Any]) -> bool:
+def _requests_validation(parameters: Settings) -> bool:
     """Whether a parameter is given that the plain estimator of one class does not have."""
     unknown = set(parameters) - set(_names(DISCOVERY["one-class"]))
     return parameters.get("n_features_to_select") == "cv" or bool(unknown)
 
 
-def _estimator(place: str, parameters: Mapping[str, Any], task: str, *, fast: bool) -> Any:
+def _estimator(place: str, parameters: Settings, task: str, *, fast: bool) -> GroupDiscovery:
     """The estimator with these parameters, all of which it must have."""
     for foreign in sorted(set(parameters) - set(_names(place))):
         if fast and foreign in _names(DISCOVERY_CV[task]):
@@ -376,7 +371,7 @@ def _names(place: str) -> list[str]:
     return list(inspect.signature(load(place)).parameters)
 
 
-def _add_confidence(model: Any, data: OpenedData, n_pairs: int | None, n_permutations: int | None) -> None:
+def _add_confidence(model: GroupDiscovery, data: OpenedData, n_pairs: int | None, n_permutations: int | None) -> None:
     """Attach the confidences to the groups of the model; none where a signal came before the first was known."""
     given = {"n_pairs": n_pairs, "n_permutations": n_permutations}
     counts: dict[str, Any] = {name: count for name, count in given.items() if count is not None}
@@ -399,7 +394,7 @@ def _add_confidence(model: Any, data: OpenedData, n_pairs: int | None, n_permuta
     result.attach_to(model)
 
 
-def _cautions_about_data(data: OpenedData, task: str, settings: Mapping[str, Any]) -> list[str]:
+def _cautions_about_data(data: OpenedData, task: str, settings: Settings) -> list[str]:
     """What makes a result doubtful, whatever is computed."""
     found = []
     if task == "classification":
@@ -415,7 +410,7 @@ def _cautions_about_data(data: OpenedData, task: str, settings: Mapping[str, Any
     return found
 
 
-def _cautions_about_score(model: Any) -> list[str]:
+def _cautions_about_score(model: GroupDiscovery) -> list[str]:
     """Whether held-out samples are predicted no better than without the features."""
     if not hasattr(model, "nested_scores_"):
         return []
@@ -427,7 +422,7 @@ def _cautions_about_score(model: Any) -> list[str]:
     return [f"On held-out samples the model is no better than {words}."]
 
 
-def _call(**given: Any) -> str:
+def _call(**given: object) -> str:
     """The call that repeats a discovery."""
     changed = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     return f"coterie.discover({', '.join(['X', 'y', *changed])})"
@@ -439,83 +434,11 @@ class _Said:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def warn(self, messages: Iterable[str | Warning]) -> None:
+    def warn(self, messages: Iterable[str | Told]) -> None:
         """Raise some warnings; to be called by :func:`discover` itself."""
-        for message in messages:
-            text = " ".join(str(message).split())
+        for one in messages:
+            category, message = one if isinstance(one, Told) else (UserWarning, one)
+            text = " ".join(message.split())
             if text not in self.texts:
                 self.texts.append(text)
-                warnings.warn(message, stacklevel=3)
-
-
-# The threads that record warnings, with what each has recorded, and what to undo when the last of them is done.
-_lock = threading.RLock()
-_recording: dict[int, list[Warning]] = {}
-_undo = ExitStack()
-
-
-@contextmanager
-def recorded_warnings() -> Iterator[list[Warning]]:
-    """Record the warnings of this thread about users' data and computations, whatever the filters are.
-
-    ``warnings.catch_warnings`` changes global state and restores what it found: if two threads leave it in the order in which
-    they entered, the second one restores the filters of the first. So one context serves all threads that record at the same
-    time. The first one enters it, and the last one leaves it. The warnings of other threads follow the filters as before.
-    """
-    thread, caught = threading.get_ident(), list[Warning]()
-    before = _recording.get(thread)
-    try:
-        with _lock:
-            if not _recording:
-                _enter()
-            _recording[thread] = caught
-        yield caught
-    finally:
-        with _lock:
-            if before is not None:
-                _recording[thread] = before
-            else:
-                _recording.pop(thread, None)
-            if not _recording:
-                _undo.close()
-
-
-def _enter() -> None:
-    """Let all warnings of the recorded kinds through to the threads that record."""
-    _undo.enter_context(warnings.catch_warnings())
-    show, filters = warnings.showwarning, list(warnings.filters)
-
-    def record(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        caught = _recording.get(threading.get_ident())
-        if caught is not None and isinstance(message, (UserWarning, RuntimeWarning)):
-            caught.append(message)
-            return
-        action = _action(filters, str(message), category, filename.removesuffix(".py"), lineno)
-        if action == "error":
-            raise message if isinstance(message, Warning) else category(message)
-        if action != "ignore":
-            show(message, category, filename, lineno, file, line)
-
-    warnings.simplefilter("always", UserWarning)
-    warnings.simplefilter("always", RuntimeWarning)
-    warnings.showwarning = record
-
-
-def _action(filters: Sequence[Any], text: str, category: type[Warning], module: str, lineno: int) -> str:
-    """What filters say about a warning of another thread, as ``warnings.warn_explicit`` reads them."""
-    for action, message, kind, where, line in filters:
-        if (
-            (message is None or message.match(text))
-            and issubclass(category, kind)
-            and (where is None or where.match(module))
-            and line in (0, lineno)
-        ):
-            return str(action)
-    return "default"
+                warnings.warn(message, category, stacklevel=3)

@@ -14,7 +14,7 @@ import coterie
 from coterie import baselines
 from coterie.baselines import LassoSelector, MRMRRegressionSelector
 from coterie.baselines.base import TargetSelector
-from coterie.comparison.contenders import selector_named
+from coterie.comparison.trial import selector_named
 from coterie.data import as_source
 from coterie.filters import correlation_score
 from coterie.methods import METHODS, REGRESSION, method_named

@@ -65,7 +65,7 @@ def test_other_commands_on_a_cluster(words, store, cluster, tmp_path, capsys):
 
 
 def test_errors_of_one_line(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("coterie.cli.cluster._PATIENCE", 0.5)
+    monkeypatch.setattr("coterie.cli.data._PATIENCE", 0.5)
     assert run("discover", store, "-o", tmp_path / "out", "--dask", "tcp://127.0.0.1:1", *OPTIONS) == 2
     assert "coterie: --dask tcp://127.0.0.1:1: there is no scheduler with a worker" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

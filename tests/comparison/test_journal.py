@@ -15,10 +15,10 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import coterie
-from coterie.comparison.contenders import selector_named
 from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import Limits
 from coterie.comparison.result import Row
+from coterie.comparison.trial import selector_named
 from tests.conftest import grouped_matrix
 
 X, y = grouped_matrix(np.random.default_rng(3), n_samples=60, n_features=12)
@@ -93,7 +93,7 @@ def test_the_same_comparison_in_other_words_is_not_refused(inline, tmp_path):
 def test_digests_are_the_same_in_every_process():
     code = (
         "from sklearn.ensemble import RandomForestClassifier; from sklearn.feature_selection import RFE, SelectKBest, chi2; "
-        "from coterie.comparison.contenders import estimator_digest as d; "
+        "from coterie.comparison.trial import estimator_digest as d; "
         "print(d(RFE(RandomForestClassifier(max_features='log2'), step=0.1)), d(SelectKBest(chi2)), d(SelectKBest()))"
     )
     seeds = [subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 import coterie
 from coterie import GroupDiscoveryClassifier
 from coterie.baselines import SVMRFESelector
-from coterie.comparison.contenders import DEFAULT, read_contenders, selector_named
+from coterie.comparison.trial import DEFAULT, read_contenders, selector_named
 from coterie.filters.selector import FilterSelector
 from coterie.methods import METHODS
 from tests.comparison.misbehaving import CallsExit, HasNoMemory, Raises, Selector, SelectsNothing, Warns

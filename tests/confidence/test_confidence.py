@@ -19,7 +19,7 @@ from coterie import (
     group_confidence,
 )
 from coterie.confidence import estimation
-from coterie.confidence.halves import complementary, shuffled
+from coterie.confidence.estimation import complementary, shuffled
 from coterie.confidence.result import expected_false, false_share, shah_samworth
 from coterie.datasets import make_support_affiliated
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryOneClass, GroupDiscoveryRegressor, save
-from coterie.correlation import FunctionCorrelation, PearsonCorrelation, function
+from coterie.correlation import FunctionCorrelation, PearsonCorrelation, measures
 from coterie.data import FeatureView, as_source
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
@@ -131,7 +131,7 @@ def test_blocks_and_threads_do_not_matter(rng, monkeypatch, is_sparse):
 
     expected = PearsonCorrelation(FeatureView.of(as_source(form))).strong(supports, 0.4)
     for columns in (1, 7, 512):
-        monkeypatch.setattr(function, "_MOST_COLUMNS", columns)
+        monkeypatch.setattr(measures, "_MOST_COLUMNS", columns)
         measure = FunctionCorrelation(FeatureView.of(as_source(form), n_threads=2), plain)
         found = measure.strong(supports, 0.4)
         assert found.feature.tolist() == expected.feature.tolist()

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import CorrelationGroups, load, save
-from coterie.correlation import PearsonCorrelation, SpearmanCorrelation, SymmetricalUncertainty, grouping, purity
+from coterie.correlation import PearsonCorrelation, SpearmanCorrelation, SymmetricalUncertainty, grouping
 from coterie.data import FeatureView, as_source, memory
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
@@ -216,9 +216,9 @@ def test_purities_together_are_those_alone(rng, monkeypatch):
     X, _ = grouped_matrix(rng, 60, 200)
     measure = PearsonCorrelation(FeatureView.of(as_source(X)))
     groups = [np.arange(a, b) for a, b in ((0, 1), (1, 3), (3, 70), (70, 72), (72, 190), (190, 191), (191, 200))]
-    together = purity.group_purities(measure, groups)
-    monkeypatch.setattr(purity, "_TOGETHER", 1)
-    np.testing.assert_allclose(together, purity.group_purities(measure, groups), atol=1e-12)
+    together = grouping.group_purities(measure, groups)
+    monkeypatch.setattr(grouping, "_TOGETHER", 1)
+    np.testing.assert_allclose(together, grouping.group_purities(measure, groups), atol=1e-12)
     C = np.abs(naive.correlation(X))[1, 2]
     assert together[1] == pytest.approx((C, C, C))
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie import CorrelationProfile, GroupDiscoveryClassifier, correlation_profile
-from coterie.correlation.profile import count, tiles
+from coterie.correlation import profile as profiles
+from coterie.correlation import tiles
 from coterie.data import as_source
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
@@ -144,7 +145,7 @@ def test_a_sample_comes_with_limits_that_hold(rng, form):
 def test_a_large_sample_is_drawn_in_batches(rng, monkeypatch):
     X, _ = grouped_matrix(rng)
     expected = correlation_profile(X, n_pairs=300, random_state=1).counts.tolist()
-    monkeypatch.setattr(count, "_BATCH_VALUES", 1000)
+    monkeypatch.setattr(profiles, "_BATCH_VALUES", 1000)
     assert correlation_profile(X, n_pairs=300, random_state=1).counts.tolist() == expected
 
 

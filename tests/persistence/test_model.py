@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load, save
 from coterie.bounds import FREE_LENGTH
-from coterie.comparison.contenders import selector_named
+from coterie.comparison.trial import selector_named
 from coterie.methods import METHODS
 from coterie.persistence import fitted, names
 from coterie.persistence.archive import DamagedModelError, read_archive, write_archive

@@ -10,8 +10,8 @@ import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor
 from coterie.report import Discovery, describe
 from coterie.report.details import _spread_sample, genome_of
-from coterie.report.environment import fingerprint
 from coterie.report.judgement import score_curve
+from coterie.report.making import fingerprint
 from tests.conftest import grouped_matrix
 
 

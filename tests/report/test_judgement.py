@@ -6,7 +6,7 @@ import pytest
 from coterie import GroupDiscoveryClassifier, group_confidence
 from coterie.datasets import make_support_affiliated
 from coterie.report import Discovery, HeldOut, judgement, read_result, write_result
-from coterie.report.sentence import cautions, lead
+from coterie.report.page import cautions, lead
 
 
 def confidence_of(values, shares, n_permutations=5):

@@ -20,14 +20,13 @@ from hypothesis import strategies as st
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
-from coterie.cli.group_table import show_groups
+from coterie.cli.discover import show_groups
 from coterie.data import as_source
 from coterie.groups import FeatureGroup, Purity, columns
 from coterie.report import Discovery, read_result, write_result
-from coterie.report.clumps import write_clumps
 from coterie.report.folder import dumps
-from coterie.report.page import render
-from coterie.report.sentence import number
+from coterie.report.page import number, render
+from coterie.report.table import write_clumps
 from tests.conftest import grouped_matrix
 
 EVIL = [

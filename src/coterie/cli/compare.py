@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, show_methods, stem
+from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import (
+    Settings,
     check_setting,
-    criteria_text,
     parameters_of,
     parse_settings,
     parse_value,
@@ -36,14 +36,12 @@ _METHOD, _EVALUATION, _LIMITS = "Methods", "Evaluation", "Limits"
 
 def _show_methods(wanted: bool) -> None:
     if wanted:
-        table = Table("method", "labels", "what it is", "parameters (--set method.name=value)")
+        rows = []
         for name, method in (REGRESSION | METHODS).items():
-            shown = (p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings))
             labels = [words for words, known in (("classes", METHODS), ("numbers", REGRESSION)) if name in known]
-            table.add_row(name, ", ".join(labels), method.words, Text(", ".join(f"{p.name}={p.default}" for p in shown)))
-        Output().show(table)
-        Output().show(Text(criteria_text()))
-        raise typer.Exit
+            shown = [p for p in parameters_of(method) if p.name not in ("n_features_to_select", *method.settings)]
+            rows.append((name, ", ".join(labels), method, shown))
+        show_methods("--set method.name=value", rows)
 
 
 def compare(
@@ -51,82 +49,41 @@ def compare(
     *,
     methods: Annotated[
         str | None,
-        typer.Option(
-            "--methods",
-            "-M",
-            help="Names with commas between, or all; see --list. By default some quick ones.",
-            rich_help_panel=_METHOD,
-            show_default=False,
-        ),
+        option(_METHOD, "Names with commas between, or all; see --list. By default some quick ones.", "--methods -M"),
     ] = None,
     n_features: Annotated[
-        str | None,
-        typer.Option(
-            "--n-features",
-            "-n",
-            help="Numbers of features. \\[default: 5,10,20,50,100]",
-            rich_help_panel=_METHOD,
-            show_default=False,
-        ),
+        str | None, option(_METHOD, "Numbers of features. \\[default: 5,10,20,50,100]", "--n-features -n")
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="METHOD.NAME=VALUE", help="A parameter of a method; may be repeated.", rich_help_panel=_METHOD
-        ),
+        list[str] | None, option(_METHOD, "A parameter of a method; may be repeated.", "--set", metavar="METHOD.NAME=VALUE")
     ] = None,
-    standardize: Annotated[
-        bool, typer.Option("--standardize", help="Give all methods features of unit variance.", rich_help_panel=_METHOD)
-    ] = False,
+    standardize: Annotated[bool, option(_METHOD, "Give all methods features of unit variance.", "--standardize")] = False,
     show_list: Annotated[
         bool,
-        typer.Option(
-            "--list",
-            callback=_show_methods,
-            is_eager=True,
-            help="List the methods with their parameters, and exit.",
-            rich_help_panel=_METHOD,
-        ),
+        option(_METHOD, "List the methods with their parameters, and exit.", "--list", callback=_show_methods, is_eager=True),
     ] = False,
-    cv: Annotated[int, typer.Option(help="Number of folds.", rich_help_panel=_EVALUATION)] = 5,
+    cv: Annotated[int, option(_EVALUATION, "Number of folds.")] = 5,
     task: Task = "auto",
     classifier: Annotated[
         str | None,
-        typer.Option(
-            help="What judges a selection: linear_svm or knn; for numbers ridge or knn. \\[default: the first]",
-            rich_help_panel=_EVALUATION,
-            show_default=False,
-        ),
+        option(_EVALUATION, "What judges a selection: linear_svm or knn; for numbers ridge or knn. \\[default: the first]"),
     ] = None,
     scoring: Annotated[
         str | None,
-        typer.Option(
-            help="A score of scikit-learn's, such as balanced_accuracy or neg_root_mean_squared_error. \\[default: accuracy, "
+        option(
+            _EVALUATION,
+            "A score of scikit-learn's, such as balanced_accuracy or neg_root_mean_squared_error. \\[default: accuracy, "
             "or r2 for numbers]",
-            rich_help_panel=_EVALUATION,
-            show_default=False,
         ),
     ] = None,
-    random_state: Annotated[int, typer.Option(help="Seed of folds and methods.", rich_help_panel=_EVALUATION)] = 0,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds for a method on one fold.", rich_help_panel=_LIMITS, show_default=False)
-    ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(help="Memory for a method, such as 2GB.", rich_help_panel=_LIMITS, show_default=False)
-    ] = None,
-    n_jobs: Annotated[int, typer.Option(help="Methods that run at the same time.", rich_help_panel=_LIMITS)] = 1,
+    random_state: Annotated[int, option(_EVALUATION, "Seed of folds and methods.")] = 0,
+    time_limit: Annotated[float | None, option(_LIMITS, "Seconds for a method on one fold.")] = None,
+    memory_limit: Annotated[str | None, option(_LIMITS, "Memory for a method, such as 2GB.")] = None,
+    n_jobs: Annotated[int, option(_LIMITS, "Methods that run at the same time.")] = 1,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Folder for the results; by default the data's name with -comparison.",
-            rich_help_panel="Output",
-        ),
+        Path | None, option("Output", "Folder for the results; by default the data's name with -comparison.", "--output -o")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start anew where a comparison is there already.", rich_help_panel="Output")
-    ] = False,
+    overwrite: Annotated[bool, option("Output", "Start anew where a comparison is there already.", "--overwrite")] = False,
     options: DataOptions,
     cluster: Cluster,
     voice: Output,
@@ -149,12 +106,13 @@ def compare(
     from coterie._parameters import read_size
     from coterie.comparison import compare as run
     from coterie.comparison.journal import results_folder
+    from coterie.comparison.trial import check_for_task
 
     folder = output if output is not None else Path(f"{stem(data)}-comparison")
     if task not in ("auto", "classification", "regression"):
         raise ValueError(f"--task {task!r} must be one of auto, classification, regression.")
     # Before the data, which may take long to read: what is no method for any labels.
-    _chosen_somehow(methods, settings or [], task)
+    check_for_task(partial(chosen_methods, methods, settings or []), task)
     limit = None if memory_limit is None else read_size(memory_limit)
     sizes = None if n_features is None else _whole_numbers(n_features)
     with results_folder(folder):
@@ -194,26 +152,13 @@ def compare(
         raise typer.Exit(128 + request.signal)
 
 
-def _chosen_somehow(methods: str | None, settings: Sequence[str], task: str) -> None:
-    """Refuse what no labels could make right; of two messages, that for classes."""
-    try:
-        chosen_methods(methods, settings, "classification" if task == "auto" else task)
-    except ValueError as error:
-        if task != "auto":
-            raise
-        try:
-            chosen_methods(methods, settings, "regression")
-        except ValueError:
-            raise error from None
-
-
-def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "classification") -> dict[str, dict[str, Any]]:
+def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "classification") -> dict[str, Settings]:
     """The parameters that were set for each method that was named."""
-    from coterie.comparison.contenders import default_methods
+    from coterie.comparison.trial import default_methods
 
     words = [word.strip() for word in (methods or ",".join(default_methods(task))).split(",") if word.strip()]
     names = list(methods_for(task)) if [word.lower() for word in words] == ["all"] else words
-    chosen: dict[str, dict[str, Any]] = {}
+    chosen: dict[str, Settings] = {}
     for name in names:
         method_named(name, task)
         if name in chosen:
@@ -231,9 +176,9 @@ def chosen_methods(methods: str | None, settings: Sequence[str], task: str = "cl
     return chosen
 
 
-def selectors_of(chosen: Mapping[str, dict[str, Any]], task: str = "classification") -> dict[str, Any]:
+def selectors_of(chosen: Mapping[str, Settings], task: str = "classification") -> Settings:
     """A selector for each method."""
-    from coterie.comparison.contenders import selector_named
+    from coterie.comparison.trial import selector_named
 
     return {name: selector_named(name, task=task, **with_criterion(parameters)) for name, parameters in chosen.items()}
 
@@ -279,6 +224,8 @@ def write_tables(folder: Path, found: Comparison, voice: Output, name: str = "")
 
 def show_summary(found: Comparison, voice: Output) -> None:
     """The means as a table."""
+    from coterie.comparison.result import summary_cells
+
     table = Table(title=f"Means over folds, of {found.n_features_in:,} features", title_justify="left")
     table.add_column("method", overflow="fold")
     numbers = found.task == "regression"
@@ -289,21 +236,7 @@ def show_summary(found: Comparison, voice: Output) -> None:
     for row in found.summary_rows():
         asked, selected = row["n_features"], row["n_selected"]
         number = str(asked) if not row["n_ok"] or selected == asked else f"{round(selected, 1):g} of {asked}"
-        failed = row["n_folds"] - row["n_ok"]
-        note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
-        spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
-        table.add_row(
-            Text(row["method"]),
-            number,
-            _figure(row["accuracy"], 3) + spread,
-            *([f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []),
-            _figure(row["redundancy_rate"], 3),
-            _figure(row["fit_seconds"], 2),
-            _figure(row["weighted_consistency"], 3),
-            Text(note),
-        )
+        accuracy, *others, note = summary_cells(row)
+        rmse = [f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []
+        table.add_row(Text(row["method"]), number, accuracy, *rmse, *others, Text(note))
     voice.show(table)
-
-
-def _figure(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.data import Cluster, DataOptions, DataPath
+from coterie.cli.options import option
 from coterie.cli.output import Output
 from coterie.progress import StepProgress
 
@@ -19,14 +19,9 @@ def convert(
     *,
     options: DataOptions,
     memory: Annotated[
-        str | None,
-        typer.Option(
-            "--memory-limit", "--memory", help="Memory to use at most, such as 500M or 4G.", rich_help_panel="Output"
-        ),
+        str | None, option("Output", "Memory to use at most, such as 500M or 4G.", "--memory-limit --memory")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a store that is there already.", rich_help_panel="Output")
-    ] = False,
+    overwrite: Annotated[bool, option("Output", "Replace a store that is there already.", "--overwrite")] = False,
     cluster: Cluster,
     voice: Output,
 ) -> None:

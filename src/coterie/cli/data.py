@@ -1,24 +1,33 @@
-"""The data that a command works on: options, opening, and which task their labels set."""
+"""The data that a command works on, here or on a cluster: options, opening, and which task their labels set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
+from coterie.cli.options import option
 from coterie.cli.output import Output
-from coterie.cli.parameters import parse_settings, parse_value
+from coterie.cli.parameters import Parameter, Settings, criteria_text, parse_settings, parse_value
 from coterie.data.addresses import with_scheme
 from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
-from coterie.methods import DISCOVERY
+from coterie.interruption import unheard
+from coterie.methods import DISCOVERY, Method
 
 if TYPE_CHECKING:
     import numpy as np
+    from distributed import Client
 
-    from coterie.data import Dataset
+    from coterie.data import Dataset, FeatureSource, Store
 
 _PANEL = "Data"
 DataPath = Annotated[
@@ -31,129 +40,73 @@ DataPath = Annotated[
 ]
 Task = Annotated[
     str,
-    typer.Option(
-        "--task",
-        "-t",
-        help="auto (by the labels), classification, regression or one-class (labels 1, normal, and -1, outlier, serve to "
+    option(
+        _PANEL,
+        "auto (by the labels), classification, regression or one-class (labels 1, normal, and -1, outlier, serve to "
         "validate; others are not used).",
-        rich_help_panel=_PANEL,
+        "--task -t",
     ),
 ]
 # Formats whose columns can be anything.
 TABLES = ("csv", "tsv", "parquet")
 TASKS = ("auto", *DISCOVERY)
+# Seconds to wait for a scheduler, and for its first worker.
+_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How data are read: the options of all commands that open them.
+    """How data are read: the options of all commands that open them."""
 
-    Attributes
-    ----------
-    label, format : str or None
-        As for :func:`coterie.open_features`; the label as text.
-    phenotype : path or None
-        A file with phenotypes.
-    covar, covar_name : path or None, str or None
-        A file with covariates, and which of its columns.
-    read : list of str or None
-        Options of the format's reader as ``name=value``.
-    drop, keep_numeric, impute
-        As for :func:`coterie.open_features`.
-    """
-
-    label: Annotated[
-        str | None,
-        typer.Option(
-            "--label",
-            "-l",
-            "--pheno-name",
-            help=f"Where the labels are: {labels_in_words()}.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
-    ] = None
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", "-f", help="Format of the data; found out by default.", rich_help_panel=_PANEL, show_default=False
-        ),
-    ] = None
+    label: Annotated[str | None, option(_PANEL, f"Where the labels are: {labels_in_words()}.", "--label -l --pheno-name")] = (
+        None
+    )
+    format: Annotated[str | None, option(_PANEL, "Format of the data; found out by default.", "--format -f")] = None
     phenotype: Annotated[
         Path | None,
-        typer.Option(
-            "--phenotype",
-            "-p",
-            "--pheno",
-            help="File with phenotypes by FID and IID (PLINK); --label (--pheno-name) says which of its columns.",
-            rich_help_panel=_PANEL,
-            show_default=False,
+        option(
+            _PANEL,
+            "File with phenotypes by FID and IID (PLINK); --label (--pheno-name) says which of its columns.",
+            "--phenotype -p --pheno",
         ),
     ] = None
     covar: Annotated[
         Path | None,
-        typer.Option(
-            "--covar",
-            help="File with covariates by FID and IID (PLINK data, or a store of them): accounted for, never discovered.",
-            rich_help_panel=_PANEL,
-            show_default=False,
+        option(
+            _PANEL, "File with covariates by FID and IID (PLINK data, or a store of them): accounted for, never discovered."
         ),
     ] = None
     covar_name: Annotated[
-        str | None,
-        typer.Option(
-            "--covar-name",
-            metavar="NAME,...",
-            help="Which of its columns, such as AGE,PC1-PC10; all by default.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
+        str | None, option(_PANEL, "Which of its columns, such as AGE,PC1-PC10; all by default.", metavar="NAME,...")
     ] = None
     read: Annotated[
         list[str] | None,
-        typer.Option(
-            "--read",
-            "-r",
+        option(
+            _PANEL,
+            "An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be repeated.",
+            "--read -r",
             metavar="NAME=VALUE",
-            help="An option of the format's reader, such as layer=counts (.h5ad) or zero_based=true (LIBSVM); may be "
-            "repeated.",
-            rich_help_panel=_PANEL,
-            show_default=False,
         ),
     ] = None
 
     drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--drop",
-            metavar="COLUMN,…",
-            help="Features (columns of a table) to leave out; may be repeated.",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
+        list[str] | None, option(_PANEL, "Features (columns of a table) to leave out; may be repeated.", metavar="COLUMN,…")
     ] = None
     keep_numeric: Annotated[
-        bool,
-        typer.Option(
-            "--keep-numeric",
-            help="Ignore the columns of a table that are neither numbers nor True and False.",
-            rich_help_panel=_PANEL,
-        ),
+        bool, option(_PANEL, "Ignore the columns of a table that are neither numbers nor True and False.", "--keep-numeric")
     ] = False
     impute: Annotated[
         str | None,
-        typer.Option(
-            "--impute",
+        option(
+            _PANEL,
+            "Fill missing values; validation does so in each fold by its training samples alone.",
             metavar="median|mean|most_frequent",
-            help="Fill missing values; validation does so in each fold by its training samples alone.",
-            rich_help_panel=_PANEL,
-            show_default=False,
         ),
     ] = None
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Settings:
         """For :func:`coterie.open_features` and :func:`coterie.convert`."""
-        own: dict[str, Any] = {"label": read_label(self.label), "format": self.format}
+        own: Settings = {"label": read_label(self.label), "format": self.format}
         own |= {} if not self.drop else {"drop": self.drop}
         own |= {} if not self.keep_numeric else {"keep_numeric": True}
         own |= {} if self.impute is None else {"impute": self.impute}
@@ -238,7 +191,7 @@ def _gaps_filled(dataset: Dataset, strategy: str) -> str:
     )
 
 
-def read_label(label: str | None) -> Any:
+def read_label(label: str | None) -> str | int | bool | None:
     """A column's name or position; ``none`` for no labels at all."""
     if label is None:
         return None
@@ -261,7 +214,17 @@ def settle_task(task: str, y: np.ndarray | None, path: Path) -> str:
     return task_of(y)
 
 
-def names_of(source: Any, features: Any) -> list[str | None]:
+def show_methods(how: str, rows: Iterable[tuple[str, str, Method, Iterable[Parameter]]]) -> None:
+    """Methods with their labels and the parameters that can be set, and the criteria; then exit."""
+    table = Table("method", "labels", "what it is", f"parameters ({how})")
+    for name, labels, method, parameters in rows:
+        table.add_row(name, labels, method.words, Text(", ".join(f"{p.name}={p.default}" for p in parameters)))
+    Output().show(table)
+    Output().show(Text(criteria_text()))
+    raise typer.Exit
+
+
+def names_of(source: FeatureSource, features: np.ndarray) -> list[str | None]:
     """Names of some features, None where the data have none."""
     names = source.feature_names
     return [None if names is None else str(names[int(j)]) for j in features]
@@ -273,3 +236,86 @@ def stem(path: Path) -> str:
     for suffix in COMPRESSED:
         name = name.removesuffix(suffix)
     return Path(name).stem or name
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the work is done: here, or on a Dask cluster."""
+
+    dask: Annotated[
+        str | None,
+        option(
+            "Data",
+            "Do the work on a Dask cluster, whose workers read the data themselves: the scheduler's address "
+            "(tcp://host:8786), or local for worker processes on this machine.",
+            metavar="ADDRESS|local",
+        ),
+    ] = None
+
+    def check(self, able: bool, what: str) -> None:
+        """Refuse what cannot be done on a cluster, before one is looked for."""
+        if self.dask is not None and not able:
+            raise ValueError(f"{what} cannot be done on a cluster: it looks at all features together. Leave --dask out.")
+
+    @contextmanager
+    def opened(self, path: Path, options: DataOptions, voice: Output, **more: Any) -> Iterator[Dataset]:
+        """The data, with their features on the cluster as long as this lasts, where one is asked for."""
+        if self.dask is None:
+            yield options.open(path, voice, **more)
+            return
+        from coterie.data.opening import open_store_with
+
+        with self.client(path) as client:
+            from coterie.cluster import DistributedSource
+
+            assert client is not None  # a cluster was asked for
+
+            def place(store: Store) -> DistributedSource:
+                return DistributedSource.of_store(store, client)
+
+            yield options.open(path, voice, partial(open_store_with, place=place), **more)
+
+    @staticmethod
+    def converting(client: Client) -> Callable[..., Path]:
+        """:func:`coterie.data.convert` by the workers of a client."""
+        from coterie.cluster import convert
+
+        return partial(convert, client=client)
+
+    @contextmanager
+    def client(self, store: Path | None = None) -> Iterator[Client | None]:
+        """A client of the cluster that was asked for, with a worker at least; None where none was asked for.
+
+        What the workers are to open must be a ``store``.
+        """
+        if self.dask is None:
+            yield None
+            return
+        from coterie.cluster import ClusterError
+        from coterie.data.errors import missing_extra
+        from coterie.data.opening import check_store
+
+        if store is not None:
+            check_store(store)  # before a cluster is started for it
+
+        try:
+            import distributed
+        except ImportError as error:
+            raise missing_extra("--dask", "dask.distributed", "dask") from error
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # lost workers are no news: the work goes on without them
+        with ExitStack() as stack:
+            where: object = self.dask
+            if self.dask == "local":
+                with unheard(signal.SIGINT):  # Ctrl-C is for this process, which ends the work of the others
+                    where = stack.enter_context(
+                        distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
+                    )
+            try:
+                client = stack.enter_context(distributed.Client(where, set_as_default=False, timeout=_PATIENCE))
+                client.wait_for_workers(1, timeout=_PATIENCE)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise ClusterError(
+                    f"--dask {self.dask}: there is no scheduler with a worker to be reached there ({type(error).__name__}). "
+                    "Start one with `dask scheduler` and `dask worker tcp://host:8786`, or use --dask local."
+                ) from error
+            yield client

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from coterie.cli.discover import run
+from coterie.cli.options import option
 from coterie.cli.output import Output
+from coterie.cli.parameters import Settings
 
 if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
     from coterie import Discovery
 
 # Some features more than there are true ones: what is not true must be told by its confidence.
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: Settings = {
     "task": "classification",
     "n_features_to_select": 16,
     "C": 10.0,
@@ -27,11 +31,11 @@ _SETTINGS: dict[str, Any] = {
 
 def demo(
     *,
-    seed: Annotated[int, typer.Option(help="Seed of the synthetic data.", min=0)] = 1,
-    n_features: Annotated[int, typer.Option(help="Number of features.", min=38)] = 10_000,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the results; an earlier result is replaced.")
-    ] = Path("coterie-demo"),
+    seed: Annotated[int, option(None, "Seed of the synthetic data.", min=0)] = 1,
+    n_features: Annotated[int, option(None, "Number of features.", min=38)] = 10_000,
+    output: Annotated[Path, option(None, "Folder for the results; an earlier result is replaced.", "--output -o")] = Path(
+        "coterie-demo"
+    ),
     voice: Output,
 ) -> None:
     """Discover groups in synthetic data (TPAMI 2016, section 5.2), compare them with the truth, and write the results.
@@ -65,7 +69,7 @@ def demo(
         raise typer.Exit(code)
 
 
-def _tell(result: Discovery, data: Any, recovery: float, voice: Output) -> None:
+def _tell(result: Discovery, data: Bunch, recovery: float, voice: Output) -> None:
     """How good it is, in words."""
     model = result.model
     found = {group.support for group in model.groups_}
@@ -86,7 +90,7 @@ def _tell(result: Discovery, data: Any, recovery: float, voice: Output) -> None:
     )
 
 
-def _table(result: Discovery, data: Any) -> Table:
+def _table(result: Discovery, data: Bunch) -> Table:
     """One row per group: what was found, and whether it is true."""
     truth = {
         int(feature): (group, weight)

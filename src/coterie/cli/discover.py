@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath, Task, settle_task, stem
-from coterie.cli.genetics import Genetics
-from coterie.cli.group_table import show_groups
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
+from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
-from coterie.cli.parameters import parameter_options, parse_value
+from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV
 
 if TYPE_CHECKING:
     from coterie import Discovery
     from coterie.data import Dataset
+    from coterie.estimators.base import GroupDiscovery
+    from coterie.groups.columns import Column
 
 Validation = Annotated[
-    dict[str, Any],
+    Settings,
     parameter_options(
         "coterie.discovery:discover",
         only=("fast", "n_pairs", "n_permutations"),
@@ -32,37 +34,31 @@ Validation = Annotated[
     ),
 ]
 Parameters = Annotated[
-    dict[str, Any],
+    Settings,
     parameter_options(*DISCOVERY.values(), *DISCOVERY_CV.values(), skip=("verbose", "nested"), panel="Group discovery"),
 ]
+_PANEL = "Genetics"
+_SHOWN_GROUPS = 20
+_SHOWN_MEMBERS = 4
 
 
 def discover(
     data: DataPath,
     *,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Folder for the results; by default the data's name with -groups.", rich_help_panel="Output"
-        ),
+        Path | None, option("Output", "Folder for the results; by default the data's name with -groups.", "--output -o")
     ] = None,
     task: Task = "auto",
     options: DataOptions,
     cluster: Cluster,
-    model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="Save the model to this file, too.", rich_help_panel="Output")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace results that are there already.", rich_help_panel="Output")
-    ] = False,
+    model: Annotated[Path | None, option("Output", "Save the model to this file, too.", "--model -m")] = None,
+    overwrite: Annotated[bool, option("Output", "Replace results that are there already.", "--overwrite")] = False,
     image_shape: Annotated[
         str | None,
-        typer.Option(
-            "--image-shape",
+        option(
+            "Output",
+            "The features are the pixels of images of this size: report.html has a map of them.",
             metavar="ROWS,COLUMNS",
-            help="The features are the pixels of images of this size: report.html has a map of them.",
-            rich_help_panel="Output",
-            show_default=False,
         ),
     ] = None,
     genetics: Genetics,
@@ -148,7 +144,7 @@ def _image_shape(text: str | None) -> tuple[int, ...] | None:
     return None if sizes is None else tuple(sizes)
 
 
-def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
+def _with_labels(parameters: Settings, dataset: Dataset) -> Settings:
     """Weights of classes under the labels themselves: JSON has text for keys, labels may be numbers."""
     weights = parameters.get("class_weight")
     if not isinstance(weights, dict) or dataset.y is None:
@@ -160,7 +156,7 @@ def _with_labels(parameters: dict[str, Any], dataset: Dataset) -> dict[str, Any]
 def write_extras(folder: Path, dataset: Dataset, result: Discovery, genetics: Genetics) -> None:
     """What users of classes, PLINK and AnnData expect on top."""
     if "chromosome" in dataset.feature_info:  # PLINK, or a store made of it
-        from coterie.report.clumps import CLUMPS, write_clumps
+        from coterie.report.table import CLUMPS, write_clumps
 
         write_clumps(folder / CLUMPS, result, **genetics.windows)
     if dataset.format == "h5ad":
@@ -181,3 +177,87 @@ def _write_cells(folder: Path, dataset: Dataset, result: Discovery) -> None:
     if result.model.groups_.classes is not None:
         write_classes(folder / CLASSES, classes_in(adata, result, str(result.target["label"]), layer=layer))
     write_annotated(folder / ANNOTATED, adata, result, layer=layer)
+
+
+@dataclass(frozen=True)
+class Genetics:
+    """Options for genotypes: the association of single features, and the windows of clumps."""
+
+    association: Annotated[
+        bool | None,
+        option(
+            _PANEL,
+            "Effect and p-value of each feature of the groups by itself, beside the covariates; the default for PLINK.",
+            "--association/--no-association",
+        ),
+    ] = None
+    clump_kb: Annotated[float, option(_PANEL, "groups.clumps: SNPs within so many kb of the support SNP.")] = 250.0
+    clump_r2: Annotated[
+        float | None,
+        option(_PANEL, "groups.clumps: SNPs with at least this r² to the support SNP; the whole group by default."),
+    ] = None
+    clump_p2: Annotated[float, option(_PANEL, "groups.clumps: SNPs listed in SP2 have a smaller p-value.")] = 1.0
+
+    @property
+    def windows(self) -> Settings:
+        """For :meth:`coterie.FeatureGroups.clumps`."""
+        return {"kb": self.clump_kb, "r2": self.clump_r2, "p2": self.clump_p2}
+
+    def check(self) -> None:
+        """Refuse windows that are none, before anything is read."""
+        for name, value, most in (("kb", self.clump_kb, None), ("r2", self.clump_r2, 1.0), ("p2", self.clump_p2, 1.0)):
+            if value is not None and (value < 0 or (most is not None and value > most)):
+                raise ValueError(f"--clump-{name} {value:g} must be at least 0{' and at most 1' if most else ''}.")
+
+    def add_association(self, model: GroupDiscovery, dataset: Dataset, task: str) -> None:
+        """Let the groups of a fitted model have effects and p-values, where they are wanted and there are any."""
+        possible = task == "regression" or (task == "classification" and len(model.classes_) == 2)
+        if self.association and not possible:
+            raise ValueError("--association needs two classes or numbers to predict; leave it out.")
+        if not possible or not (self.association if self.association is not None else "chromosome" in dataset.feature_info):
+            return
+        from coterie import association
+
+        kind = "linear" if task == "regression" else "logistic"
+        model.groups_ = association(dataset, features=model.groups_, model=kind).attach(model.groups_)
+
+
+def show_groups(result: Discovery, voice: Output) -> None:
+    """The groups as a table, and the main figures."""
+    from coterie.groups.columns import reading_table
+
+    groups = result.groups
+    columns, rows = reading_table("terminal", groups[:_SHOWN_GROUPS], result.context)
+    table = Table(title="Groups, in order of discovery", title_justify="left")
+    for column in columns:
+        # Places are aligned like numbers, so that positions stand below each other.
+        right = column.numeric or column.name == "place"
+        table.add_column(column.title, justify="right" if right else "left", overflow="ellipsis" if right else "fold")
+    for row in rows:
+        table.add_row(*(_cell(column, value) for column, value in zip(columns, row, strict=True)))
+    voice.show(table)
+    if len(groups) > _SHOWN_GROUPS:
+        voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
+    if any(column.name == "p_value" for column in columns):
+        voice.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
+    if result.judgement:
+        voice.show(result.judgement)
+    else:
+        voice.show("Figures of the training data alone; without --fast, held-out scores and confidences tell what holds.")
+    voice.show("; ".join(f"{words}: {_figure(value)}" for words, value in result.summary.items() if value is not None))
+
+
+def _cell(column: Column, value: Any) -> Text:
+    """A cell without markup, whatever is in the names."""
+    if column.kind == "members":
+        from coterie.groups.columns import listed
+
+        names, correlation = value
+        return Text(listed(names, correlation, _SHOWN_MEMBERS))
+    return Text(column.text(value))
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

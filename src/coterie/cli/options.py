@@ -13,6 +13,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
+import typer
+
 F = TypeVar("F", bound=Callable[..., Any])
 # Parameters whose option has another name.
 _OPTIONS = {"covariates": "--covar"}
@@ -87,6 +89,11 @@ def _bundle_of(annotation: Any) -> Bundle | None:
         if field.init
     ]
     return Bundle(options, annotation)  # type: ignore[arg-type]  # a class, not an instance
+
+
+def option(panel: str | None, text: str, names: str = "", **more: Any) -> Any:
+    """An option under a heading (panel) of the help; its names are such as ``"--output -o"``, by default the parameter's."""
+    return typer.Option(*names.split(), help=text, rich_help_panel=panel, **more)
 
 
 def option_of(parameter: str) -> str:

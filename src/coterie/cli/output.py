@@ -68,7 +68,7 @@ class Output:
     def result(self, content: Any) -> None:
         """Print the result for programs, if they asked for it."""
         if self.json:
-            from coterie.report.result import plain
+            from coterie.groups.columns import plain
 
             print(json.dumps(plain(content), indent=2, ensure_ascii=True, allow_nan=False))
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -24,6 +24,8 @@ from coterie.cli.options import Bundle
 from coterie.estimators.documentation import filled
 from coterie.methods import CRITERIA, Method
 
+# Parameters of estimators by name, and the content of results; values are of any kind.
+Settings: TypeAlias = dict[str, Any]
 _DATA = ("self", "X", "y", "sample_weight")
 _CRITERION = "criterion"
 
@@ -72,7 +74,7 @@ def parameters_of(method: Method) -> tuple[Parameter, ...]:
     return tuple(p for p in read_parameters(method.place) if p.name != "verbose")
 
 
-def check_setting(method: Method, name: str, chosen: dict[str, Any], said: str, hidden: Sequence[str] = ()) -> None:
+def check_setting(method: Method, name: str, chosen: Settings, said: str, hidden: Sequence[str] = ()) -> None:
     """Refuse a parameter that a method has not; ``criterion.name`` is a parameter of its criterion."""
     possible = [p.name for p in parameters_of(method) if p.name not in hidden]
     part, dot, option = name.partition(".")
@@ -88,7 +90,7 @@ def check_setting(method: Method, name: str, chosen: dict[str, Any], said: str, 
         raise ValueError(f"{said} has no such parameter; {criterion} has {', '.join(known)}.")
 
 
-def with_criterion(chosen: dict[str, Any]) -> dict[str, Any]:
+def with_criterion(chosen: Settings) -> Settings:
     """Parameters of a method, with those of its criterion put into it.
 
     Examples
@@ -145,18 +147,9 @@ def parameter_options(
 ) -> Bundle:
     """An option for each parameter of some estimators or functions; a command gets a dictionary of those that were set.
 
-    The values are text that :func:`parse_value` reads; the estimators say what is wrong with them.
-
-    Parameters
-    ----------
-    *places : str
-        Where the estimators and functions are, as ``"module:name"``; the first one that has a parameter describes it.
-    only, skip : sequence of str
-        Names of the parameters to take (None: all), and to leave out.
-    defaults : str, optional
-        Where the function is whose default holds for a parameter that is None by default.
-    panel : str
-        Heading of the options in the help.
+    The values are text that :func:`parse_value` reads; the estimators say what is wrong with them. Of several ``places``
+    (``"module:name"``) the first one that has a parameter describes it. A default of None stands for that of the function at
+    ``defaults``.
     """
     elsewhere = {} if defaults is None else {parameter.name: parameter.default for parameter in read_parameters(defaults)}
     known: dict[str, Parameter] = {}
@@ -165,7 +158,7 @@ def parameter_options(
             default = elsewhere.get(parameter.name) if parameter.default is None else parameter.default
             known.setdefault(parameter.name, parameter._replace(default=default))
 
-    def build(**given: Any) -> dict[str, Any]:
+    def build(**given: Any) -> Settings:
         return {
             name: parse_value(value) if isinstance(value, str) else _flag(known[name], value)
             for name, value in given.items()
@@ -214,7 +207,7 @@ def _first_sentences(text: str, length: int = 160) -> str:
     return result
 
 
-def parse_value(value: Any) -> Any:
+def parse_value(value: object) -> Any:
     """A Python value from the text of an option.
 
     Numbers, ``true``, ``false`` and ``none`` are what they look like; ``{…}`` and ``[…]`` are JSON; ``a,b,c`` is a list;
@@ -247,7 +240,7 @@ def parse_value(value: Any) -> Any:
     return [parse_value(part) for part in text.split(",") if part.strip()] if "," in text else value
 
 
-def parse_settings(settings: Sequence[str], option: str) -> dict[str, Any]:
+def parse_settings(settings: Sequence[str], option: str) -> Settings:
     """Values given as ``name=value``."""
     chosen = {}
     for setting in settings:
@@ -258,7 +251,7 @@ def parse_settings(settings: Sequence[str], option: str) -> dict[str, Any]:
     return chosen
 
 
-def put_setting(chosen: dict[str, Any], name: str, value: Any, option: str) -> None:
+def put_setting(chosen: Settings, name: str, value: object, option: str) -> None:
     """Set a parameter, or with ``name.key`` one entry of a parameter that is a dictionary.
 
     Those of a criterion are left as they are, for :func:`with_criterion`.

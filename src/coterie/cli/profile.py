@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath
+from coterie.cli.data import Cluster, DataOptions, DataPath
+from coterie.cli.options import option
 from coterie.cli.output import Output, command_line
 from coterie.cli.parameters import parse_value
 
@@ -16,20 +14,14 @@ from coterie.cli.parameters import parse_value
 def profile(
     data: DataPath,
     *,
-    pairs: Annotated[
-        int | None, typer.Option(help="Draw so many pairs at random instead of counting all.", show_default=False)
-    ] = None,
-    bins: Annotated[str, typer.Option(help="Number of bins, or edges such as 0,0.5,0.7,1.")] = "10",
-    confidence: Annotated[float, typer.Option(help="Confidence of the limits of a sample.")] = 0.95,
-    random_state: Annotated[int | None, typer.Option(help="Seed of the drawing.", show_default=False)] = None,
-    n_jobs: Annotated[int | None, typer.Option(help="Number of threads; all cores by default.", show_default=False)] = None,
-    png: Annotated[
-        Path | None, typer.Option(help="Draw the profile to this file (.png, .svg, .pdf).", rich_help_panel="Output")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a page to read to this file (.html).", rich_help_panel="Output")
-    ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write the bins to this file.", rich_help_panel="Output")] = None,
+    pairs: Annotated[int | None, option(None, "Draw so many pairs at random instead of counting all.")] = None,
+    bins: Annotated[str, option(None, "Number of bins, or edges such as 0,0.5,0.7,1.")] = "10",
+    confidence: Annotated[float, option(None, "Confidence of the limits of a sample.")] = 0.95,
+    random_state: Annotated[int | None, option(None, "Seed of the drawing.")] = None,
+    n_jobs: Annotated[int | None, option(None, "Number of threads; all cores by default.")] = None,
+    png: Annotated[Path | None, option("Output", "Draw the profile to this file (.png, .svg, .pdf).")] = None,
+    html: Annotated[Path | None, option("Output", "Write a page to read to this file (.html).")] = None,
+    csv: Annotated[Path | None, option("Output", "Write the bins to this file.")] = None,
     options: DataOptions,
     cluster: Cluster,
     voice: Output,

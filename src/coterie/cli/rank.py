@@ -10,10 +10,17 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coterie.cli.cluster import Cluster
-from coterie.cli.data import DataOptions, DataPath, Task, names_of, settle_task
+from coterie.cli.data import Cluster, DataOptions, DataPath, Task, names_of, settle_task, show_methods
+from coterie.cli.options import option
 from coterie.cli.output import Output
-from coterie.cli.parameters import check_setting, criteria_text, parameters_of, parse_settings, put_setting, with_criterion
+from coterie.cli.parameters import (
+    Settings,
+    check_setting,
+    parameters_of,
+    parse_settings,
+    put_setting,
+    with_criterion,
+)
 from coterie.interruption import interrupting
 from coterie.methods import METHODS, REGRESSION, Method
 
@@ -45,13 +52,8 @@ def known_methods(task: str = "classification") -> dict[str, Method]:
 
 def _show_methods(wanted: bool) -> None:
     if wanted:
-        table = Table("method", "labels", "what it is", "parameters (--set name=value)")
-        for name, method in (known_methods("regression") | known_methods()).items():
-            parameters = ", ".join(f"{p.name}={p.default}" for p in parameters_of(method))
-            table.add_row(name, _labels_of(name, method), method.words, Text(parameters))
-        Output().show(table)
-        Output().show(Text(criteria_text()))
-        raise typer.Exit
+        methods = (known_methods("regression") | known_methods()).items()
+        show_methods("--set name=value", [(name, _labels_of(name, one), one, parameters_of(one)) for name, one in methods])
 
 
 def _labels_of(name: str, method: Method) -> str:
@@ -64,37 +66,19 @@ def _labels_of(name: str, method: Method) -> str:
 def rank(
     data: DataPath,
     *,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            help="See --methods. \\[default: fisher, or correlation for numbers]",
-            rich_help_panel=_PANEL,
-            show_default=False,
-        ),
-    ] = None,
+    method: Annotated[str | None, option(_PANEL, "See --methods. \\[default: fisher, or correlation for numbers]")] = None,
     task: Task = "auto",
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A parameter of the method; may be repeated.", rich_help_panel=_PANEL
-        ),
+        list[str] | None, option(_PANEL, "A parameter of the method; may be repeated.", "--set", metavar="NAME=VALUE")
     ] = None,
     methods: Annotated[
         bool,
-        typer.Option(
-            "--methods",
-            callback=_show_methods,
-            is_eager=True,
-            help="List the methods with their parameters, and exit.",
-            rich_help_panel=_PANEL,
+        option(
+            _PANEL, "List the methods with their parameters, and exit.", "--methods", callback=_show_methods, is_eager=True
         ),
     ] = False,
-    top: Annotated[int, typer.Option("--top", "-n", help="How many features to show.", min=1, rich_help_panel="Output")] = 20,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="CSV file for the whole ranking.", rich_help_panel="Output", show_default=False),
-    ] = None,
+    top: Annotated[int, option("Output", "How many features to show.", "--top -n", min=1)] = 20,
+    output: Annotated[Path | None, option("Output", "CSV file for the whole ranking.", "--output -o")] = None,
     options: DataOptions,
     cluster: Cluster,
     voice: Output,
@@ -117,7 +101,7 @@ def rank(
         raise ValueError(f"--method {method!r} must be one of {', '.join(anywhere)}.")
     if task not in RANKED_TASKS:
         raise ValueError(f"--task {task!r} must be one of {', '.join(RANKED_TASKS)}.")
-    chosen: dict[str, Any] = {}
+    chosen: Settings = {}
     for name, value in parse_settings(settings or [], "--set").items():
         put_setting(chosen, name, value, "--set")
     for name in chosen:
@@ -169,7 +153,7 @@ def method_for(name: str, task: str, asked: str) -> Method:
     )
 
 
-def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path: Path, voice: Output, count: int) -> Ranking:
+def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path, voice: Output, count: int) -> Ranking:
     """Run a method, for so many features."""
     import numpy as np
 
@@ -198,7 +182,7 @@ def rank_features(method: Method, chosen: dict[str, Any], dataset: Dataset, path
 
 def _scores(model: Any) -> dict[str, np.ndarray]:
     """The scores of a selector: plain, refined, or several."""
-    found: dict[str, Any] = {}
+    found: Settings = {}
     if hasattr(model, "refined_scores_"):
         found["refined score"] = model.refined_scores_
     scores = getattr(model, "scores_", None)
@@ -207,7 +191,7 @@ def _scores(model: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[dict[str, Any]]:
+def _rows(ranking: Ranking, dataset: Dataset, count: int) -> list[Settings]:
     import numpy as np
 
     features = ranking.features[:count]

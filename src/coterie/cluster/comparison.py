@@ -13,9 +13,8 @@ from joblib import cpu_count
 
 from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import check_same_store, is_wanted, threads_of_worker
-from coterie.comparison.process import Limits
+from coterie.comparison.process import Limits, OnRow, Schedule, Unit, pickled
 from coterie.comparison.result import Row
-from coterie.comparison.schedule import OnRow, Schedule, Unit, pickled
 from coterie.comparison.trial import Setting
 from coterie.files import temporary_folder
 

@@ -15,6 +15,7 @@ import numpy as np
 from coterie.comparison.process import Limits
 from coterie.comparison.result import OUT_OF_MEMORY, TIMED_OUT, Row
 from coterie.files import check_parent, claimed, is_trace, new_file, read_record, resolved, sync, writing
+from coterie.groups.columns import Content, Record
 
 SETTINGS, ROWS = "settings.json", "rows.jsonl"
 _FORMAT, _VERSION = "coterie comparison", 1
@@ -29,12 +30,7 @@ _WORDS = {
 def results_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The folder of a comparison, claimed; one that is not there is made, and goes again if nothing has come into it.
 
-    The claim lies in the folder, because whoever gives it may be allowed to write nowhere else.
-
-    Parameters
-    ----------
-    path : path
-        The folder. A link is followed.
+    The claim lies in the folder, because the user may be allowed to write nowhere else. A link is followed.
     """
     folder = resolved(path)
     if folder.exists() and not folder.is_dir():
@@ -63,24 +59,12 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 class Journal:
-    """The folder of a comparison that can be resumed.
+    """The folder of a comparison that can be resumed, from :func:`results_folder`.
 
-    ``settings.json`` has digests of everything that a row depends on; a run with others is refused. Methods and numbers of
-    features may be added. ``rows.jsonl`` has a line a row, flushed when it is written; a last line that a kill has cut is
-    dropped.
-
-    Parameters
-    ----------
-    folder : path
-        The folder, from :func:`results_folder`.
-    common : mapping
-        Digests of what all methods share, by the names of ``_WORDS``.
-    methods : mapping
-        Digest of each method.
-    limits : Limits
-        The limits of this run; rows that went over other limits are tried again.
-    overwrite : bool, default=False
-        Whether to forget what the folder has.
+    ``settings.json`` has digests of everything that a row depends on: what all methods share (``common``, by the names of
+    ``_WORDS``), and each method. A run with others is refused unless it may ``overwrite``. Methods and numbers of features
+    may be added. ``rows.jsonl`` has one line per row, flushed when it is written; a last line that a kill has cut is dropped.
+    Rows that went over other ``limits`` are tried again.
     """
 
     def __init__(
@@ -109,7 +93,7 @@ class Journal:
             self.close()
             raise
 
-    def _read_settings(self) -> dict[str, Any]:
+    def _read_settings(self) -> Record:
         path = self.folder / SETTINGS
         if not path.exists():
             _refuse_foreign(self.folder)
@@ -122,7 +106,7 @@ class Journal:
             raise ValueError(f"{path} is damaged: it lists no methods. Choose another folder.")
         return content
 
-    def _refuse_others(self, known: Mapping[str, Any], common: Mapping[str, str], methods: Mapping[str, str]) -> None:
+    def _refuse_others(self, known: Content, common: Mapping[str, str], methods: Mapping[str, str]) -> None:
         if not known:
             return
         changed = [words for name, words in _WORDS.items() if known.get(name) != common[name]]

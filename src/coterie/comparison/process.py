@@ -1,8 +1,9 @@
-"""A method's process: as its parent sees it (commands, messages, time, memory, its end), and what it does itself."""
+"""The processes of a comparison: each serves one method, fold after fold, within limits of time and memory."""
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import pickle
@@ -11,14 +12,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import psutil
+from joblib import cpu_count
 
-from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT
+from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT, Row
+from coterie.comparison.trial import Contender, Setting
+from coterie.files import writing
+from coterie.groups.columns import Record
 
 # The module path comes first: nothing may be imported from the folder that the command happens to run in.
 _CODE = (
@@ -29,6 +37,14 @@ _START = 120.0
 _ALL_MEMBERS_EVERY = 0.25
 _PATIENCE = 5.0
 _PR_SET_PDEATHSIG = 1
+try:
+    import cloudpickle
+except ImportError:  # joblib up to 1.5 has a copy of its own
+    from joblib.externals import cloudpickle
+
+OnRow = Callable[[Row, np.ndarray], None]
+_PAUSE = 0.02
+_THREADS = ("COTERIE_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Limits(NamedTuple):
@@ -46,18 +62,9 @@ class Ending(NamedTuple):
 
 
 class MethodProcess:
-    """A process that tries one method on one fold after the other.
+    """A process that tries one method on one fold after the other, within limits for each fold.
 
-    Parameters
-    ----------
-    job : Path
-        The pickled setting.
-    method : Path
-        The pickled method, with the suffix ``.method``; messages go to a file beside it.
-    limits : Limits
-        Limits for each fold.
-    environment : dict
-        Environment of the process.
+    The setting (``job``) and the method are pickled; messages go to a file beside the method's, which ends in ``.method``.
     """
 
     def __init__(self, job: Path, method: Path, limits: Limits, environment: dict[str, str]) -> None:
@@ -83,7 +90,7 @@ class MethodProcess:
             self._process.stdin.write(json.dumps({"fold": fold, "sizes": list(sizes)}).encode() + b"\n")
             self._process.stdin.flush()
 
-    def messages(self) -> Iterator[dict[str, Any]]:
+    def messages(self) -> Iterator[Record]:
         """What has come since the last time; a line that is not whole yet is left for later."""
         with self._results.open("rb") as file:
             file.seek(self._position)
@@ -190,13 +197,8 @@ def _megabytes(size: int) -> str:
 def main(job: str, results: str) -> None:
     """Work until there are no more commands.
 
-    Parameters
-    ----------
-    job : str
-        Path of the pickled setting; the method lies beside ``results``, with the suffix ``.method``.
-    results : str
-        File to append messages to, one JSON object a line: ``{"begin": fold}``, ``{"row": …, "features": …}``,
-        ``{"end": fold}``.
+    ``job`` is the path of the pickled setting, and the method lies beside ``results``, a file that gets one JSON object per
+    line: ``{"begin": fold}``, ``{"row": …, "features": …}``, ``{"end": fold}``.
     """
     _end_with_parent(os.getppid())
     from coterie.comparison.trial import Trial
@@ -208,7 +210,7 @@ def main(job: str, results: str) -> None:
         contender = pickle.load(file)
     with open(results, "a", encoding="utf-8") as messages:
 
-        def tell(message: dict[str, Any]) -> None:
+        def tell(message: Record) -> None:
             messages.write(json.dumps(message) + "\n")
             messages.flush()
 
@@ -242,3 +244,135 @@ def _end_with_parent(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+@dataclass
+class Unit:
+    """A fold of a method, and the numbers of features that are still to be tried."""
+
+    contender: Contender
+    fold: int
+    sizes: list[int]
+
+
+@dataclass
+class Slot:
+    """Room for one process: the process, the method it serves, and what it works on."""
+
+    process: MethodProcess | None = None
+    method: str = ""
+    unit: Unit | None = None
+
+
+class AnySchedule(Protocol):
+    """Runs units, on this machine or on the workers of a cluster."""
+
+    setting: Setting
+
+    def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
+        """Run all units, and call ``on_row`` with each row and its features."""
+        ...
+
+
+@dataclass
+class Schedule:
+    """Runs units in ``n_jobs`` processes at the same time.
+
+    ``folder`` is for what goes to the processes and comes from them. If ``wanted`` says that the rows are no longer wanted,
+    all processes are ended.
+    """
+
+    setting: Setting
+    folder: Path
+    limits: Limits
+    n_jobs: int
+    wanted: Callable[[], bool] | None = None
+    _numbers: itertools.count = field(default_factory=itertools.count)
+
+    def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
+        """Run all units; whatever happens, no process is left behind."""
+        job = self.folder / "job.pickle"
+        with writing(job):
+            job.write_bytes(pickled(self.setting, "classifier or scoring"))
+        waiting = deque(units)
+        slots = [Slot() for _ in range(min(self.n_jobs, max(len(units), 1)))]
+        try:
+            while waiting or any(slot.unit is not None for slot in slots):
+                for slot in slots:
+                    if slot.unit is None and waiting:
+                        self._start(slot, job, waiting)
+                    if slot.unit is not None:
+                        self._look_after(slot, on_row)
+                time.sleep(_PAUSE)
+                if self.wanted is not None and not self.wanted():
+                    raise InterruptedError("the rows are no longer wanted")
+        except BaseException:
+            for slot in slots:
+                if slot.process is not None:
+                    slot.process.kill()
+            raise
+        for slot in slots:
+            if slot.process is not None:
+                slot.process.finish()
+
+    def _start(self, slot: Slot, job: Path, waiting: deque[Unit]) -> None:
+        """Give a free slot its next unit: one of the method it has a process for, if there is any."""
+        unit = next((unit for unit in waiting if unit.contender.name == slot.method), waiting[0])
+        waiting.remove(unit)
+        if slot.process is None or slot.method != unit.contender.name:
+            if slot.process is not None:
+                slot.process.finish()
+                slot.process = None
+            method = self.folder / f"{next(self._numbers)}.method"
+            with writing(method):
+                method.write_bytes(pickled(unit.contender, f"selector {unit.contender.name!r}"))
+            slot.process = MethodProcess(job, method, self.limits, self._environment())
+            slot.method = unit.contender.name
+        slot.unit = unit
+        slot.process.begin(unit.fold, unit.sizes)
+
+    def _look_after(self, slot: Slot, on_row: OnRow) -> None:
+        """Take in what has come; end a process that has gone over its limits, and say so for all that it has not done."""
+        assert slot.process is not None
+        trouble = slot.process.trouble()
+        if trouble is not None:
+            slot.process.kill()
+        if self._take_in(slot, on_row):
+            slot.unit = None
+        if trouble is None:
+            return
+        unit, slot.process, slot.unit = slot.unit, None, None
+        if unit is not None:
+            for size in unit.sizes:
+                row = Row.without_result(unit.contender.name, size, unit.fold, *trouble)
+                on_row(row, np.empty(0, dtype=np.int64))
+
+    def _take_in(self, slot: Slot, on_row: OnRow) -> bool:
+        """Hand over the rows that have come; whether the unit is done."""
+        assert slot.process is not None
+        assert slot.unit is not None
+        done = False
+        for message in slot.process.messages():
+            if "row" in message:
+                row = Row(**message["row"])
+                slot.unit.sizes.remove(row.n_features)
+                on_row(row, np.array(message["features"], dtype=np.int64))
+            done = done or "end" in message
+        return done
+
+    def _environment(self) -> dict[str, str]:
+        """Threads for a fair share of the cores, and temporary files where they are removed with ours."""
+        share = max(1, cpu_count() // self.n_jobs)
+        environment = dict(os.environ)
+        for name in _THREADS:
+            given = environment.get(name, "")
+            environment[name] = str(min(share, int(given)) if given.isdigit() and int(given) > 0 else share)
+        return environment | {"JOBLIB_TEMP_FOLDER": str(self.folder), "PYTHONUNBUFFERED": "1"}
+
+
+def pickled(item: Any, words: str) -> bytes:
+    """What goes to another process."""
+    try:
+        return cloudpickle.dumps(item)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise ValueError(f"The {words} cannot be sent to another process: {error}") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from coterie.groups.columns import Content, Record, data_frame
 from coterie.markup import notebook_table
 from coterie.metrics.stability import hamming_stability, tanimoto_stability, weighted_consistency
 
@@ -80,13 +81,12 @@ class Comparison:
     interrupted: bool = False
     scoring: str = "accuracy"
     task: str = "classification"
-    _cache: dict[str, Any] = field(default_factory=dict)
+    _cache: Record = field(default_factory=dict)
 
     @property
     def table(self) -> pd.DataFrame:
         """The rows as a pandas data frame, tidy: one row a method, number of features and fold."""
-        pandas = _pandas()
-        return pandas.DataFrame(self.row_dicts(), columns=[self._called(name) for name in self._fields])
+        return data_frame(self.row_dicts(), columns=[self._called(name) for name in self._fields])
 
     @property
     def _fields(self) -> list[str]:
@@ -98,15 +98,15 @@ class Comparison:
             return name
         return name.replace("accuracy", self.scoring)
 
-    def row_dicts(self) -> list[dict[str, Any]]:
+    def row_dicts(self) -> list[Record]:
         """The rows as dictionaries, with the names of the table's columns."""
         return [{self._called(name): getattr(row, name) for name in self._fields} for row in self.rows]
 
-    def summary_dicts(self) -> list[dict[str, Any]]:
+    def summary_dicts(self) -> list[Record]:
         """The content of :meth:`summary` as dictionaries."""
         return [{self._called(name): value for name, value in row.items()} for row in self.summary_rows()]
 
-    def summary_rows(self) -> list[dict[str, Any]]:
+    def summary_rows(self) -> list[Record]:
         """The means over the folds as dictionaries, the score under the name ``accuracy``."""
         if "summary" not in self._cache:
             keys = dict.fromkeys((row.method, row.n_features) for row in self.rows)
@@ -121,12 +121,12 @@ class Comparison:
         (ANHI) compare the features selected on the folds. ``status`` is ``"ok"``, or what happened on the folds that went
         wrong.
         """
-        return _pandas().DataFrame(self.summary_dicts())
+        return data_frame(self.summary_dicts())
 
-    def _summary_of(self, method: str, n_features: int) -> dict[str, Any]:
+    def _summary_of(self, method: str, n_features: int) -> Record:
         mine = [row for row in self.rows if (row.method, row.n_features) == (method, n_features)]
         good = [row for row in mine if row.status == OK]
-        result: dict[str, Any] = {
+        result: Record = {
             "method": method,
             "n_features": n_features,
             "n_folds": len(mine),
@@ -177,38 +177,31 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         heads = ["method", "features", self.scoring, "redundancy", "seconds", "stability", "notes"]
-        rows = []
-        for row in self.summary_rows():
-            failed = row["n_folds"] - row["n_ok"]
-            spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
-            note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
-            figures = [f"{row['accuracy']:.3f}{spread}", f"{row['redundancy_rate']:.3f}", f"{row['fit_seconds']:.2f}"]
-            stability = row["weighted_consistency"]
-            figures.append("–" if math.isnan(stability) else f"{stability:.3f}")
-            rows.append([row["method"], row["n_features"], *(figures if row["n_ok"] else ["–"] * 4), note])
-        title = f"Comparison of {len({row['method'] for row in self.summary_rows()})} methods, {self.n_features_in:,} features"
+        summary = self.summary_rows()
+        rows = [[row["method"], row["n_features"], *summary_cells(row)] for row in summary]
+        title = f"Comparison of {len({row['method'] for row in summary})} methods, {self.n_features_in:,} features"
         return notebook_table(title + (" (interrupted)" if self.interrupted else ""), heads, rows, most=200)
 
 
-def summary_text(row: dict[str, Any]) -> str:
+def summary_text(row: Record) -> str:
     """The measures of a row of the summary in one line, or what went wrong."""
     if not row["n_ok"]:
         return f"{row['status']} ({row['n_folds']} of {row['n_folds']}): {row['message']}"
-    spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
-    stability = "-" if math.isnan(row["weighted_consistency"]) else f"{row['weighted_consistency']:.3f}"
-    accuracy = f"{row['accuracy']:.3f}{spread}"
+    accuracy, redundancy, seconds, stability, _ = summary_cells(row)
     failed = row["n_folds"] - row["n_ok"]
     note = f"  {row['status']} ({failed} of {row['n_folds']})" if failed else ""
-    return f"{accuracy:<16}  {row['redundancy_rate']:<10.3f}  {row['fit_seconds']:>7.2f}  {stability}{note}"
+    return f"{accuracy:<16}  {redundancy:<10}  {seconds:>7}  {stability.replace('–', '-')}{note}"
+
+
+def summary_cells(row: Content) -> list[str]:
+    """Accuracy, redundancy, seconds and stability of a row of the summary, and what went wrong."""
+    failed = row["n_folds"] - row["n_ok"]
+    spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
+    digits = {"accuracy": 3, "redundancy_rate": 3, "fit_seconds": 2, "weighted_consistency": 3}
+    accuracy, *others = ("–" if math.isnan(row[name]) else f"{row[name]:.{count}f}" for name, count in digits.items())
+    note = f"{row['status']} ({failed} of {row['n_folds']} folds): {row['message']}" if failed else ""
+    return [accuracy + spread, *others, note]
 
 
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if len(values) else math.nan
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("The table of a comparison needs pandas: pip install 'coterie[tabular]'.") from error
-    return pandas

@@ -10,12 +10,11 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import get_scorer
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -25,12 +24,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
 from coterie._parameters import Number, OneOf, Whole, check, read_size
-from coterie.comparison.contenders import Contender, estimator_digest, read_contenders
 from coterie.comparison.journal import Journal, results_folder
-from coterie.comparison.process import Limits
+from coterie.comparison.process import AnySchedule, Limits, Schedule, Unit
 from coterie.comparison.result import Comparison, Row
-from coterie.comparison.schedule import AnySchedule, Schedule, Unit
-from coterie.comparison.trial import Gaps, Setting
+from coterie.comparison.trial import Contender, Gaps, MethodsLike, Setting, check_for_task, estimator_digest, read_contenders
 from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
 from coterie.data.imputation import ImputedSource
@@ -41,21 +38,22 @@ from coterie.inputs.folds import read_folds
 from coterie.inputs.opening import opened, source_of
 from coterie.inputs.placing import active_client, cluster_schedule
 from coterie.inputs.targets import class_codes, numeric_targets, task_of
+from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, RandomStateLike, ScoringLike, TargetsLike
 from coterie.progress import RoundProgress
 
 _SIZES = (5, 10, 20, 50, 100)
 
 
 def compare(
-    methods: Any,
-    X: Any,
-    y: Any = None,
+    methods: MethodsLike,
+    X: FeaturesLike,
+    y: TargetsLike = None,
     *,
-    n_features: Any = None,
-    cv: Any = 5,
+    n_features: int | Iterable[int] | None = None,
+    cv: FoldsLike = 5,
     task: str = "auto",
-    classifier: Any = None,
-    scoring: Any = None,
+    classifier: str | BaseEstimator | None = None,
+    scoring: ScoringLike = None,
     standardize: bool = False,
     share_fits: bool = True,
     time_limit: float | None = None,
@@ -63,9 +61,9 @@ def compare(
     results: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     n_jobs: int | None = None,
-    random_state: Any = 0,
+    random_state: RandomStateLike = 0,
     verbose: int = 0,
-    client: Any = None,
+    client: ClientLike = None,
 ) -> Comparison:
     """Compare methods of feature selection on the same folds.
 
@@ -182,7 +180,7 @@ def compare(
     jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
     check("task", task, OneOf("auto", "classification", "regression"))
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    _refuse_unknown(methods, seed, task)  # before the data, which may take long to read
+    check_for_task(lambda some: read_contenders(methods, seed, some), task)  # before the data, which may take long to read
     with (
         nullcontext() if results is None else results_folder(results) as kept_in,
         temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch,
@@ -220,7 +218,7 @@ def compare(
     return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score", task)
 
 
-def _schedule(setting: Setting, scratch: Path, limits: Limits, jobs: int, store: Store, client: Any) -> AnySchedule:
+def _schedule(setting: Setting, scratch: Path, limits: Limits, jobs: int, store: Store, client: ClientLike) -> AnySchedule:
     """What runs the methods: processes of this machine, or workers of a cluster."""
     own = Path(store.path).is_relative_to(scratch)  # written by us, where no worker looks
     if client is not None and own:
@@ -268,19 +266,6 @@ def _run(
     return found, False
 
 
-def _refuse_unknown(methods: Any, seed: int, task: str) -> None:
-    """Refuse methods that are none for the task, or for no task where the labels will tell which it is."""
-    try:
-        read_contenders(methods, seed, "classification" if task == "auto" else task)
-    except ValueError as error:
-        if task != "auto":
-            raise
-        try:
-            read_contenders(methods, seed, "regression")
-        except ValueError:
-            raise error from None
-
-
 def _read_labels(labels: np.ndarray, n_samples: int, task: str) -> np.ndarray:
     """Labels that are classes, or numbers."""
     if task == "regression":
@@ -289,7 +274,7 @@ def _read_labels(labels: np.ndarray, n_samples: int, task: str) -> np.ndarray:
     return labels
 
 
-def _stored(X: Any, y: Any, scratch: Path) -> tuple[Store, np.ndarray, Gaps | None]:
+def _stored(X: FeaturesLike, y: TargetsLike, scratch: Path) -> tuple[Store, np.ndarray, Gaps | None]:
     """The data as a store (the user's own where they are one), the labels, and where values were missing."""
     gaps = None
     if isinstance(X, (str, os.PathLike)) and is_store(X):
@@ -314,7 +299,7 @@ def _stored(X: Any, y: Any, scratch: Path) -> tuple[Store, np.ndarray, Gaps | No
     return store, labels, gaps
 
 
-def _read_sizes(n_features: Any, n_columns: int) -> list[int]:
+def _read_sizes(n_features: int | Iterable[int] | None, n_columns: int) -> list[int]:
     if n_features is None:
         return [size for size in _SIZES if size <= n_columns] or [n_columns]
     given = list(n_features) if isinstance(n_features, Iterable) and not isinstance(n_features, str) else [n_features]
@@ -327,7 +312,7 @@ def _read_sizes(n_features: Any, n_columns: int) -> list[int]:
     return sorted({int(size) for size in given})
 
 
-def _read_limits(time_limit: Any, memory_limit: Any) -> Limits:
+def _read_limits(time_limit: float | None, memory_limit: int | str | None) -> Limits:
     if time_limit is not None:
         check("time_limit", time_limit, Number())
     if isinstance(memory_limit, str):
@@ -337,7 +322,9 @@ def _read_limits(time_limit: Any, memory_limit: Any) -> Limits:
     return Limits(None if time_limit is None else float(time_limit), None if memory_limit is None else int(memory_limit))
 
 
-def _read_classifier(classifier: Any, is_sparse: bool, scoring: Any, task: str) -> Any:
+def _read_classifier(
+    classifier: str | BaseEstimator | None, is_sparse: bool, scoring: ScoringLike, task: str
+) -> BaseEstimator:
     """An estimator; those with a name scale the features (sparse ones without shifting them)."""
     if isinstance(scoring, str):
         get_scorer(scoring)  # says which ones there are
@@ -358,7 +345,7 @@ def _read_classifier(classifier: Any, is_sparse: bool, scoring: Any, task: str) 
     return clone(classifier)
 
 
-def _judges(task: str) -> dict[str, Any]:
+def _judges(task: str) -> dict[str, BaseEstimator]:
     """What can judge a selection, by name; the first one by default."""
     if task == "regression":
         return {"ridge": RidgeCV(np.logspace(-3, 5, 17)), "knn": KNeighborsRegressor()}

@@ -23,9 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import thread_count
 from coterie._parameters import N_JOBS, VERBOSE, Whole, check
-from coterie.confidence.halves import complementary, shuffled
 from coterie.confidence.result import Choices, GroupConfidence
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
+from coterie.estimators.documentation import documented
 from coterie.inputs.opening import Input
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
@@ -41,6 +41,7 @@ _BATCH_SECONDS = 30.0
 _LEAST_PAIRS = 8
 
 
+@documented
 def group_confidence(
     model: GroupDiscovery,
     X: FeaturesLike,
@@ -70,26 +71,14 @@ def group_confidence(
     model : GroupDiscoveryClassifier, GroupDiscoveryRegressor or GroupDiscoveryOneClass
         A fitted model, also one of the ``...CV`` estimators (with the values that they have chosen).
 
-    X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-        The data that it was fitted to.
-
-    y : array-like of shape (n_samples,) or str, default=None
-        Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those that a
-        path, data set or store has.
-
-    sample_weight : array-like of shape (n_samples,), default=None
-        Their weights.
-
-    covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-        Their covariates, where the model was fitted with some; None takes those that a data set or store has. When labels are
-        shuffled, the covariates go with them.
+    %(fitted_data)s
 
     n_pairs : int, default=25
         Pairs of complementary half-samples; classes are halved each by itself.
 
     n_permutations : int, default=5
-        How often to repeat everything with shuffled labels, which takes as long each time; 0 leaves ``expected_false``
-        empty. Without labels (one class) there is nothing to shuffle.
+        How often to repeat everything with shuffled labels (covariates go with them), which takes as long each time; 0 leaves
+        ``expected_false`` empty. Without labels (one class) there is nothing to shuffle.
 
     resume : GroupConfidence, default=None
         An earlier result for the same model and data to go on with, for instance after Ctrl-C. It is as if all had been done
@@ -342,3 +331,41 @@ def _members(loop: CuttingPlane) -> list[np.ndarray]:
     """The members of the groups that a search has found."""
     supports, found = loop.oracle.supports, loop.oracle.collect()
     return [np.append(supports[k], found.feature[found.support == k]) for k in range(len(loop.fixed), len(supports))]
+
+
+def shuffled(data: Input, seed: int, permutation: int) -> Input:
+    """The data with their labels shuffled among the samples that count; ``permutation`` 0 leaves them as they are."""
+    if permutation == 0:
+        return data
+    order = np.arange(len(data.targets))
+    used = _used(data)
+    order[used] = np.random.default_rng([seed, permutation]).permutation(used)
+    # Covariates stay with the labels that they explain: what is broken is what the features have to do with either.
+    covariates = None if data.covariates is None else data.covariates[order]
+    return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates)
+
+
+def complementary(data: Input, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of the samples of two halves that have none in common, and all together.
+
+    ``seed``, ``permutation`` (that of the labels of ``data``) and ``pair`` say which halves, whatever was drawn before. Of an
+    odd number of samples, the first half has one more than the second. If ``stratified``, each class is halved by itself: of
+    the classes with an odd number of samples, the first gives its extra sample to the first half, the next one to the second
+    half, and so on in turn.
+    """
+    rng = np.random.default_rng([seed, permutation, 1 + pair])
+    used = _used(data)
+    order = rng.permutation(used)
+    if stratified:  # classes one after the other, each in random order
+        order = order[np.argsort(data.targets[order], kind="stable")]
+    elif rng.random() < 0.5:
+        order = order[::-1]
+    weight = np.ones(len(data.targets)) if data.weight is None else data.weight
+    first, second = np.zeros_like(weight), np.zeros_like(weight)
+    first[order[::2]], second[order[1::2]] = weight[order[::2]], weight[order[1::2]]
+    return first, second
+
+
+def _used(data: Input) -> np.ndarray:
+    """The samples with a weight."""
+    return np.arange(len(data.targets)) if data.weight is None else np.flatnonzero(data.weight > 0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from coterie.groups import FeatureGroups
+from coterie.groups.columns import Record, data_frame, plain
 from coterie.markup import notebook_table
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="GroupDiscovery")
 
+# One number per group each.
+_FIGURES = ("confidence", "support_confidence", "expected_false", "false_share", "bound")
 _SHOWN = 12
 _SHOWN_ROWS = 25  # in a notebook
 # Above this share of selected features Shah and Samworth's bound says nothing.
@@ -28,7 +31,7 @@ _LARGEST_SHARE = 1 / np.sqrt(3)
 class GroupConfidence:
     """How often the groups of a model come back on half of the samples, and how often others do when labels are shuffled.
 
-    Made by :func:`coterie.group_confidence`. Arrays have one entry a group, in the order of ``model.groups_``.
+    Made by :func:`coterie.group_confidence`. Arrays have one entry per group, in the order of ``model.groups_``.
 
     Attributes
     ----------
@@ -53,7 +56,7 @@ class GroupConfidence:
         Shah and Samworth's bound of the number of features that do not matter and reach this confidence, if all such features
         are equally likely to be chosen and their shares have one mode; NaN where it says nothing (at or below 0.5).
     permuted : tuple of ndarray
-        Confidences of the groups found with shuffled labels, one array a permutation.
+        Confidences of the groups found with shuffled labels, one array per permutation.
     n_features : int
         Features that could have been chosen.
     seed : int
@@ -124,9 +127,9 @@ class GroupConfidence:
             chosen=chosen,
         )
 
-    def fits(self, groups: Any) -> bool:
+    def fits(self, groups: object) -> bool:
         """Whether this is of these groups, as far as shapes can tell; for files from strangers."""
-        arrays = (self.confidence, self.support_confidence, self.expected_false, self.false_share, self.bound)
+        arrays = [getattr(self, name) for name in _FIGURES]
         return (
             isinstance(groups, FeatureGroups)
             and all(isinstance(array, np.ndarray) and array.shape == (len(groups),) for array in arrays)
@@ -158,10 +161,7 @@ class GroupConfidence:
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
         """The groups with their confidence."""
         return FeatureGroups(
-            [
-                replace(group, confidence=float(value), shares=own)
-                for group, value, own in zip(groups, self.confidence, self.shares, strict=True)
-            ]
+            [replace(g, confidence=c, shares=s) for g, c, s in zip(groups, self.confidence.tolist(), self.shares, strict=True)]
         )
 
     @property
@@ -170,36 +170,21 @@ class GroupConfidence:
         return max((float(np.nanmax(values, initial=0.0)) for values in self.permuted), default=float("nan"))
 
     def rows(self) -> list[dict[str, float]]:
-        """One dictionary a group."""
-        names = ("confidence", "support_confidence", "expected_false", "false_share", "bound")
-        return [
-            {"group": number, **{name: float(getattr(self, name)[number - 1]) for name in names}}
-            for number in range(1, len(self.confidence) + 1)
-        ]
+        """One dictionary per group."""
+        figures = zip(*(getattr(self, name).tolist() for name in _FIGURES), strict=True)
+        return [{"group": number, **dict(zip(_FIGURES, own, strict=True))} for number, own in enumerate(figures, start=1)]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row a group (needs ``pip install coterie[tabular]``)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows())
+        """A pandas data frame with one row per group (needs ``pip install coterie[tabular]``)."""
+        return data_frame(self.rows())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """What a JSON file can hold of it: numbers, with None for NaN."""
-
-        def plain(values: np.ndarray) -> list[float | None]:
-            return [None if np.isnan(value) else float(value) for value in values]
-
         return {
             "n_pairs": self.n_pairs,
             "n_permutations": self.n_permutations,
             "seed": self.seed,
-            "confidence": plain(self.confidence),
-            "support_confidence": plain(self.support_confidence),
-            "expected_false": plain(self.expected_false),
-            "false_share": plain(self.false_share),
-            "bound": plain(self.bound),
+            **{name: plain(getattr(self, name)) for name in _FIGURES},
             "permuted": [plain(np.sort(values)[::-1]) for values in self.permuted],
         }
 
@@ -230,7 +215,7 @@ class GroupConfidence:
         return notebook_table(title, heads, rows, n_rows=n_groups, most=_SHOWN_ROWS)
 
 
-def _are_arrays(rows: Any, kinds: str) -> bool:
+def _are_arrays(rows: Iterable[object], kinds: str) -> bool:
     """Whether these are vectors of numbers of some kinds."""
     is_vector = (isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in kinds for row in rows)
     return isinstance(rows, tuple) and all(is_vector)

@@ -1,6 +1,6 @@
 """Measures of correlation between features, how to bring one's own, and the distribution of all pairs' correlations."""
 
-from coterie.correlation.function import FunctionCorrelation
+from coterie.correlation.measures import FunctionCorrelation
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING, Correlation, Pairs
 from coterie.correlation.spearman import SpearmanCorrelation

@@ -11,7 +11,7 @@ one pass instead of b, and no feature that is taken is ever asked about.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,27 +19,21 @@ import numpy as np
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.correlation.spearman import SpearmanCorrelation
+from coterie.data.top import NOBODY
+from coterie.groups import Purity
 
 # Features of a batch: the first one, and the largest one. Twice as many follow when most of a batch were representatives.
 _FIRST_BATCH, _LARGEST_BATCH = 256, 2048
 # Values of the columns of a batch that may be held at a time: 128 MB.
 _BATCH_VALUES = 1 << 24
+# SuSiE's limit: the purity of a larger group is that of so many of its members.
+_PURITY_MEMBERS = 100
+# Members of small groups that are looked at together.
+_TOGETHER = 64
 
 
 class Grouping(NamedTuple):
-    """Representatives, and the features that belong to them.
-
-    Attributes
-    ----------
-    supports : ndarray of int
-        The representatives in the order in which they were found, fixed ones first.
-    feature : ndarray of int
-        The other features that belong to one, in order.
-    position : ndarray of int
-        The place of its representative in ``supports``.
-    correlation : ndarray
-        Its correlation with that one.
-    """
+    """Representatives, fixed ones first, and the other features with the place of their representative among these."""
 
     supports: np.ndarray
     feature: np.ndarray
@@ -76,20 +70,9 @@ def group_features(
     threshold: float,
     on_batch: Callable[[int, int], object] = lambda done, found: None,
 ) -> Grouping:
-    """Walk some features in order and group them.
+    """Walk some features in order (none of them constant or fixed) and group them; ``fixed`` ones are representatives.
 
-    Parameters
-    ----------
-    correlation : Correlation
-        The measure.
-    order : ndarray of int
-        The features to walk, none of them constant or fixed.
-    fixed : ndarray of int
-        Representatives from the start, whatever their correlations.
-    threshold : float
-        \\|correlation\\| from which on two features belong together.
-    on_batch : callable
-        Told after each batch how many features have been looked at, and how many representatives there are.
+    After each batch ``on_batch`` is called with the numbers of features done and of representatives.
     """
     free = np.zeros(correlation.view.n_features, dtype=bool)
     free[order] = True
@@ -150,3 +133,53 @@ def _closest(known: Grouping, feature: np.ndarray, position: np.ndarray, value: 
     eligible = np.flatnonzero(np.abs(value) >= largest - ROUNDING)
     first = eligible[np.unique(feature[eligible], return_index=True)[1]]
     return Grouping(supports, feature[first], position[first], value[first])
+
+
+def group_purity(correlation: Correlation, members: np.ndarray) -> Purity:
+    """Smallest, mean and median \\|correlation\\| over the pairs of members; 1 for a feature alone.
+
+    Of more than 100 members, 100 are taken at even steps from the most to the least correlated with
+    the support feature (first and last included).
+    """
+    return group_purities(correlation, [members])[0]
+
+
+def group_purities(correlation: Correlation, groups: Sequence[np.ndarray]) -> list[Purity]:
+    """Purities of many groups: small ones share a look at their columns."""
+    result = []
+    correlation.view.source.prefetch(np.concatenate([NOBODY, *(_shown(members) for members in groups if len(members) > 1)]))
+    for some in _together([_shown(members) for members in groups]):
+        ends = np.cumsum([len(members) for members in some])
+        matrix = np.abs(correlation.within(np.concatenate(some))) if ends[-1] > len(some) else np.ones((ends[-1], ends[-1]))
+        for end, members in zip(ends, some, strict=True):
+            own = slice(end - len(members), end)
+            result.append(_purity(matrix[own, own]))
+    return result
+
+
+def _shown(members: np.ndarray) -> np.ndarray:
+    """The members that a purity is computed of."""
+    if len(members) <= _PURITY_MEMBERS:
+        return members
+    return np.asarray(members[np.linspace(0, len(members) - 1, _PURITY_MEMBERS).round().astype(np.int64)])
+
+
+def _together(groups: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Neighbouring groups with so few members that they can be looked at together; a large one alone."""
+    some: list[np.ndarray] = []
+    n_members = 0
+    for members in groups:
+        if some and n_members + len(members) > _TOGETHER:
+            yield some
+            some, n_members = [], 0
+        some.append(members)
+        n_members += len(members)
+    if some:
+        yield some
+
+
+def _purity(matrix: np.ndarray) -> Purity:
+    if len(matrix) == 1:
+        return Purity(1.0, 1.0, 1.0)
+    pairs = matrix[np.triu_indices(len(matrix), k=1)]
+    return Purity(float(pairs.min()), float(pairs.mean()), float(np.median(pairs)))

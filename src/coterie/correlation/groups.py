@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import N_BINS, N_JOBS, VERBOSE, Anything, NotText, Number, OneOf, Rule
 from coterie._sklearn import stays_frame
-from coterie.correlation.grouping import Grouping, count_neighbours, group_features
+from coterie.correlation.grouping import Grouping, count_neighbours, group_features, group_purities
 from coterie.correlation.measures import CORRELATION, measure_of
 from coterie.correlation.missing import KnownContent, imputed, pairwise_measure, view_of_known
-from coterie.correlation.participants import participants
 from coterie.correlation.protocol import Correlation
-from coterie.correlation.purity import group_purities
+from coterie.data.names import refuse_repeated
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups, Purity
-from coterie.inputs.arrays import read_source
+from coterie.inputs.arrays import Reading, read_source, take_columns
 from coterie.inputs.naming import columns_read, named
 from coterie.inputs.opening import opened
 from coterie.inputs.targets import read_sample_weight
@@ -30,31 +32,19 @@ from coterie.order import in_order
 from coterie.progress import RoundProgress
 from coterie.selection import FeatureSets, Selector, feature_label, feature_positions, fixed_positions, names_of
 
+_SHOWN = 5
+
 
 @dataclass(frozen=True)
 class _Features:
-    """What a fit works on.
+    """What a fit works on: the columns that take part, as a view and as the user gave them (X)."""
 
-    Attributes
-    ----------
-    attributes : dict
-        What the fitted selector will say of X.
-    view : FeatureView
-        The columns that take part.
-    X : Any
-        These columns as the user gave them.
-    features, others : ndarray of int
-        Their places in the whole table, and those of all other columns.
-    holes : bool
-        Whether values are missing, and correlations those of what is known.
-    """
-
-    attributes: dict[str, Any]
+    attributes: dict[str, Any]  # of X, for the fitted selector
     view: FeatureView
     X: Any
-    features: np.ndarray
-    others: np.ndarray
-    holes: bool
+    features: np.ndarray  # their places in the whole table
+    others: np.ndarray  # the places of all other columns
+    holes: bool  # whether values are missing, so that correlations are those of what is known
 
     @property
     def source(self) -> FeatureSource:
@@ -130,9 +120,6 @@ class CorrelationGroups(FeatureSets, Selector):
     correlated_feature_sets_, correlated_feature_dict_ : list of set, dict
         Groups of two and more in feature-engine's form.
 
-    features_to_drop_, variables_ : list
-        Names (or indices) of the columns that :meth:`transform` drops, and of those that took part, likewise.
-
     n_correlations_evaluated_, n_correlations_possible_ : int
         Correlations that were computed (one that is computed again counts again, up to the number of pairs), and all pairs
         of features.
@@ -190,8 +177,8 @@ class CorrelationGroups(FeatureSets, Selector):
         correlation: Any = "pearson",
         n_bins: int = 10,
         representative: Any = "neighbours",
-        fixed_features: Any = None,
-        variables: Any = None,
+        fixed_features: ArrayLike | None = None,
+        variables: ArrayLike | None = None,
         remainder: str = "passthrough",
         missing_values: str = "raise",
         n_jobs: int | None = None,
@@ -208,7 +195,9 @@ class CorrelationGroups(FeatureSets, Selector):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Any = None) -> Self:
+    def fit(
+        self, X: FeaturesLike, y: object = None, sample_weight: SamplesLike = None, feature_names: NamesLike = None
+    ) -> Self:
         """Find the groups.
 
         Parameters
@@ -415,5 +404,78 @@ def _of_pair(correlation: np.ndarray) -> Purity:
     return Purity(*(abs(float(correlation[0])) if len(correlation) else 1.0,) * 3)
 
 
-def _is(value: Any, word: str) -> bool:
+def _is(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word
+
+
+class Participants(NamedTuple):
+    """The columns that take part in their own format, the source over them, and their places and those of all others.
+
+    The attributes of ``reading`` are those of the whole table.
+    """
+
+    X: Any
+    reading: Reading
+    features: np.ndarray
+    others: np.ndarray
+
+
+def participants(estimator: BaseEstimator, given: Any, variables: Any, remainder: str) -> Participants:
+    """The columns that ``variables`` name; without any, all columns of numbers."""
+    is_frame = hasattr(given, "columns") and hasattr(given, "dtypes") and not isinstance(given, FeatureSource)
+    if not is_frame and variables is None:
+        reading = read_source(estimator, given)
+        return Participants(given, reading, np.arange(reading.source.shape[1]), np.empty(0, dtype=np.int64))
+    names = list(given.columns) if is_frame else getattr(given, "feature_names", None)
+    all_text = names is not None and all(isinstance(name, str) for name in names)
+    if is_frame and all_text:
+        refuse_repeated(names or [], of="X: ")
+    n_features = given.shape[1] if hasattr(given, "shape") else np.shape(given)[1]
+    numbers = np.flatnonzero([is_number(dtype) for dtype in given.dtypes]) if is_frame else np.arange(n_features)
+    features = numbers if variables is None else _asked(given, variables, names if all_text else None, numbers, n_features)
+    others = np.setdiff1d(np.arange(n_features), features)
+    if len(others) and remainder == "refuse":
+        raise _refusal(given, others, variables is None)
+    if not len(features):
+        raise ValueError(
+            "X has no columns of numbers to group. Columns of objects that hold numbers must be converted first "
+            "(X.infer_objects() or X.astype(float))."
+        )
+    if not len(others):
+        return Participants(given, read_source(estimator, given), features, others)
+    chosen = take_columns(given if hasattr(given, "shape") else np.asarray(given), features)
+    reading = read_source(estimator, chosen)
+    attributes: dict[str, Any] = {"n_features_in_": n_features}
+    if all_text:
+        attributes["feature_names_in_"] = np.array([str(name) for name in names or []], dtype=object)
+    return Participants(chosen, Reading(reading.source, attributes), features, others)
+
+
+def is_number(dtype: object) -> bool:
+    """Whether a column of this type has numbers (or True and False), of pandas as well as of polars."""
+    if hasattr(dtype, "is_numeric"):  # polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "O") in "biuf"
+
+
+def _asked(X: Any, variables: Any, names: Sequence[str] | None, numbers: np.ndarray, n_features: int) -> np.ndarray:
+    """The places of the columns that a user names, all of which must be numbers."""
+    asked = np.sort(feature_positions(variables, n_features, names, "variables"))
+    if not len(asked):
+        raise ValueError("variables has no features; None takes all columns of numbers.")
+    wrong = np.setdiff1d(asked, numbers)
+    if len(wrong):
+        raise ValueError(f"variables has {_listed(X, wrong)}, whose values are no numbers. Leave out or encode it.")
+    return asked
+
+
+def _refusal(X: Any, others: np.ndarray, by_kind: bool) -> ValueError:
+    what = "are no numbers" if by_kind else "are not among the variables"
+    return ValueError(f"remainder='refuse', and these columns of X {what}: {_listed(X, others)}. Drop or encode them.")
+
+
+def _listed(X: Any, places: np.ndarray) -> str:
+    columns = list(X.columns) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+    kinds = list(X.dtypes) if columns is not None else []
+    shown = [str(int(j)) if columns is None else f"{columns[int(j)]!r} ({kinds[int(j)]})" for j in places[:_SHOWN]]
+    return ", ".join(shown) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")

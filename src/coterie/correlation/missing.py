@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 
 from coterie._numba import read_only
-from coterie.correlation.function import FunctionCorrelation
+from coterie.correlation.measures import FunctionCorrelation
 from coterie.data.memory import as_source
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns, FeatureSource, Moments, for_blocks
 from coterie.data.view import FeatureView

@@ -18,7 +18,7 @@ _BATCH = 16
 
 
 class PearsonCorrelation:
-    """Correlations of the features of a source, weighted by the sample weights.
+    """Pearson's coefficients of the features of a source, weighted by the sample weights, as a :class:`Correlation`.
 
     Parameters
     ----------
@@ -26,13 +26,6 @@ class PearsonCorrelation:
         The features.
     prune : bool, default=True
         Whether to skip pairs that a bound excludes; the result is the same.
-
-    Attributes
-    ----------
-    n_evaluated : int
-        Pairs whose correlation was computed.
-    n_features_read : int
-        Features that were read for it.
     """
 
     def __init__(self, view: FeatureView, *, prune: bool = True) -> None:

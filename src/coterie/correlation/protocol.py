@@ -14,20 +14,10 @@ ROUNDING = 1e-10
 
 
 class Pairs(NamedTuple):
-    """Pairs of correlated features, in order of feature, then position.
-
-    Attributes
-    ----------
-    feature : ndarray of int
-        A feature.
-    position : ndarray of int
-        The place, in a list of others, of the one that it is correlated with.
-    correlation : ndarray
-        Their correlation.
-    """
+    """Pairs of correlated features, in order of feature, then position."""
 
     feature: np.ndarray
-    position: np.ndarray
+    position: np.ndarray  # the place, in a list of others, of the feature that it is correlated with
     correlation: np.ndarray
 
 

@@ -35,13 +35,6 @@ class SpearmanCorrelation:
     prune : bool, default=True
         Whether to skip pairs that a bound excludes; the result is the same.
 
-    Attributes
-    ----------
-    n_evaluated : int
-        Pairs whose correlation was computed.
-    n_features_read : int
-        Features that were read for it.
-
     Examples
     --------
     >>> import numpy as np

@@ -30,7 +30,7 @@ _MANY_BINS = 32
 
 
 class SymmetricalUncertainty:
-    """Uncertainties between the features of a source; the interface is that of ``PearsonCorrelation``.
+    """Uncertainties between the features of a source, as a :class:`Correlation`.
 
     Parameters
     ----------
@@ -45,10 +45,6 @@ class SymmetricalUncertainty:
     ----------
     entropy : ndarray of shape (n_features,)
         Entropy of each binned feature, in nats.
-    n_evaluated : int
-        Pairs whose uncertainty was computed.
-    n_features_read : int
-        Features that were read for it.
     """
 
     def __init__(self, view: FeatureView, *, n_bins: int = 10, prune: bool = True) -> None:
@@ -141,27 +137,13 @@ class SymmetricalUncertainty:
 
 
 class _Counting(NamedTuple):
-    """How samples are counted.
-
-    Attributes
-    ----------
-    n_bins : int
-        Bins of a feature.
-    weight : ndarray of shape (n_samples,)
-        The weight of each sample.
-    total : float
-        The sum of the weights.
-    terms : ndarray
-        What counts add to an entropy, for whole weights; else empty.
-    by_bits : bool
-        Whether dense features are compared by sets of bits.
-    """
+    """How samples are counted."""
 
     n_bins: int
     weight: np.ndarray
     total: float
-    terms: np.ndarray
-    by_bits: bool
+    terms: np.ndarray  # what counts add to an entropy, for whole weights; else empty
+    by_bits: bool  # whether dense features are compared by sets of bits
 
     @classmethod
     def of(cls, view: FeatureView, n_bins: int) -> _Counting:

@@ -203,7 +203,7 @@ class DenseSource(OnePlace):
         r"""Strong products with many columns: all of them by BLAS, the strong ones again in double precision.
 
         With unit roundoff u, the product of two rounded vectors has an error of at most :math:`(n + 4) u` of the product of
-        their lengths, in any order of summation (see :func:`coterie.correlation.profile.tiles.DenseTiles`). What comes
+        their lengths, in any order of summation (see :func:`coterie.correlation.tiles.DenseTiles`). What comes
         closer than that to its limit is computed in double precision and judged by that.
         """
         n_samples, n_features = self.shape

@@ -172,6 +172,43 @@ random_state : int, RandomState instance or None, default=None
 verbose : int, default=0
     Show progress: a bar on a terminal, lines elsewhere.
 """,
+    "fitted_data": """
+X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
+    The data that the model was fitted to.
+
+y : array-like of shape (n_samples,) or str, default=None
+    Their labels or targets; of AnnData also the name of a column of ``obs``. None takes those of a path, data set or store.
+
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the samples in the fit.
+
+covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
+    Covariates of the fit, if there were any; None takes those of a data set or store.
+""",
+    "about_data": """
+name : str, default=None
+    Name of the data in the report; by default that of their file.
+
+label : str, default=None
+    Name of what is predicted; by default the name of ``y``, if it has one.
+
+image_shape : (int, int), default=None
+    Rows and columns of the image whose pixels the features are: the report then has a map of them.
+
+image_order : {"C", "F"}, default="C"
+    Whether pixels are numbered along the rows or down the columns.
+""",
+    "picture": """
+ax : matplotlib Axes, optional
+    Where to draw; a new figure by default.
+
+title : str, optional
+    Title of the picture.
+
+Returns
+-------
+figure : matplotlib Figure
+""",
     "found": """
 groups_ : FeatureGroups
     Groups in order of selection.

@@ -10,16 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from coterie.markup import shortened
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from coterie.groups.feature_groups import FeatureGroup
 
 T = TypeVar("T")
+# Objects as JSON has them, to be read, and those that are made; their values are of any kind.
+Content: TypeAlias = Mapping[str, Any]
+Record: TypeAlias = dict[str, Any]
 _DIGITS = 3  # of correlations between members in result.json
 _MISSING = "–"
 Kind = Literal["text", "name", "count", "figure", "effect", "share", "correlation", "members"]
@@ -158,6 +163,30 @@ class Column:
         if self.kind == "effect" and value == 0:
             return "0"
         return format(value, _SPECS[self.kind]) if self.numeric else str(value)
+
+
+def data_frame(rows: Sequence[Content] | Content, columns: list[str] | None = None) -> pd.DataFrame:
+    """A pandas data frame of rows, or of columns by name; an error names the extra that brings pandas."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("A data frame needs pandas: pip install 'coterie[tabular]'.") from error
+    return pd.DataFrame(rows, columns=columns)
+
+
+def plain(value: object) -> Any:
+    """Values that JSON has; anything else as text."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 def is_missing(value: object) -> bool:

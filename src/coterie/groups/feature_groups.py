@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -15,11 +15,15 @@ from coterie.groups.columns import (
     RESERVED,
     SHOWN,
     Column,
+    Content,
     Item,
+    Record,
+    data_frame,
     flat_columns,
     flat_table,
     items_of,
     listed,
+    plain,
     reading_table,
     shown,
 )
@@ -301,7 +305,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
             for name in names
         }
 
-    def annotated(self, columns: Mapping[str, Any]) -> FeatureGroups:
+    def annotated(self, columns: Content) -> FeatureGroups:
         """The groups with more columns, of which those of the same name are replaced.
 
         Parameters
@@ -328,7 +332,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
             ]
         )
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Record]:
         """One dictionary per feature, with the columns of :meth:`to_frame`.
 
         Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
@@ -351,16 +355,12 @@ class FeatureGroups(Sequence[FeatureGroup]):
         two classes, ``weight[LABEL]``, the signed weight for each of them; weight is then their norm. Of two classes the
         weight is signed, and positive for the second. The last columns are the :attr:`annotations`.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         found = flat_columns(self)
         # What is not known is NaN in a column of numbers.
         numbers = {name: float for name, (column, _) in found.items() if column.numeric and column.kind != "count"}
-        return pd.DataFrame({name: cells for name, (_, cells) in found.items()}).astype(numbers)
+        return data_frame({name: cells for name, (_, cells) in found.items()}).astype(numbers)
 
-    def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[dict[str, Any]]:
+    def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[Record]:
         """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
 
         The features must be annotated with chromosome and position (``fit`` to what ``open_features`` made of a .bed file),
@@ -392,7 +392,7 @@ class FeatureGroups(Sequence[FeatureGroup]):
         ('rs1', 1e-08, 1, 1, 'rs2(1)')
         """
         # PLINK's table belongs to the reports, a later layer, and is loaded by those who want it.
-        rows: list[dict[str, Any]] = import_module("coterie.report.clumps").clumps_of(self, kb=kb, r2=r2, p2=p2)
+        rows: list[Record] = import_module("coterie.report.table").clumps_of(self, kb=kb, r2=r2, p2=p2)
         return rows
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -443,7 +443,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _json_object(item: Item) -> dict[str, Any]:
+def _json_object(item: Item) -> Record:
     """A group for ``to_json``: the values of the group, and lists of those of its members."""
     group = item.group
     lists = {
@@ -453,15 +453,4 @@ def _json_object(item: Item) -> dict[str, Any]:
         "shares": None if group.shares is None else group.shares.tolist(),
     }
     content = {name: lists[name] if name in lists else COLUMNS[name].for_json(item) for name in SHOWN["json"]}
-    return _for_json(content if group.annotations is None else {**content, "annotations": group.annotations})
-
-
-def _for_json(value: Any) -> Any:
-    """A value without NaN, which JSON does not have; what it does not know as text."""
-    if isinstance(value, dict):
-        return {name: _for_json(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_for_json(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if np.isfinite(value) else None
-    return value if value is None or isinstance(value, (int, str)) else str(value)
+    return plain(content if group.annotations is None else {**content, "annotations": group.annotations})

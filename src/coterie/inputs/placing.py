@@ -48,7 +48,7 @@ def on_cluster(X: Any, client: Client | None = None) -> tuple[FeatureSource, np.
 
 
 def cluster_schedule(*arguments: Any) -> Any:
-    """What runs the units of a comparison on a cluster, an :class:`~coterie.comparison.schedule.AnySchedule`."""
+    """What runs the units of a comparison on a cluster, an :class:`~coterie.comparison.process.AnySchedule`."""
     return load(_COMPARE)(*arguments)
 
 

@@ -5,14 +5,10 @@ through pyplot: no figure is left open, no backend is chosen. A notebook shows t
 ``figure.savefig("groups.png")`` writes a file.
 """
 
-from coterie.plots.affiliated import affiliated_counts
 from coterie.plots.comparison import comparison_curves
-from coterie.plots.graph import group_graph
-from coterie.plots.manhattan import manhattan
-from coterie.plots.matrices import class_effects, member_correlations
-from coterie.plots.overview import effect_confidence, score_curve
-from coterie.plots.pixels import pixel_map
-from coterie.plots.scatter import feature_scatter
+from coterie.plots.groups import affiliated_counts, group_graph
+from coterie.plots.models import class_effects, effect_confidence, feature_scatter, member_correlations, score_curve
+from coterie.plots.places import manhattan, pixel_map
 
 __all__ = [
     "affiliated_counts",

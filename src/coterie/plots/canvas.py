@@ -1,12 +1,22 @@
-"""Figures without pyplot, and colours and marks that everyone can tell apart."""
+"""Figures without pyplot, colours and marks that everyone can tell apart, and the groups to draw."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from sklearn.exceptions import NotFittedError
+
+from coterie.groups import FeatureGroup, FeatureGroups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from coterie.selection import FeatureSets
+
+# What has groups: a fitted estimator, its groups, or a list of some.
+GroupsLike: TypeAlias = "FeatureSets | Iterable[FeatureGroup] | FeatureGroup"
 
 # Okabe and Ito's colours for all kinds of sight, without their yellow, which is too pale for lines on white.
 BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BLACK = COLOURS = (
@@ -42,13 +52,20 @@ def new_figure(width: float, height: float) -> Figure:
     return Picture(figsize=(width, height), layout="constrained")
 
 
-def axes_or_new(ax: Any, width: float, height: float) -> Axes:
+def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """The axes given, or those of a new figure."""
     if ax is None:
         return new_figure(width, height).add_subplot()
     if not hasattr(ax, "add_artist"):
         raise TypeError(f"ax must be one matplotlib Axes, got {type(ax).__name__}.")
     return ax
+
+
+def finished(ax: Axes, title: str | None) -> Figure:
+    """The figure of axes that get a title, if there is one."""
+    if title:
+        ax.set_title(title)
+    return figure_of(ax)
 
 
 def figure_of(ax: Axes) -> Figure:
@@ -60,3 +77,23 @@ def plain(text: object) -> str:
     """A name from the data as text that matplotlib takes neither for mathematics nor for something to hide."""
     name = str(text).replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
+
+
+def groups_of(found: GroupsLike) -> FeatureGroups:
+    """The groups of a fitted estimator, or the groups that were given; at least one."""
+    groups: object = getattr(found, "groups_", found)
+    if hasattr(found, "fit") and groups is found:
+        raise NotFittedError(
+            f"This {type(found).__name__} has no groups_: fit it first, or take an estimator that finds groups."
+        )
+    if isinstance(groups, FeatureGroup):
+        groups = [groups]
+    if not isinstance(groups, Iterable):
+        raise TypeError(f"Groups must be FeatureGroups or a fitted estimator, got {type(found).__name__}.")
+    result = groups if isinstance(groups, FeatureGroups) else FeatureGroups(list(groups))
+    wrong = [group for group in result if not isinstance(group, FeatureGroup)]
+    if wrong:
+        raise TypeError(f"Groups must be FeatureGroups or a fitted estimator, got a sequence with {type(wrong[0]).__name__}.")
+    if not len(result):
+        raise ValueError("There are no groups, so there is nothing to draw.")
+    return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import false_discovery_control
@@ -13,24 +13,29 @@ from scipy.stats import false_discovery_control
 from coterie._parameters import OneOf, check
 from coterie._quiet import ignored
 from coterie.data.opening import open_features
+from coterie.estimators.base import GroupDiscovery
 from coterie.groups import FeatureGroups
+from coterie.groups.columns import Record
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
 from coterie.report.judgement import task_of
 from coterie.report.result import Discovery
+
+if TYPE_CHECKING:
+    from anndata import AnnData
 
 ANNOTATED = "annotated.h5ad"
 
 
 def annotate(
-    adata: Any,
-    found: Any,
+    adata: AnnData,
+    found: GroupDiscovery | Discovery,
     groupby: str | None = None,
     *,
     key: str = "coterie",
     layer: str | None = None,
     use_raw: bool | None = None,
     keep: str = "groups",
-) -> Any:
+) -> AnnData:
     """Write the groups into ``var`` and ``uns`` of an AnnData object, in place, as scanpy's functions take them.
 
     ``var["support"]`` says whether a feature is a support feature, ``var["group"]`` is the number of its group (0: none),
@@ -95,7 +100,7 @@ def annotate(
     groups = _named(result.model.groups_, adata, layer, result.model.n_features_in_)
     columns = _var_columns(adata, groups)
     content = result.to_dict()
-    facts: dict[str, Any] = {
+    facts: Record = {
         "written_by": content["written_by"],
         "task": content["task"],
         "parameters": json.dumps(content["parameters"]),
@@ -115,7 +120,7 @@ def annotate(
 
 
 def classes_in(
-    adata: Any, found: Any, groupby: str, *, layer: str | None = None, use_raw: bool | None = None
+    adata: AnnData, found: GroupDiscovery | Discovery, groupby: str, *, layer: str | None = None, use_raw: bool | None = None
 ) -> ClassStatistics:
     """Statistics of the groups' features by class, from the values that :func:`annotate` takes them from."""
     raw = _takes_raw(adata, layer, use_raw)
@@ -124,7 +129,7 @@ def classes_in(
     return class_statistics(data, None, _named(model.groups_, adata, layer, model.n_features_in_))
 
 
-def read_quietly(path: Path) -> Any:
+def read_quietly(path: Path) -> AnnData:
     """An AnnData object from a file, without what anndata has to say of files of old versions."""
     try:
         import anndata
@@ -134,7 +139,7 @@ def read_quietly(path: Path) -> Any:
         return anndata.read_h5ad(path)
 
 
-def write_annotated(path: Path, adata: Any, result: Discovery, *, layer: str | None = None) -> None:
+def write_annotated(path: Path, adata: AnnData, result: Discovery, *, layer: str | None = None) -> None:
     """Write an AnnData object with the groups in it to a file."""
     classes = result.model.groups_.classes
     label = result.target.get("label") if classes is not None else None
@@ -143,7 +148,7 @@ def write_annotated(path: Path, adata: Any, result: Discovery, *, layer: str | N
         adata.write_h5ad(path)
 
 
-def _takes_raw(adata: Any, layer: str | None, use_raw: bool | None) -> bool:
+def _takes_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
     if use_raw and adata.raw is None:
         raise ValueError("use_raw=True, but the AnnData object has no raw.")
     if use_raw and layer not in (None, "raw"):
@@ -153,7 +158,7 @@ def _takes_raw(adata: Any, layer: str | None, use_raw: bool | None) -> bool:
     return bool(use_raw) if use_raw is not None else adata.raw is not None and layer is None
 
 
-def _named(groups: FeatureGroups, adata: Any, layer: str | None, n_features: int) -> FeatureGroups:
+def _named(groups: FeatureGroups, adata: AnnData, layer: str | None, n_features: int) -> FeatureGroups:
     """The groups with names: their own, or those of the layer that a model without names was fitted to."""
     if all(group.names is not None for group in groups):
         return groups
@@ -163,7 +168,7 @@ def _named(groups: FeatureGroups, adata: Any, layer: str | None, n_features: int
     return FeatureGroups([replace(group, names=tuple(str(names[j]) for j in group.members)) for group in groups])
 
 
-def _var_columns(adata: Any, groups: FeatureGroups) -> dict[str, np.ndarray]:
+def _var_columns(adata: AnnData, groups: FeatureGroups) -> dict[str, np.ndarray]:
     """The new columns of ``var``; features that it does not have (those of ``raw`` alone) are left out."""
     where = {str(name): j for j, name in enumerate(adata.var_names)}
     if len(groups) and not any(name in where for group in groups for name in group.names or ()):
@@ -185,7 +190,7 @@ def _var_columns(adata: Any, groups: FeatureGroups) -> dict[str, np.ndarray]:
     return columns
 
 
-def _ranked(adata: Any, groups: FeatureGroups, groupby: str, layer: str | None, raw: bool, keep: str) -> dict[str, Any]:
+def _ranked(adata: AnnData, groups: FeatureGroups, groupby: str, layer: str | None, raw: bool, keep: str) -> Record:
     """What ``scanpy.tl.rank_genes_groups`` would write, for the members of the groups."""
     seen = open_features(adata, label=groupby, layer=layer, missing_labels="drop")
     shown = open_features(adata, label=groupby, layer="raw", missing_labels="drop") if raw and layer != "raw" else seen
@@ -228,7 +233,7 @@ def _ranked(adata: Any, groups: FeatureGroups, groupby: str, layer: str | None, 
     return result
 
 
-def _shares(members: ClassStatistics, chosen: np.ndarray, labels: list[str]) -> dict[str, Any]:
+def _shares(members: ClassStatistics, chosen: np.ndarray, labels: list[str]) -> Record:
     """Detection rates as scanpy's ``pts=True`` has them."""
     import pandas as pd
 

@@ -5,12 +5,11 @@ A report shows them, so their size is bounded whatever the data: some features, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -18,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from coterie._numba import one_blas_thread
 from coterie._quiet import ignored
 from coterie.data import as_source
+from coterie.data.source import Columns
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
-from coterie.groups.columns import Context
+from coterie.groups.columns import Content, Context, Record
 from coterie.inputs.opening import Input
+from coterie.inputs.types import FeaturesLike, SamplesLike, TargetsLike
 from coterie.search.outcome import group_effects
 
 # Members of a group in its heat map, and features in all of them; groups whose values are kept, and samples of each.
@@ -75,21 +76,21 @@ class GroupDetails:
     classes: list[str] | None = None
     effects: np.ndarray = field(default_factory=lambda: np.empty((0, 1)))
     statistics: list[list[dict[str, float]]] | None = None
-    levels: list[dict[str, Any] | None] = field(default_factory=list)
+    levels: list[Record | None] = field(default_factory=list)
     correlations: list[tuple[np.ndarray, np.ndarray] | None] = field(default_factory=list)
     samples: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     values: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     target: np.ndarray = field(default_factory=lambda: np.empty(0))
-    training: dict[str, Any] | None = None
-    image: dict[str, Any] | None = None
+    training: Record | None = None
+    image: Record | None = None
     trait: dict[str, float] | None = None
 
 
 def describe(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    model: GroupDiscovery,
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    sample_weight: SamplesLike = None,
     *,
     image_shape: tuple[int, int] | None = None,
     image_order: str = "C",
@@ -134,7 +135,7 @@ def describe(
         return _described(model, data, image)
 
 
-def _described(model: GroupDiscovery, data: Input, image: dict[str, Any] | None) -> GroupDetails:
+def _described(model: GroupDiscovery, data: Input, image: Record | None) -> GroupDetails:
     groups, source = model.groups_, data.source
     labelled = is_classifier(model)
     classes = None if data.classes is None else [str(label) for label in data.classes.tolist()]
@@ -147,7 +148,7 @@ def _described(model: GroupDiscovery, data: Input, image: dict[str, Any] | None)
     pictured = min(len(groups), _VALUE_GROUPS)
     scale = np.empty(len(groups))
     statistics: list[list[dict[str, float]]] = []
-    levels: list[dict[str, Any] | None] = []
+    levels: list[Record | None] = []
     values = np.empty((pictured, len(shown)))
     step = max(1, _ENTRIES // max(1, source.shape[0]))
     for start in range(0, len(groups), step):
@@ -176,8 +177,8 @@ def _described(model: GroupDiscovery, data: Input, image: dict[str, Any] | None)
     )
 
 
-def _dense(columns: Any) -> np.ndarray:
-    return np.asarray(columns.toarray() if sparse.issparse(columns) else columns, dtype=np.float64)
+def _dense(columns: Columns) -> np.ndarray:
+    return np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
 
 
 def _spread_sample(used: np.ndarray, classes: np.ndarray | None, most: int) -> np.ndarray:
@@ -208,7 +209,7 @@ def _statistics(column: np.ndarray, classes: np.ndarray, n_classes: int) -> list
     return result
 
 
-def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> dict[str, Any] | None:
+def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> Record | None:
     """The values one by one, where they are few (genotypes, presence) or mostly zero (counts of rare words)."""
     if not np.array_equal(column, np.round(column)):
         return None
@@ -255,7 +256,7 @@ def _correlations(model: GroupDiscovery, data: Input) -> list[tuple[np.ndarray, 
     return result
 
 
-def _training_curve(model: GroupDiscovery, data: Input) -> dict[str, Any] | None:
+def _training_curve(model: GroupDiscovery, data: Input) -> Record | None:
     """The score of each round's model on the data it was fitted to: what looks better than it is."""
     predicts = getattr(model, "predict_with_", model.predict_with)
     n_samples, n_support = data.source.shape[0], len(model.groups_)
@@ -294,7 +295,7 @@ def _trait(targets: np.ndarray) -> dict[str, float]:
     return {"mean": float(targets.mean()), "sd": float(targets.std()), "min": low, "max": high}
 
 
-def _image(data: Input, shape: Sequence[int], order: str) -> dict[str, Any]:
+def _image(data: Input, shape: Sequence[int], order: str) -> Record:
     """The image that features are pixels of, and the mean of all images as greys."""
     rows, columns = check_image(shape, order, data.source.shape[1])
     grey = None
@@ -305,7 +306,7 @@ def _image(data: Input, shape: Sequence[int], order: str) -> dict[str, Any]:
     return {"rows": rows, "columns": columns, "order": order, "background": grey}
 
 
-def check_image(shape: Any, order: str, n_features: int) -> tuple[int, int]:
+def check_image(shape: ArrayLike, order: str, n_features: int) -> tuple[int, int]:
     """Rows and columns of an image, which must have a pixel for each feature."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
@@ -318,7 +319,7 @@ def check_image(shape: Any, order: str, n_features: int) -> tuple[int, int]:
     return rows, columns
 
 
-def context_of(model: Any, task: str, details: GroupDetails | None, feature_info: Mapping[str, Any]) -> Context:
+def context_of(model: GroupDiscovery, task: str, details: GroupDetails | None, feature_info: Content) -> Context:
     """What the columns of groups need besides the groups of a model (see :mod:`coterie.groups.columns`)."""
     labels = getattr(model, "classes_", None)
     classes = None if labels is None else [str(label) for label in labels.tolist()]
@@ -335,7 +336,7 @@ def context_of(model: Any, task: str, details: GroupDetails | None, feature_info
     )
 
 
-def genome_of(feature_info: Mapping[str, Any], most: int = 200) -> list[dict[str, Any]] | None:
+def genome_of(feature_info: Content, most: int = 200) -> list[Record] | None:
     """The chromosomes with the range of positions on each, in their natural order; None where there are none, or too many."""
     if "chromosome" not in feature_info or "position" not in feature_info:
         return None

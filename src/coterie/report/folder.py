@@ -107,7 +107,7 @@ def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:
     return load(folder / MODEL) if model else content
 
 
-def dumps(value: Any, indent: int = 0) -> str:
+def dumps(value: object, indent: int = 0) -> str:
     """JSON with lists of plain values in one line each, so that people can read a file with matrices in it."""
     pad = "  " * (indent + 1)
     if isinstance(value, dict) and value:

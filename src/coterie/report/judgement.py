@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
+from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.validated import ValidatedDiscovery
+from coterie.groups.columns import Content, Record
+from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.validation.score_table import standard_error
 
 # Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples. Or that
@@ -70,7 +73,7 @@ class HeldOut:
         """Whether the mean is better than a constant prediction by more than two of its standard errors."""
         return predicts(self.mean, self.error, self.constant)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """For ``result.json``."""
         return {
             "score": self.score,
@@ -83,7 +86,7 @@ class HeldOut:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> HeldOut:
+    def from_dict(cls, content: Content) -> HeldOut:
         """From what :meth:`to_dict` returned."""
         constant, training, *folds = (
             float("nan") if value is None else value for value in (content["constant"], content["training"], *content["folds"])
@@ -96,7 +99,7 @@ def predicts(mean: float, error: float | None, constant: float) -> bool:
     return mean - (0.0 if error is None or np.isnan(error) else _ERRORS * error) > constant
 
 
-def judgement(held_out: Mapping[str, Any] | None, confidence: Mapping[str, Any] | None) -> str:
+def judgement(held_out: Content | None, confidence: Content | None) -> str:
     """One or two sentences, from what ``result.json`` has of held-out scores and confidences.
 
     Examples
@@ -108,7 +111,7 @@ def judgement(held_out: Mapping[str, Any] | None, confidence: Mapping[str, Any] 
     return " ".join(filter(None, [_of_scores(held_out), of_groups(confidence)]))
 
 
-def _of_scores(held_out: Mapping[str, Any] | None) -> str:
+def _of_scores(held_out: Content | None) -> str:
     if held_out is None:
         return ""
     error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
@@ -119,7 +122,7 @@ def _of_scores(held_out: Mapping[str, Any] | None) -> str:
     return f"On held-out samples the groups {shortcoming(held_out)}: {held_out['score']} {figures}."
 
 
-def shortcoming(held_out: Mapping[str, Any]) -> str:
+def shortcoming(held_out: Content) -> str:
     """What is to be said of groups that do not predict."""
     baseline = held_out.get("baseline") or "constant"
     alone = "a constant" if baseline == "constant" else f"the {baseline}"
@@ -127,7 +130,7 @@ def shortcoming(held_out: Mapping[str, Any]) -> str:
     return f"are not sure to predict better than {alone}" if better else f"predict no better than {alone}"
 
 
-def of_groups(confidence: Mapping[str, Any] | None) -> str:
+def of_groups(confidence: Content | None) -> str:
     """How many groups are sure, and what the others are."""
     if confidence is None:
         return ""
@@ -157,27 +160,29 @@ def of_groups(confidence: Mapping[str, Any] | None) -> str:
     return f"{come}." if not others.any() else f"{come}; the others {rest}."
 
 
-def task_of(model: Any) -> str:
+def task_of(model: GroupDiscovery) -> str:
     """What a fitted model is for."""
     return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
 
 
-def held_out_of(model: Any, source: Any, y: Any, training: float | None, baseline: str = "constant") -> HeldOut | None:
+def held_out_of(
+    model: GroupDiscovery, X: FeaturesLike, y: TargetsLike, training: float | None, baseline: str = "constant"
+) -> HeldOut | None:
     """The scores of the whole procedure, if they were measured (``nested=True``), beside a baseline."""
-    if not hasattr(model, "nested_scores_"):
+    if not isinstance(model, ValidatedDiscovery) or not hasattr(model, "nested_scores_"):
         return None
     name = score_name(model)
     if name == "balanced accuracy":
         from sklearn.metrics import balanced_accuracy_score
 
-        training = float(balanced_accuracy_score(y, model.predict(source)))
+        training = float(balanced_accuracy_score(y, model.predict(X)))
     elif model.scoring is not None:
         training = None
     known = float("nan") if training is None else training
     return HeldOut(name, model.nested_scores_.tolist(), float(model.constant_scores_.mean()), known, baseline)
 
 
-def score_name(model: Any) -> str:
+def score_name(model: GroupDiscovery) -> str:
     """What the scores of a model are called."""
     scoring = getattr(model, "scoring", None)
     task = task_of(model)
@@ -188,7 +193,7 @@ def score_name(model: Any) -> str:
     return "R²" if task == "regression" else "accuracy"
 
 
-def score_curve(model: Any) -> dict[str, Any] | None:
+def score_curve(model: GroupDiscovery) -> Record | None:
     """Held-out scores against the number of features, with the settings that were chosen; None without validation."""
     results = getattr(model, "cv_results_", None)
     if results is None or "n_features" not in results or not hasattr(model, "n_features_"):

@@ -2,63 +2,57 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from coterie.correlation.profile import CorrelationProfile
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store
+from coterie.estimators.base import GroupDiscovery
+from coterie.estimators.documentation import documented
+from coterie.groups.columns import Content, Record
 from coterie.inputs.naming import named
 from coterie.inputs.opening import source_of, unwrapped
-from coterie.inputs.types import ClientLike
+from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
 from coterie.report.details import describe
-from coterie.report.environment import fingerprint
 from coterie.report.judgement import held_out_of, task_of
-from coterie.report.result import Discovery, Report, now, writer
-from coterie.report.side_pages import render_comparison, render_profile
+from coterie.report.result import Discovery, Report
+from coterie.report.side_pages import comparison_page, profile_page
+
+if TYPE_CHECKING:
+    from coterie.comparison.result import Comparison
+
+# Entries of data that a fingerprint covers whole; larger data are known by a sample of their columns.
+_ENTRIES = 50_000_000
+_COLUMNS = 256
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedData:
-    """The data of a discovery, opened once.
+    """The data of a discovery, opened once; X as estimators take it, ``source`` as a :class:`FeatureSource`."""
 
-    Attributes
-    ----------
-    X : array, sparse matrix, data frame or FeatureSource
-        The features as estimators take them.
-    y, sample_weight, covariates
-        What comes with the samples; None where there is nothing.
-    source : FeatureSource
-        The features.
-    feature_info : mapping
-        More about each feature.
-    label : str or None
-        Name of ``y``.
-    about : dict
-        Path, format, size, fingerprint and notes.
-    """
-
-    X: Any
-    y: Any
-    sample_weight: Any
-    covariates: Any
+    X: FeaturesLike
+    y: TargetsLike
+    sample_weight: SamplesLike
+    covariates: CovariatesLike
     source: FeatureSource
-    feature_info: Mapping[str, Any]
-    label: str | None
-    about: dict[str, Any]
+    feature_info: Content
+    label: str | None  # the name of ``y``
+    about: Record  # path, format, size, fingerprint and notes
 
 
 def open_data(
-    X: Any,
-    y: Any = None,
+    X: FeaturesLike,
+    y: TargetsLike = None,
     *,
-    sample_weight: Any = None,
-    covariates: Any = None,
-    feature_names: Any = None,
-    feature_info: Mapping[str, Any] | None = None,
+    sample_weight: SamplesLike = None,
+    covariates: CovariatesLike = None,
+    feature_names: NamesLike = None,
+    feature_info: Content | None = None,
     name: str | None = None,
     label: str | None = None,
     reader: str | None = None,
@@ -71,7 +65,7 @@ def open_data(
     label = _name_of(y) if label is None else label
     found = unwrapped(X, y, reader=reader, client=client)
     origin = found.origin
-    about: dict[str, Any] = {"path": name if name is not None else "the data" if origin is None else str(origin.path)}
+    about: Record = {"path": name if name is not None else "the data" if origin is None else str(origin.path)}
     if origin is not None:
         about["format"] = "store" if isinstance(origin, Store) else origin.format
     if feature_info is None:
@@ -89,7 +83,7 @@ def open_data(
 
 
 def assemble(
-    model: Any, data: OpenedData, image_shape: tuple[int, int] | None = None, image_order: str = "C", **known: Any
+    model: GroupDiscovery, data: OpenedData, image_shape: tuple[int, int] | None = None, image_order: str = "C", **known: Any
 ) -> Discovery:
     """The discovery of a fitted model in the data of its fit; ``known`` are further fields of :class:`Discovery`."""
     details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
@@ -107,12 +101,12 @@ def assemble(
     )
 
 
-def baseline_of(model: Any) -> str:
+def baseline_of(model: GroupDiscovery) -> str:
     """The prediction that held-out scores are compared with."""
     return "covariates alone" if hasattr(model, "covariate_names_") else "constant"
 
 
-def _training_score(model: Any, data: OpenedData) -> float | None:
+def _training_score(model: GroupDiscovery, data: OpenedData) -> float | None:
     """Accuracy or R² of a fitted model on its training data; None for a model of one class."""
     if task_of(model) == "one-class":
         return None
@@ -120,19 +114,20 @@ def _training_score(model: Any, data: OpenedData) -> float | None:
     return float(model.score(data.X, data.y, sample_weight=data.sample_weight, **more))
 
 
+@documented
 def report(
-    model: Any,
-    X: Any = None,
-    y: Any = None,
+    model: GroupDiscovery | Comparison | CorrelationProfile,
+    X: FeaturesLike | None = None,
+    y: TargetsLike = None,
     path: str | os.PathLike[str] | None = None,
     *,
-    sample_weight: Any = None,
-    covariates: Any = None,
+    sample_weight: SamplesLike = None,
+    covariates: CovariatesLike = None,
     name: str | None = None,
     label: str | None = None,
     image_shape: tuple[int, int] | None = None,
     image_order: str = "C",
-    feature_info: Mapping[str, Any] | None = None,
+    feature_info: Content | None = None,
     command: str | None = None,
 ) -> Report:
     """Make a page that tells what predicts what, how well, and which groups are real.
@@ -141,34 +136,14 @@ def report(
     ----------
     model : fitted group-discovery estimator, Comparison or CorrelationProfile
         What to report. Held-out scores are in a report of an estimator ``...CV(nested=True)``, confidences in one of a
-        model that :func:`coterie.group_confidence` was called for.
+        model that :func:`coterie.group_confidence` was called for. A comparison or a profile needs no data.
 
-    X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-        The data of its fit; not needed for a comparison or a profile.
-
-    y : array-like of shape (n_samples,), default=None
-        Their labels or targets; None takes those that a path, data set or store has.
+    %(fitted_data)s
 
     path : path, default=None
         Where to save the page, too.
 
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the samples in the fit.
-
-    covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-        The covariates of the fit, if there were any; None takes those of a data set or store.
-
-    name : str, default=None
-        What the data are called; by default the name of their file.
-
-    label : str, default=None
-        What was predicted; by default the name of ``y``, if it has one.
-
-    image_shape : (int, int), default=None
-        Rows and columns of the image whose pixels the features are: the report has a map of them.
-
-    image_order : {"C", "F"}, default="C"
-        Whether pixels are numbered along the rows, or down the columns.
+    %(about_data)s
 
     feature_info : mapping of str to array-like of shape (n_features,), default=None
         More about each feature: with ``chromosome`` and ``position`` the report has a picture of the genome. By default what
@@ -191,10 +166,10 @@ def report(
     >>> coterie.report(model, X, y, name="breast cancer", label="diagnosis")
     <Report, ... kB, not saved>
     """
-    if hasattr(model, "summary_rows"):  # a Comparison, which lies in a later layer
-        made = Report(render_comparison(comparison_content(model, name or "", command)))
-    elif hasattr(model, "share_at_least"):
-        made = Report(render_profile(profile_content(model, name or "", command)))
+    if isinstance(model, CorrelationProfile):
+        made = Report(profile_page(model, name or "", command))
+    elif hasattr(model, "summary_rows"):  # a Comparison, which lies in a later layer
+        made = Report(comparison_page(cast("Comparison", model), name or "", command))
     else:
         if X is None:
             raise ValueError("A report of a model needs the data of its fit: coterie.report(model, X, y).")
@@ -202,38 +177,19 @@ def report(
             X, y, sample_weight=sample_weight, covariates=covariates, feature_info=feature_info, name=name, label=label
         )
         command = repr(model) if command is None else command
-        return assemble(model, data, image_shape, image_order, command=command).report(path)
+        return assemble(cast("GroupDiscovery", model), data, image_shape, image_order, command=command).report(path)
     if path is not None:
         made.save(path)
     return made
 
 
-def comparison_content(found: Any, path: str, command: str | None = None) -> dict[str, Any]:
-    """What the page of a comparison shows."""
-    return {
-        "path": path,
-        "command": command,
-        "scoring": found.scoring,
-        "n_features_in": found.n_features_in,
-        "interrupted": found.interrupted,
-        "rows": found.summary_rows(),
-        "written_by": writer(),
-        "written_at": now(),
-    }
-
-
-def profile_content(found: Any, path: str, command: str | None = None) -> dict[str, Any]:
-    """What the page of a profile shows."""
-    return {**found.to_dict(), "path": path, "command": command, "written_by": writer(), "written_at": now()}
-
-
-def _name_of(y: Any) -> str | None:
+def _name_of(y: TargetsLike) -> str | None:
     """The name of a series, or the word that names a column."""
     name = y if isinstance(y, str) else getattr(y, "name", None)
     return None if name is None else str(name)
 
 
-def target_of(y: Any, task: str, label: str | None) -> dict[str, Any]:
+def target_of(y: TargetsLike, task: str, label: str | None) -> Record:
     """What was predicted: its name, and how many samples each class has."""
     if task == "one-class" or y is None:
         return {}
@@ -242,3 +198,22 @@ def target_of(y: Any, task: str, label: str | None) -> dict[str, Any]:
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     found = zip(labels.tolist(), counts.tolist(), strict=True)
     return {"label": label, "classes": {str(name): count for name, count in found}}
+
+
+def fingerprint(source: FeatureSource, y: TargetsLike = None) -> str:
+    """A short digest of features and labels: the same for the same data, whatever file or type they came from.
+
+    Of large data, some columns at even steps stand for all.
+    """
+    n_samples, n_features = source.shape
+    digest = hashlib.sha256(f"{n_samples} {n_features}".encode())
+    n_columns = n_features if n_samples * n_features <= _ENTRIES else min(n_features, _COLUMNS)
+    chosen = np.unique(np.linspace(0, n_features - 1, n_columns).round().astype(np.int64))
+    step = max(1, _ENTRIES // 8 // max(1, n_samples))
+    for start in range(0, len(chosen), step):
+        columns = source.columns(chosen[start : start + step])
+        values = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
+        digest.update((values + 0.0).tobytes(order="F"))  # no negative zeros
+    if y is not None:
+        digest.update("\0".join(str(label) for label in np.asarray(y).tolist()).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()[:16]

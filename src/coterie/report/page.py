@@ -11,13 +11,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
-from typing import Any, NamedTuple
+from pathlib import PurePath
+from typing import NamedTuple
 
-from coterie.groups.columns import COLUMNS, Column, shown
+import numpy as np
+
+from coterie.groups.columns import COLUMNS, Column, Content, shown
 from coterie.markup import Markup, join, shortened, tag, text
-from coterie.report.payload import discovery_data, packed, page_records, with_values
-from coterie.report.sentence import cautions, file_name, lead, number, title
+from coterie.report.judgement import of_groups, predicts, shortcoming
+from coterie.report.payload import discovery_data, member_name, packed, page_records, with_values
 
+_SHOWN_CLASSES = 8
+_SHOWN_LETTERS = 60
 # What a page without scripts shows.
 _PLAIN_GROUPS, _PLAIN_MEMBERS = 50, 12
 _ROUNDS = 200
@@ -27,6 +32,134 @@ _ICON = (
     "%3Ccircle cx='16' cy='16' r='7'/%3E%3Ccircle cx='5' cy='9' r='3'/%3E%3Ccircle cx='27' cy='8' r='3'/%3E"
     "%3Ccircle cx='8' cy='27' r='3'/%3E%3Ccircle cx='26' cy='25' r='3'/%3E%3C/g%3E%3C/svg%3E"
 )
+
+
+def number(value: object) -> str:
+    """A figure as people write it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value != 0 and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.2e}"
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def file_name(path: str) -> str:
+    """The name of the data without the folders."""
+    return PurePath(path).name or path or "data"
+
+
+def _path(content: Content) -> str:
+    return str(content["data"].get("path") or "")
+
+
+def title(content: Content) -> str:
+    """What the page is about, in a line."""
+    label = (content.get("target") or {}).get("label")
+    if content["task"] == "one-class":
+        return f"What is typical of {shortened(file_name(_path(content)), _SHOWN_LETTERS)}"
+    what = shortened(label, _SHOWN_LETTERS) if label else "the label" if content["task"] == "classification" else "the target"
+    return f"What predicts {what} in {shortened(file_name(_path(content)), _SHOWN_LETTERS)}"
+
+
+def lead(content: Content) -> list[Markup]:
+    """One or two sentences: target, data, held-out score, groups."""
+    return [part for part in (_prediction(content), _findings(content)) if part]
+
+
+def cautions(content: Content) -> list[str]:
+    """What a careful reader should bear in mind, if anything; first what weighs most."""
+    found = []
+    held_out, confidence = content.get("held_out"), content.get("confidence")
+    if held_out is None and confidence is None:
+        found.append(
+            "These are figures of the training data alone: whether the groups predict other data, and which of them are real, "
+            "was not looked at."
+        )
+    elif held_out is not None and not predicts(held_out["mean"], held_out["error"], held_out["constant"]):
+        found.append(f"On held-out samples the groups {shortcoming(held_out)}. Do not read anything into them.")
+    if confidence is not None and not confidence.get("n_permutations") and content["task"] != "one-class":
+        found.append("Labels were not shuffled, so the confidence that groups reach by chance is unknown.")
+    if content.get("interrupted"):
+        found.append("The search was ended early by a signal; these are the groups found until then.")
+    said = "On held-out samples the model is no better than"
+    return [*found, *(warning for warning in content.get("warnings", ()) if said not in warning or not found)]
+
+
+def _prediction(content: Content) -> Markup:
+    target, data, held_out = content.get("target") or {}, content["data"], content.get("held_out")
+    samples, features = data.get("samples"), data.get("features")
+    size = f"{number(samples)} samples × {number(features)} features" if samples and features else "the features"
+    source = join([size, " of ", tag("bdi", shortened(file_name(_path(content)), _SHOWN_LETTERS))])
+    if content["task"] == "one-class":
+        start = join(["Typical samples are told from others by ", source])
+    else:
+        fallback = "The class" if content["task"] == "classification" else "The target"
+        name = tag("strong", tag("bdi", shortened(target.get("label") or fallback, _SHOWN_LETTERS)))
+        start = join([name, _counts(target, content), " is predicted from ", source])
+    if held_out is None:
+        training = _training(content)
+        return join([start, f"; {training}." if training else "."])
+    mean = tag("strong", with_error(held_out["mean"], held_out["error"]))
+    # Results with covariates have a baseline of another name than a constant.
+    alone = held_out.get("baseline") or "constant"
+    who = "a constant prediction has" if alone == "constant" else f"{alone} have"
+    constant = f"; {who} {_score(held_out['constant'])}" if held_out["constant"] is not None else ""
+    trained = f" (training: {_score(held_out['training'])})" if held_out["training"] is not None else ""
+    return join([start, f" with a held-out {held_out['score']} of ", mean, constant, trained, "."])
+
+
+def with_error(mean: float, error: float | None) -> str:
+    """A mean and its error with as many decimals as the error is worth.
+
+    Examples
+    --------
+    >>> from coterie.report.page import with_error
+    >>> with_error(0.9672, 0.0051), with_error(0.9, None), with_error(0.512, 0.13)
+    ('0.967 ± 0.005', '0.900', '0.51 ± 0.13')
+    """
+    if error is None or np.isnan(error):
+        return f"{mean:.3f}".replace("-", "−")
+    decimals = 2 if error >= 0.095 else 3
+    return f"{mean:.{decimals}f} ± {error:.{decimals}f}".replace("-", "−")
+
+
+def _score(value: float) -> str:
+    return f"{value:.3g}".replace("-", "−")
+
+
+def _counts(target: Content, content: Content) -> Markup:
+    """The classes with their counts, or the range of a trait, in brackets."""
+    classes = target.get("classes")
+    if classes:
+        shown = list(classes.items())[:_SHOWN_CLASSES]
+        more = [f"{len(classes) - len(shown)} more classes"] if len(classes) > len(shown) else []
+        parts = [join([tag("bdi", shortened(name, 40)), f" {number(count)}"]) for name, count in shown]
+        return join([" (", join([*parts, *more], ", "), ")"])
+    trait = (content.get("pictures") or {}).get("trait")
+    if trait:
+        return text(f" (mean {_score(trait['mean'])}, standard deviation {_score(trait['sd'])})")
+    return Markup("")
+
+
+def _training(content: Content) -> str:
+    """The training score, called by its name."""
+    for words, value in content["summary"].items():
+        if words.endswith("on the training data") and value is not None:
+            return f"{words}: {value:.3g}"
+    return ""
+
+
+def _findings(content: Content) -> Markup:
+    """How many groups there are, and how sure they are."""
+    n_groups, n_features = len(content["groups"]), sum(group["size"] for group in content["groups"])
+    count = f"{number(n_groups)} group{'s' * (n_groups != 1)}"
+    said = of_groups(content.get("confidence"))
+    head = join(["Found: ", tag("strong", count), f" with {number(n_features)} feature{'s' * (n_features != 1)} in all. "])
+    return join([head, said])
 
 
 class Assets(NamedTuple):
@@ -59,18 +192,8 @@ def _source(part: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"
 
 
-def page(heading: str, body: Markup, data: Mapping[str, Any]) -> str:
-    """A whole page around its content.
-
-    Parameters
-    ----------
-    heading : str
-        Title of the window.
-    body : Markup
-        What it shows; the script fills the elements ``pictures`` and ``groups``, and takes away ``plain``.
-    data : mapping
-        What the script draws.
-    """
+def page(heading: str, body: Markup, data: Content) -> str:
+    """A whole page; its script draws ``data`` into the elements ``pictures`` and ``groups``, and removes ``plain``."""
     script, style, policy = assets()
     head = [
         tag("meta", charset="utf-8"),
@@ -86,13 +209,13 @@ def page(heading: str, body: Markup, data: Mapping[str, Any]) -> str:
     return f"<!DOCTYPE html>\n{tag('html', *parts, lang='en')}\n"
 
 
-def render(content: Mapping[str, Any]) -> str:
+def render(content: Content) -> str:
     """The report of a discovery, given as the dictionary of its ``result.json``."""
     groups = page_records(content)
     columns = with_values(shown("page"), groups)
     body = join(
         [
-            header(kicker(content), title(content), lead(content), cautions(content)),
+            header(kicker(_path(content), content["written_at"]), title(content), lead(content), cautions(content)),
             failed(),
             tag("section", id="pictures", aria_label="Pictures"),
             tag("section", tag("h2", "Groups"), _about_groups(content, columns), tag("div", id="groups")),
@@ -115,11 +238,9 @@ def header(above: str, heading: str, sentences: Sequence[Markup], care: Sequence
     return tag("header", tag("p", above, class_="kicker"), tag("h1", heading), *lines, warned)
 
 
-def kicker(content: Mapping[str, Any]) -> str:
+def kicker(path: str, written_at: str) -> str:
     """The line above the title: what the data are called, and the day."""
-    day = str(content.get("written_at") or "")[:10]
-    name = shortened(file_name(content if "data" in content else {"data": content}), 100)
-    return " · ".join(part for part in ("Coterie", name, day) if part)
+    return " · ".join(part for part in ("Coterie", shortened(file_name(path), 100), written_at[:10]) if part)
 
 
 def failed() -> Markup:
@@ -128,7 +249,7 @@ def failed() -> Markup:
     return join([tag("noscript", tag("p", note, class_="care")), tag("p", note, class_="care", id="failed", hidden="hidden")])
 
 
-def _about_groups(content: Mapping[str, Any], columns: Sequence[Column]) -> Markup:
+def _about_groups(content: Content, columns: Sequence[Column]) -> Markup:
     """What groups are, and what the columns mean."""
     confidence, parameters = content["confidence"], content["parameters"]
     threshold = content["summary"].get("threshold", parameters.get("threshold"))
@@ -142,7 +263,7 @@ def _about_groups(content: Mapping[str, Any], columns: Sequence[Column]) -> Mark
     return tag("p", " ".join([around, *meanings, counts]).strip(), class_="quiet")
 
 
-def _plain_table(groups: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Markup:
+def _plain_table(groups: Sequence[Content], columns: Sequence[Column]) -> Markup:
     """The first groups for a browser without scripts."""
     rows = [
         tag("tr", *(tag("td", _cell(column, group[column.name])) for column in columns), tag("td", _affiliated(group)))
@@ -155,29 +276,21 @@ def _plain_table(groups: Sequence[Mapping[str, Any]], columns: Sequence[Column])
     return tag("div", tag("table", head, tag("tbody", *rows)), rest, id="plain")
 
 
-def _cell(column: Column, value: Any) -> Markup:
+def _cell(column: Column, value: object) -> Markup:
     words = shortened(column.text(value), _LETTERS)
     return tag("bdi", words) if column.kind == "name" else text(words)
 
 
-def _affiliated(group: Mapping[str, Any]) -> Markup:
+def _affiliated(group: Content) -> Markup:
     others = [
-        join([tag("bdi", shortened(_member_name(member), 60)), f" ({_signed(member['correlation'])})"])
+        join([tag("bdi", shortened(member_name(member), 60)), f" ({COLUMNS['correlation'].text(member['correlation'])})"])
         for member in group["members"][1 : _PLAIN_MEMBERS + 1]
     ]
     unseen = group["size"] - 1 - len(others)
     return join([*others, f"… {unseen:,} more"] if unseen else others, ", ")
 
 
-def _member_name(member: Mapping[str, Any]) -> Any:
-    return member["feature"] if member["name"] is None else member["name"]
-
-
-def _signed(value: float | None) -> str:
-    return COLUMNS["correlation"].text(value)
-
-
-def _folded(content: Mapping[str, Any]) -> list[Markup]:
+def _folded(content: Content) -> list[Markup]:
     """What a reader looks up: certificate, rounds, parameters, data, versions, the command."""
     data = {name: value for name, value in content["data"].items() if not isinstance(value, Mapping)}
     notes = content["data"].get("notes") or {}
@@ -203,12 +316,12 @@ def fold(name: str, inside: Markup) -> list[Markup]:
     return [tag("details", tag("summary", name), tag("div", inside), class_="fold")]
 
 
-def _facts(facts: Mapping[str, Any]) -> Markup:
+def _facts(facts: Content) -> Markup:
     rows = (tag("tr", tag("td", words), tag("td", shortened(number(value), 2000))) for words, value in facts.items())
     return tag("table", tag("tbody", *rows), class_="facts-table")
 
 
-def _rounds(rounds: Sequence[Mapping[str, Any]]) -> Markup:
+def _rounds(rounds: Sequence[Content]) -> Markup:
     heads = ["round", "support features", "objective", "gap", "Newton steps", "correlations evaluated"]
     keys = ["round", "n_support", "objective", "gap", "n_iter", "n_correlations_evaluated"]
     rows = [tag("tr", *(tag("td", number(entry.get(key)), class_="n") for key in keys)) for entry in rounds[:_ROUNDS]]
@@ -222,7 +335,7 @@ def _rounds(rounds: Sequence[Mapping[str, Any]]) -> Markup:
     return join([table, more])
 
 
-def _footer(content: Mapping[str, Any]) -> Markup:
+def _footer(content: Content) -> Markup:
     written = f"{content['written_by']}, {content['written_at']}. "
     if not content.get("files", True):  # a page alone
         return tag("footer", written)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from coterie.groups.columns import COLUMNS, Column, place, shown
+from coterie.groups.columns import COLUMNS, Column, Content, Record, place, shown
 from coterie.report.details import natural
 
 # What the pictures draw, whether or not the table has a column of it.
@@ -24,13 +25,13 @@ _PICTURED = ("support", "label", "direction", "effect", "confidence", "size")
 _CLASS_EFFECTS = 500_000
 
 
-def packed(content: Mapping[str, Any]) -> str:
+def packed(content: Content) -> str:
     """Anything that JSON has, gzipped, in base64 (of which no browser takes anything for markup)."""
     text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii")
 
 
-def discovery_data(content: Mapping[str, Any]) -> dict[str, Any]:
+def discovery_data(content: Content) -> Record:
     """What the script draws of a discovery, from the dictionary of its ``result.json``."""
     groups, pictures, target = page_records(content), content["pictures"] or {}, content["target"]
     columns = [*shown("page"), *shown("page details"), *shown("page download"), *(COLUMNS[name] for name in _PICTURED)]
@@ -64,7 +65,7 @@ def discovery_data(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def page_records(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def page_records(content: Content) -> list[Record]:
     """The groups of ``result.json`` with what the page adds: label, place, and what the part on confidences says of each."""
     judged = content["confidence"] or {}
     by_chance = {
@@ -83,12 +84,12 @@ def page_records(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def with_values(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+def with_values(columns: Sequence[Column], rows: Sequence[Content]) -> list[Column]:
     """The columns that have a value in any row."""
     return [column for column in columns if any(row[column.name] is not None for row in rows)]
 
 
-def _described(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _described(columns: Sequence[Column], rows: Sequence[Content]) -> list[Record]:
     """Columns as the script takes them; those without any value are left out."""
     return [
         {"key": c.name, "title": c.title, "hint": c.description, "kind": c.kind, "missing": c.missing}
@@ -96,7 +97,7 @@ def _described(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> 
     ]
 
 
-def _orders(groups: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+def _orders(groups: Sequence[Content]) -> dict[str, list[int]]:
     """Ranks of the groups for columns whose text does not sort by itself: places go by chromosome and position."""
     found = [group["members"][0]["annotations"] for group in groups]
     keys = [(natural(str(own.get("chromosome"))), _number(own.get("position"))) for own in found]
@@ -104,11 +105,11 @@ def _orders(groups: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
     return {"place": [ranks[key] for key in keys]}
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-def chance_level(confidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def chance_level(confidence: Content | None) -> Record | None:
     """The largest confidence that groups of shuffled labels reach; None where nothing was shuffled."""
     if not confidence or not confidence.get("n_permutations"):
         return None
@@ -116,7 +117,7 @@ def chance_level(confidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {"level": max(reached, default=0.0), "n_permutations": confidence["n_permutations"]}
 
 
-def _group_name(group: Mapping[str, Any]) -> str:
+def _group_name(group: Content) -> str:
     """What a group is called: by its support feature."""
     name = group["members"][0]["name"]
     return f"feature {group['support']}" if name is None else str(name)
@@ -134,24 +135,29 @@ def _digits(value: Any, digits: int = 4) -> Any:
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
-def _member_columns(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _member_columns(groups: Sequence[Content]) -> Record:
     members = [member for group in groups for member in group["members"]]
     about = dict.fromkeys(name for member in members for name in member["annotations"])
     columns = with_values([column for column in shown("members") if column.name not in ("name", "annotations")], members)
     named = any(member["name"] is not None for member in members)
     return {
-        "start": np.concatenate([[0], np.cumsum([len(group["members"]) for group in groups])]).astype(int).tolist(),
+        "start": _starts(groups),
         **{column.name: [_digits(member[column.name], 3) for member in members] for column in columns},
-        "name": [_name(member) for member in members] if named else None,
+        "name": [member_name(member) for member in members] if named else None,
         "annotations": {name: [member["annotations"].get(name) for member in members] for name in about},
     }
 
 
-def _name(member: Mapping[str, Any]) -> str:
+def member_name(member: Content) -> str:
+    """The name of a member, or its index."""
     return str(member["feature"] if member["name"] is None else member["name"])
 
 
-def _class_effects(groups: Sequence[Mapping[str, Any]]) -> list[list[float | None]] | None:
+def _starts(groups: Sequence[Content]) -> list[int]:
+    return [0, *itertools.accumulate(len(group["members"]) for group in groups)]
+
+
+def _class_effects(groups: Sequence[Content]) -> list[list[float | None]] | None:
     found = [group["class_effects"] for group in groups]
     kept = [row for row in found if row]
     if not kept or len(kept) < len(found) or len(found) * len(kept[0]) > _CLASS_EFFECTS:
@@ -159,29 +165,29 @@ def _class_effects(groups: Sequence[Mapping[str, Any]]) -> list[list[float | Non
     return [[_digits(value, 3) for value in row] for row in kept]
 
 
-def _statistics(groups: Sequence[Mapping[str, Any]]) -> list[Any] | None:
+def _statistics(groups: Sequence[Content]) -> list[Any] | None:
     rows = _by_group(groups, "statistics")
     if rows is None:
         return None
     return [None if row is None else [_figures(own) for own in row] for row in rows]
 
 
-def _figures(own: Mapping[str, Any]) -> dict[str, Any] | None:
+def _figures(own: Content) -> Record | None:
     """The statistics of a class; None where it has no samples."""
     return {name: value if name == "n" else _digits(value) for name, value in own.items()} if own["n"] else None
 
 
-def _by_group(groups: Sequence[Mapping[str, Any]], name: str) -> list[Any] | None:
+def _by_group(groups: Sequence[Content], name: str) -> list[Any] | None:
     rows = [group[name] for group in groups]
     return rows if any(row is not None for row in rows) else None
 
 
-def _heat(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _heat(groups: Sequence[Content]) -> Record | None:
     """Correlations in hundredths, as bytes; members by their place among all."""
     kept = [number for number, group in enumerate(groups) if group["correlations"]]
     if not kept:
         return None
-    starts = np.concatenate([[0], np.cumsum([len(group["members"]) for group in groups])]).astype(int).tolist()
+    starts = _starts(groups)
     return {
         "group": kept,
         "members": [[starts[number] + place for place in groups[number]["correlations"]["members"]] for number in kept],
@@ -194,7 +200,7 @@ def _bytes(values: Sequence[float | None]) -> str:
     return base64.b64encode(np.round(100 * np.clip(numbers, -1, 1)).astype(np.int8).tobytes()).decode("ascii")
 
 
-def _values(pictures: Mapping[str, Any]) -> dict[str, Any] | None:
+def _values(pictures: Content) -> Record | None:
     rows, target = pictures.get("values"), pictures.get("target")
     if not rows or not target:
         return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +16,14 @@ import numpy as np
 
 from coterie import __version__
 from coterie.confidence.result import GroupConfidence
+from coterie.estimators.base import GroupDiscovery
 from coterie.files import new_file
 from coterie.groups import FeatureGroups
-from coterie.groups.columns import Context, flat_table, records
+from coterie.groups.columns import Content, Context, Record, data_frame, flat_table, plain, records
+from coterie.inputs.types import CovariatesLike, FeaturesLike
 from coterie.markup import Markup, tag
 from coterie.persistence import model as models
 from coterie.report.details import GroupDetails, context_of, genome_of
-from coterie.report.environment import versions
 from coterie.report.folder import FORMAT, MODEL, RESULT, VERSION, read_result, write_result
 from coterie.report.judgement import HeldOut, judgement, score_curve
 from coterie.report.page import render
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FRAME_HEIGHT = 640
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 _UNVALIDATED = "Figures of the training data alone: neither held-out scores nor confidences were computed."
 # The attributes of a fitted model that go into the summary, with the words for people.
 _FACTS = {
@@ -112,6 +116,17 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
+def versions() -> dict[str, str]:
+    """Versions of Python, Coterie and what it computes with."""
+    found = {"coterie": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # put on the path without being installed
+            continue
+    return found
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Discovery:
     """What :func:`coterie.discover` returns: the fitted model, and all that is known about it.
@@ -169,19 +184,19 @@ class Discovery:
     ['support', 'affiliated']
     """
 
-    model: Any
-    data: Mapping[str, Any]
+    model: GroupDiscovery
+    data: Content
     task: str
     seconds: float = math.nan
     training_score: float | None = None
     warnings: Sequence[str] = ()
     interrupted: bool = False
-    feature_info: Mapping[str, Any] = field(default_factory=dict)
+    feature_info: Content = field(default_factory=dict)
     held_out: HeldOut | None = None
-    target: Mapping[str, Any] = field(default_factory=dict)
+    target: Content = field(default_factory=dict)
     details: GroupDetails | None = None
     command: str | None = None
-    genome: list[dict[str, Any]] | None = None
+    genome: list[Record] | None = None
     written_by: str = field(default_factory=writer)
     written_at: str = field(default_factory=now)
     versions: Mapping[str, str] = field(default_factory=versions)
@@ -203,13 +218,13 @@ class Discovery:
         held_out = None if self.held_out is None else self.held_out.to_dict()
         return judgement(held_out, self._confidence_content())
 
-    def _confidence_content(self) -> dict[str, Any] | None:
+    def _confidence_content(self) -> Record | None:
         return None if self.confidence is None else plain(self.confidence.to_dict())
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Record:
         """The main figures, by their names in words."""
-        facts: dict[str, Any] = {"groups": len(self.groups), "features in groups": sum(len(group) for group in self.groups)}
+        facts: Record = {"groups": len(self.groups), "features in groups": sum(len(group) for group in self.groups)}
         if self.held_out is not None:
             facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
             facts["its standard error"] = self.held_out.error
@@ -223,7 +238,7 @@ class Discovery:
         return facts
 
     @property
-    def rounds(self) -> list[dict[str, Any]]:
+    def rounds(self) -> list[Record]:
         """One dictionary per round: the figures, not the arrays."""
         return [
             {name: value for name, value in vars(entry).items() if not isinstance(value, np.ndarray) or name == "features"}
@@ -231,7 +246,7 @@ class Discovery:
         ]
 
     @property
-    def validation(self) -> dict[str, Any] | None:
+    def validation(self) -> Record | None:
         """Scores against the number of features: held out, and on the training data where they are known."""
         curve = score_curve(self.model)
         if curve is None:
@@ -240,7 +255,7 @@ class Discovery:
         curve["constant"] = None if self.held_out is None else self.held_out.constant
         return curve
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         """The content of ``result.json``: everything but the model's arrays, as plain values (None stands for NaN)."""
         content = {
             "format": FORMAT,
@@ -261,34 +276,30 @@ class Discovery:
             "interrupted": self.interrupted,
             "command": self.command,
             "versions": self.versions,
-            "groups": records(self.groups, self._context),
+            "groups": records(self.groups, self.context),
             "pictures": None if self.details is None else _pictures(self.details),
             "genome": genome_of(self.feature_info) if self.genome is None else self.genome,
             "rounds": self.rounds,
         }
         return plain(content)
 
-    def table(self) -> tuple[list[str], list[dict[str, Any]]]:
+    def table(self) -> tuple[list[str], list[Record]]:
         """The names of the columns and the rows of ``groups.csv``: one row per feature, with all that is known about it.
 
         In addition to ``groups.rows()``: the direction in words, the effect and the mean of the support feature in each class,
         and what the data say about the features where the groups do not.
         """
-        return flat_table(self.groups, self._context)
+        return flat_table(self.groups, self.context)
 
     @property
-    def _context(self) -> Context:
+    def context(self) -> Context:
         """What the columns of the groups show beyond the groups themselves."""
         return context_of(self.model, self.task, self.details, self.feature_info)
 
     def to_frame(self) -> pd.DataFrame:
         """``groups.csv`` as a pandas data frame: one row per feature (needs ``pip install coterie[tabular]``)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
         columns, rows = self.table()
-        return pd.DataFrame(rows, columns=columns)
+        return data_frame(rows, columns)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Report:
         """Make the page about the discovery; a notebook shows it.
@@ -325,7 +336,7 @@ class Discovery:
         """
         return write_result(folder, self, overwrite=overwrite)
 
-    def predict(self, X: Any, **options: Any) -> np.ndarray:
+    def predict(self, X: FeaturesLike, **options: CovariatesLike) -> np.ndarray:
         """Predict new samples with :attr:`model`.
 
         Parameters
@@ -400,7 +411,7 @@ def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> An
         raise ValueError(f"{folder / RESULT} does not fit {MODEL} beside it, or is damaged ({error}).") from error
 
 
-def _discovery_from(content: Mapping[str, Any], model: Any) -> Discovery:
+def _discovery_from(content: Content, model: GroupDiscovery) -> Discovery:
     """The discovery that a ``result.json`` was written from, with the model beside it."""
     summary = content["summary"]
     return Discovery(
@@ -422,7 +433,7 @@ def _discovery_from(content: Mapping[str, Any], model: Any) -> Discovery:
     )
 
 
-def _details_from(content: Mapping[str, Any]) -> GroupDetails | None:
+def _details_from(content: Content) -> GroupDetails | None:
     """The details that the groups and pictures of a ``result.json`` were made of, as far as it has them."""
     pictures, groups = content["pictures"], content["groups"]
     if pictures is None:
@@ -445,7 +456,7 @@ def _details_from(content: Mapping[str, Any]) -> GroupDetails | None:
     )
 
 
-def _matrix_from(kept: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray] | None:
+def _matrix_from(kept: Content | None) -> tuple[np.ndarray, np.ndarray] | None:
     """Members and the matrix of their correlations, from what is below its diagonal."""
     if kept is None:
         return None
@@ -460,7 +471,7 @@ def _training_words(task: str) -> str:
     return "R² on the training data" if task == "regression" else "accuracy on the training data"
 
 
-def _pictures(details: GroupDetails) -> dict[str, Any]:
+def _pictures(details: GroupDetails) -> Record:
     """What only pictures need: values of some samples, and the image."""
     return {
         "classes": details.classes,
@@ -470,21 +481,6 @@ def _pictures(details: GroupDetails) -> dict[str, Any]:
         "values": [[_rounded(value) for value in row] for row in details.values.tolist()],
         "image": details.image,
     }
-
-
-def plain(value: Any) -> Any:
-    """Values that JSON has; anything else as text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple, set)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 def _rounded(value: float) -> float:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+from coterie.groups.columns import Content
 from coterie.markup import Markup, join, shortened, tag
-from coterie.report.page import failed, fold, header, kicker, page
+from coterie.report.page import failed, file_name, fold, header, kicker, number, page
 from coterie.report.payload import stem
-from coterie.report.sentence import file_name, number
+from coterie.report.result import now, writer
+
+if TYPE_CHECKING:
+    from coterie.comparison.result import Comparison
+    from coterie.correlation.profile import CorrelationProfile
 
 # Rows that a page without scripts shows, and letters of a cell.
+T = TypeVar("T")
 _PLAIN_ROWS = 50
 _LETTERS = 200
 
 
-def render_comparison(content: Mapping[str, Any]) -> str:
-    """The page of a comparison.
-
-    Parameters
-    ----------
-    content : mapping
-        ``path``, ``scoring``, ``n_features_in``, ``interrupted``, ``rows`` (the summary's), ``written_by`` and ``written_at``.
-    """
-    rows, scoring = content["rows"], content["scoring"]
+def comparison_page(found: Comparison, path: str, command: str | None = None) -> str:
+    """The page of a comparison on the data of a path (or name), made by a command."""
+    rows, scoring = found.summary_rows(), found.scoring
     methods = list(dict.fromkeys(str(row["method"]) for row in rows))
     columns = {name: [_plain(row[name]) for row in rows] for name in rows[0] if name != "method"} if rows else {}
     folds = max((row["n_folds"] for row in rows), default=0)
@@ -33,8 +33,8 @@ def render_comparison(content: Mapping[str, Any]) -> str:
     first = join(
         [
             f"{len(methods)} methods of feature selection on ",
-            tag("bdi", shortened(file_name({"data": content}), 60)),
-            f" ({number(content['n_features_in'])} features), each judged on the held-out part of {folds} folds. ",
+            tag("bdi", shortened(file_name(path), 60)),
+            f" ({number(found.n_features_in)} features), each judged on the held-out part of {folds} folds. ",
             None
             if best is None
             else join(
@@ -48,7 +48,7 @@ def render_comparison(content: Mapping[str, Any]) -> str:
             ),
         ]
     )
-    care = ["Ended early by a signal: what was not done is missing."] if content["interrupted"] else []
+    care = ["Ended early by a signal: what was not done is missing."] if found.interrupted else []
     troubled = [str(row["method"]) for row in rows if row["n_ok"] < row["n_folds"]]
     if troubled:
         care.append(
@@ -56,7 +56,7 @@ def render_comparison(content: Mapping[str, Any]) -> str:
         )
     data = {
         "kind": "comparison",
-        "stem": stem(content["path"]),
+        "stem": stem(path),
         "scoring": scoring,
         "methods": methods,
         "troubles": [_trouble(rows, name) for name in methods],
@@ -85,11 +85,12 @@ def render_comparison(content: Mapping[str, Any]) -> str:
         ]
         for row in rows
     ]
-    return _smaller_page("Methods compared", content, [first], care, ("Means over the folds", heads, cells), data)
+    return _smaller_page("Methods compared", path, command, [first], care, ("Means over the folds", heads, cells), data)
 
 
-def render_profile(content: Mapping[str, Any]) -> str:
-    """The page of a correlation profile, given as its dictionary with ``path`` and ``written_by``."""
+def profile_page(found: CorrelationProfile, path: str, command: str | None = None) -> str:
+    """The page of a correlation profile of the data of a path (or name), made by a command."""
+    content = found.to_dict()
     bins = content["bins"]
     counted = content["n_pairs"] if content["exact"] else content["n_drawn"]
     how = "All" if content["exact"] else f"{number(counted)} of"
@@ -101,7 +102,7 @@ def render_profile(content: Mapping[str, Any]) -> str:
     first = join(
         [
             f"{how} {number(content['n_pairs'])} pairs of {number(content['n_features'])} features of ",
-            tag("bdi", shortened(file_name({"data": content}), 60)),
+            tag("bdi", shortened(file_name(path), 60)),
             " were counted. " if content["exact"] else " were drawn at random. ",
             share,
         ]
@@ -110,21 +111,22 @@ def render_profile(content: Mapping[str, Any]) -> str:
     heads = list(bins[0]) if bins else []
     data = {
         "kind": "profile",
-        "stem": stem(content["path"]),
+        "stem": stem(path),
         "exact": content["exact"],
         "bins": {name: [_plain(row[name]) for row in bins] for name in heads},
     }
     cells = [[number(_plain(value)) for value in row.values()] for row in bins]
-    return _smaller_page("How correlated the features are", content, [first], care, ("Bins", heads, cells), data)
+    return _smaller_page("How correlated the features are", path, command, [first], care, ("Bins", heads, cells), data)
 
 
 def _smaller_page(
     heading: str,
-    content: Mapping[str, Any],
+    path: str,
+    command: str | None,
     sentences: Sequence[Markup],
     care: Sequence[str],
-    table: tuple[str, Sequence[str], Sequence[Sequence[Any]]],
-    data: Mapping[str, Any],
+    table: tuple[str, Sequence[str], Sequence[Sequence[object]]],
+    data: Content,
 ) -> str:
     """The pages of comparison and profile."""
     name, heads, cells = table
@@ -132,21 +134,21 @@ def _smaller_page(
     plain = tag("table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows))
     body = join(
         [
-            header(kicker(content), heading, sentences, care),
+            header(kicker(path, now()), heading, sentences, care),
             failed(),
             tag("section", id="pictures", aria_label="Pictures"),
             tag("section", tag("h2", name), tag("div", id="groups")),
             tag("div", plain, id="plain"),
-            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", content["command"])), class_="made")
-            if content.get("command")
+            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", command)), class_="made")
+            if command
             else None,
-            tag("footer", f"{content['written_by']}, {content['written_at']}."),
+            tag("footer", f"{writer()}, {now()}."),
         ]
     )
-    return page(f"{heading}: {shortened(file_name({'data': content}), 80)} – Coterie", body, data)
+    return page(f"{heading}: {shortened(file_name(path), 80)} – Coterie", body, data)
 
 
-def _trouble(rows: Sequence[Mapping[str, Any]], method: str) -> str | None:
+def _trouble(rows: Sequence[Content], method: str) -> str | None:
     own = [row for row in rows if str(row["method"]) == method and row["n_ok"] < row["n_folds"]]
     return f"{own[0]['status']}" if own else None
 
@@ -156,6 +158,6 @@ def _with_spread(mean: float | None, spread: float | None) -> str:
     return "–" if mean is None else f"{mean:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: T) -> T | None:
     """JSON has no NaN."""
     return None if isinstance(value, float) and math.isnan(value) else value

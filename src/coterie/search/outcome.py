@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from coterie.correlation.purity import group_purity
+from coterie.correlation.grouping import group_purity
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroup, FeatureGroups

@@ -1,22 +1,35 @@
-"""Groups as stars: a support feature with its affiliated features around it (TPAMI Figs 2, 3)."""
+"""Pictures of groups alone: stars of a support feature and its affiliated features (TPAMI Figs 2, 3, 7)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from coterie._parameters import Whole, check
+from coterie.estimators.documentation import documented
 from coterie.metrics.recovery import right_members
-from coterie.plots.canvas import BLACK, BLUE, GREY, VERMILLION, axes_or_new, figure_of, plain
-from coterie.plots.found import groups_of
+from coterie.plots.canvas import (
+    BLACK,
+    BLUE,
+    GREY,
+    VERMILLION,
+    GroupsLike,
+    axes_or_new,
+    figure_of,
+    finished,
+    groups_of,
+    plain,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from coterie.groups import FeatureGroup, FeatureGroups
 
@@ -31,12 +44,12 @@ _PALE = "0.55"
 
 
 def group_graph(
-    groups: Any,
+    groups: GroupsLike,
     *,
     max_groups: int = 20,
     max_affiliated: int = 24,
-    truth: Any = None,
-    ax: Any = None,
+    truth: GroupsLike | None = None,
+    ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw groups as stars: support features as hubs, their affiliated features around them.
@@ -213,8 +226,16 @@ def _draw(ax: Axes, stars: Sequence[_Star], width: float) -> None:
         ax.add_collection(LineCollection(lines, linewidths=widths, colors=colours, zorder=1, gid="correlations"))
         ends = np.array([line[1] for line in lines])
         good = np.concatenate([star.true for star in stars]).astype(bool)
-        ring: dict[str, Any] = {"facecolors": "white", "edgecolors": BLACK, "linewidths": 0.7}
-        ax.scatter(ends[good, 0], ends[good, 1], s=14, **ring, zorder=2, gid="affiliated")
+        ax.scatter(
+            ends[good, 0],
+            ends[good, 1],
+            s=14,
+            facecolors="white",
+            edgecolors=BLACK,
+            linewidths=0.7,
+            zorder=2,
+            gid="affiliated",
+        )
         if not good.all():
             bad = ends[~good]
             ax.scatter(bad[:, 0], bad[:, 1], s=16, marker="x", color=_PALE, linewidths=1.0, zorder=2, gid="wrong")
@@ -228,12 +249,16 @@ def _draw(ax: Axes, stars: Sequence[_Star], width: float) -> None:
         )  # fmt: skip
     handles = _handles(correlation, low, high)
     if not all(star.hub_true and all(star.true) for star in stars):
-        handles.append(_wrong_handle())
+        from matplotlib.lines import Line2D
+
+        handles.append(Line2D([], [], color=_PALE, marker="x", linestyle="none", ms=4, label="wrong"))
     n_columns = min(len(handles), int(width / 1.4))  # inches that an entry takes
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=n_columns, frameon=False, fontsize=7.5)
 
 
-def _radial_text(ax: Axes, star: _Star, place: int, text: str, **look: Any) -> None:
+def _radial_text(
+    ax: Axes, star: _Star, place: int, text: str, color: str, style: Literal["normal", "italic"] = "normal"
+) -> None:
     """A name that points away from the hub, and never stands on its head."""
     dx, dy = star.offset(place)
     away = 1.0 + 0.07 / math.hypot(dx, dy)
@@ -241,7 +266,7 @@ def _radial_text(ax: Axes, star: _Star, place: int, text: str, **look: Any) -> N
     degrees = math.degrees(math.atan2(dy, dx)) + (180.0 if left else 0.0)
     ax.text(
         star.x + away * dx, star.y + away * dy, plain(text), rotation=degrees, rotation_mode="anchor",
-        ha="right" if left else "left", va="center", fontsize=6.5, **look,
+        ha="right" if left else "left", va="center", fontsize=6.5, color=color, style=style,
     )  # fmt: skip
 
 
@@ -256,7 +281,7 @@ def _colour(r: float) -> str:
     return GREY if not math.isfinite(r) else BLUE if r >= 0.0 else VERMILLION
 
 
-def _handles(correlation: np.ndarray, low: float, high: float) -> list[Any]:
+def _handles(correlation: np.ndarray, low: float, high: float) -> list[Line2D]:
     """Lines of the legend for what occurs in the graph."""
     from matplotlib.lines import Line2D
 
@@ -275,12 +300,6 @@ def _handles(correlation: np.ndarray, low: float, high: float) -> list[Any]:
     return result
 
 
-def _wrong_handle() -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=_PALE, marker="x", linestyle="none", ms=4, label="wrong")
-
-
 def _title(groups: FeatureGroups, stars: Sequence[_Star]) -> str:
     n_features = sum(len(group) for group in groups)
     text = f"{len(groups)} group{'s' * (len(groups) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
@@ -291,3 +310,57 @@ def _title(groups: FeatureGroups, stars: Sequence[_Star]) -> str:
     if n_shown < n_features:
         cut.append(f"{n_shown:,} features")
     return f"{text} ({' and '.join(cut)} shown)" if cut else text
+
+
+@documented
+def affiliated_counts(found: GroupsLike, *, ax: Axes | None = None, title: str | None = None) -> Figure:
+    """Draw the number of affiliated features against the number of support features, in order of selection.
+
+    Parameters
+    ----------
+    found : fitted estimator, FeatureGroups, or mapping of names to these
+        One curve, or one for each name.
+
+    %(picture)s
+
+    Notes
+    -----
+    The curve at k counts the members of the first k groups *as found*. A feature that is correlated with several support
+    features is a member of the closest one's group, so with k support features alone some members of later groups would count
+    already. The last point is exact in any case.
+
+    Examples
+    --------
+    >>> from coterie import FeatureGroup, FeatureGroups
+    >>> from coterie.plots import affiliated_counts
+    >>> groups = FeatureGroups([FeatureGroup(3, [7, 5], [0.9, -0.8]), FeatureGroup(1, []), FeatureGroup(2, [4], [0.7])])
+    >>> figure = affiliated_counts({"Pearson": groups, "half": groups[:2]})
+    >>> figure.axes[0].lines[0].get_ydata().tolist()
+    [0, 2, 2, 3]
+    """
+    if isinstance(found, Mapping) and not found:
+        raise ValueError("found is an empty mapping, so there is nothing to draw.")
+    named = (
+        {str(name): groups_of(one) for name, one in found.items()} if isinstance(found, Mapping) else {"": groups_of(found)}
+    )
+    ax = axes_or_new(ax, 4.8, 3.6)
+    from matplotlib.ticker import MaxNLocator
+
+    start = len(ax.lines)  # on axes with curves already, go on with the next style
+    for number, (name, groups) in enumerate(named.items(), start=start):
+        counts = np.append(0, np.cumsum([len(group) - 1 for group in groups]))
+        look = style(number)
+        ax.plot(
+            np.arange(len(counts)), counts, color=look.color, linestyle=look.linestyle, marker=look.marker, markersize=3.5,
+            linewidth=1.4, markevery=max(1, len(counts) // 12), label=plain(name) if name else None, clip_on=False,
+        )  # fmt: skip
+    ax.set_xlabel("support features")
+    ax.set_ylabel("affiliated features")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    ax.grid(alpha=0.25)
+    if any(named):
+        ax.legend(frameon=False)
+    return finished(ax, title)

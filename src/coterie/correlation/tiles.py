@@ -36,19 +36,11 @@ class Counted(NamedTuple):
 
 
 class Tiles(Protocol):
-    """All pairs of some features, in pieces.
+    """All pairs of some features, in pieces."""
 
-    Attributes
-    ----------
-    total : int
-        The whole of the work, in ``unit``.
-    figure_words : str
-        What the figure of a piece is about.
-    """
-
-    total: int
+    total: int  # the whole of the work, in ``unit``
     unit: str
-    figure_words: str
+    figure_words: str  # what the figure of a piece is about
 
     def bounds(self, n_chunks: int | None = None) -> np.ndarray:
         """Where pieces may begin and end: so many pieces of about equal work, or as many as there are threads for."""
@@ -95,22 +87,11 @@ def dense_cost(n_samples: int, n_features: int) -> float:
 
 
 class DenseTiles:
-    r"""All pairs of dense columns, in rows of blocks: a block with itself and all that come after it.
+    r"""All pairs of dense columns, in rows of blocks: a block with itself and all after it. Sparse blocks are made dense.
 
     With unit roundoff u, a product of two rounded unit vectors in any order of summation has an error of at most
     :math:`(n + 2) u / (1 - (n + 2) u)` (Higham, *Accuracy and stability of numerical algorithms*, section 3.1, and
     Cauchy-Schwarz); (n + 4) u covers it and the rounding of the edges for all n for which single precision is used.
-
-    Parameters
-    ----------
-    source : FeatureSource
-        The features; sparse columns are made dense, a block at a time.
-    moments : Moments
-        Their moments.
-    features : ndarray of int
-        Those that are not constant.
-    edges : ndarray
-        Absolute correlations to reach.
     """
 
     unit = "features"
@@ -171,25 +152,8 @@ class UniqueColumns:
     """The different columns of a sparse source with their multiplicities, by feature and by sample.
 
     In text most words occur once, and all such words of a document are one column. The columns with the most entries come
-    first: what is accumulated for a column then lies in few places that stay in the cache.
-
-    Parameters
-    ----------
-    source : FeatureSource
-        A sparse one.
-    moments : Moments
-        Its moments.
-    features : ndarray
-        The features that are not constant.
-    n_threads : int
-        Number of threads.
-
-    Attributes
-    ----------
-    weights : ndarray of int
-        How many features have each column.
-    scales, ratios : ndarray
-        One over the norm, and root of n times mean over norm.
+    first: what is accumulated for a column then lies in few places that stay in the cache. ``weights`` are the numbers of
+    features with each column, ``scales`` one over the norm, and ``ratios`` root of n times mean over norm.
     """
 
     def __init__(self, source: FeatureSource, moments: Moments, features: np.ndarray, n_threads: int) -> None:
@@ -230,17 +194,7 @@ class UniqueColumns:
 
 
 class SparseTiles:
-    """All pairs of sparse columns: those that meet in a sample are counted in pieces, all others beforehand.
-
-    Parameters
-    ----------
-    unique : UniqueColumns
-        The different columns.
-    edges : ndarray
-        Absolute correlations to reach.
-    n_threads : int
-        Number of threads for what is computed beforehand.
-    """
+    """All pairs of sparse columns: those that meet in a sample are counted in pieces, all others beforehand."""
 
     unit = "%"
     total = 100

@@ -1,23 +1,40 @@
-"""p-values or scores of SNPs along the chromosomes, with the groups marked."""
+"""Groups at their places: pixels of an image (ICML Figs 1, 6; TPAMI Fig. 9), SNPs along the chromosomes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from coterie._parameters import OneOf, check
 from coterie.data.source import FeatureSource
+from coterie.estimators.documentation import documented
 from coterie.groups import FeatureGroups
 from coterie.inputs.opening import unwrapped
+from coterie.inputs.types import FeaturesLike
 from coterie.marginal import Association
-from coterie.plots.canvas import BLUE, GREY, SKY, VERMILLION, axes_or_new, figure_of, plain
-from coterie.plots.found import groups_of
+from coterie.plots.canvas import (
+    BLACK,
+    BLUE,
+    GREY,
+    SKY,
+    VERMILLION,
+    GroupsLike,
+    axes_or_new,
+    finished,
+    groups_of,
+    plain,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_AFFILIATED, _SUPPORT = 1, 2
+_ROLES = {_AFFILIATED: ("affiliated", SKY), _SUPPORT: ("support", VERMILLION)}
+_EMPTY = "#f0f0f0"
 # The part of the genome's length that is left free between chromosomes, and support SNPs that are named at most.
 _GAP = 0.01
 _MOST_NAMES = 25
@@ -26,13 +43,138 @@ _SMALLEST = 1e-300
 _SEX = {"X": 23, "Y": 24, "XY": 25, "MT": 26, "M": 26}
 
 
-def manhattan(
-    values: Any,
-    data: Any = None,
+@documented
+def pixel_map(
+    groups: GroupsLike,
+    shape: Sequence[int],
     *,
-    groups: Any = None,
+    order: Literal["C", "F"] = "C",
+    background: ArrayLike | None = None,
+    by: Literal["role", "group"] = "role",
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Show which pixels of an image are support features, and which are affiliated with them.
+
+    Parameters
+    ----------
+    groups : FeatureGroups or fitted estimator
+        Groups whose features are the pixels of an image.
+
+    shape : (int, int)
+        Rows and columns of the image.
+
+    order : {"C", "F"}, default="C"
+        How pixels are numbered: along the rows, or down the columns (as images from MATLAB are).
+
+    background : array-like of shape (n_pixels,) or of the image's shape, optional
+        A picture to see the pixels on, such as the mean of a class. A flat one is numbered like the pixels.
+
+    by : {"role", "group"}, default="role"
+        What colours stand for: support and affiliated pixels, or the groups; these have a dot on their support pixel.
+
+    %(picture)s
+
+    See Also
+    --------
+    group_graph : Groups of features that are not pixels.
+
+    Examples
+    --------
+    >>> from coterie import FeatureGroup, FeatureGroups
+    >>> from coterie.plots import pixel_map
+    >>> groups = FeatureGroups([FeatureGroup(0, [1, 4], [0.9, 0.8]), FeatureGroup(11, [])])
+    >>> figure = pixel_map(groups, (3, 4))
+    >>> figure.axes[0].images[-1].get_array().filled(0)
+    array([[2, 1, 0, 0],
+           [1, 0, 0, 0],
+           [0, 0, 0, 2]])
+    """
+    check("order", order, OneOf("C", "F"))
+    check("by", by, OneOf("role", "group"))
+    found = groups_of(groups)
+    rows, columns = _image_shape(shape)
+    largest = int(found.members.max())
+    if largest >= rows * columns:
+        raise ValueError(
+            f"The groups have feature {largest}, but an image of {rows} x {columns} has {rows * columns} pixels; check shape."
+        )
+    picture = None if background is None else _picture(background, (rows, columns), order)
+    values = np.zeros(rows * columns, dtype=np.int64)
+    for number, group in enumerate(found, start=1):
+        values[group.affiliated] = number if by == "group" else _AFFILIATED
+    for number, group in enumerate(found, start=1):  # last, so that a support pixel is one in any case
+        values[group.support] = number if by == "group" else _SUPPORT
+    ax = axes_or_new(ax, 3.2, 3.2 * min(2.0, max(0.5, rows / columns)) + 0.4)
+    if picture is not None:
+        ax.imshow(picture, cmap="gray", interpolation="nearest", gid="background")
+    _overlay(ax, values.reshape((rows, columns), order=order), len(found) if by == "group" else 0, picture is not None)
+    if by == "group":
+        place = np.unravel_index(found.support, (rows, columns), order=order)
+        ax.scatter(place[1], place[0], s=5, color=BLACK, linewidths=0, gid="support")
+    ax.set(xticks=[], yticks=[], xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    _legend(ax, values, by, len(found))
+    return finished(ax, title)
+
+
+def _image_shape(shape: Sequence[int]) -> tuple[int, int]:
+    sizes = np.atleast_1d(np.asarray(shape))
+    if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+        raise ValueError(f"shape={shape!r} must be the rows and columns of an image, such as (28, 28).")
+    return int(sizes[0]), int(sizes[1])
+
+
+def _picture(background: ArrayLike, shape: tuple[int, int], order: Literal["C", "F"]) -> np.ndarray:
+    picture = np.asarray(background, dtype=np.float64)
+    if picture.shape == (shape[0] * shape[1],):
+        return picture.reshape(shape, order=order)
+    if picture.shape != shape:
+        raise ValueError(f"background has the shape {picture.shape}; it must have {shape}, or be flat with as many pixels.")
+    return picture
+
+
+def _overlay(ax: Axes, values: np.ndarray, n_groups: int, transparent: bool) -> None:
+    """The coloured pixels; the others are left out of the image."""
+    from matplotlib.colors import ListedColormap, hsv_to_rgb
+
+    if n_groups:
+        # Hues a golden section apart: neighbours in order of selection look different, whatever their number.
+        hues = (0.58 + 0.6180339887 * np.arange(n_groups)) % 1.0
+        colours: Any = hsv_to_rgb(np.column_stack([hues, np.full(n_groups, 0.6), 0.95 - 0.25 * (np.arange(n_groups) % 2)]))
+    else:
+        colours = [colour for _, colour in _ROLES.values()]
+    ax.set_facecolor(_EMPTY)
+    ax.imshow(
+        np.ma.masked_equal(values, 0),
+        cmap=ListedColormap(colours),
+        vmin=0.5,
+        vmax=len(colours) + 0.5,
+        interpolation="nearest",
+        alpha=0.65 if transparent else 1.0,
+        gid="pixels",
+    )
+
+
+def _legend(ax: Axes, values: np.ndarray, by: str, n_groups: int) -> None:
+    from matplotlib.patches import Patch
+
+    if by == "group":
+        text = f"{n_groups} group{'s' * (n_groups != 1)} in colours; dots: support pixels"
+        ax.set_xlabel(text, fontsize=8)
+        return
+    counts = {role: int(np.sum(values == role)) for role in (_SUPPORT, _AFFILIATED)}
+    handles = [Patch(color=_ROLES[role][1], label=f"{count} {_ROLES[role][0]}") for role, count in counts.items()]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=8)
+
+
+@documented
+def manhattan(
+    values: Association | ArrayLike,
+    data: FeaturesLike | Mapping[str, Sequence[object]] | None = None,
+    *,
+    groups: GroupsLike | None = None,
     threshold: float | None = 5e-8,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw p-values (or scores) of SNPs by their places on the chromosomes, with the members of groups marked.
@@ -52,15 +194,7 @@ def manhattan(
     threshold : float or None, default=5e-8
         Level of a dashed line (of p-values only); None for no line.
 
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    title : str, optional
-        Title of the picture.
-
-    Returns
-    -------
-    figure : matplotlib Figure
+    %(picture)s
 
     Notes
     -----
@@ -105,12 +239,10 @@ def manhattan(
     ax.set_ylim(bottom=min(0.0, float(height[shown].min())))
     if own:
         ax.spines[["top", "right"]].set_visible(False)
-    if title:
-        ax.set_title(title)
-    return figure_of(ax)
+    return finished(ax, title)
 
 
-def _heights(values: Any) -> tuple[np.ndarray, np.ndarray, Mapping[str, Any], str]:
+def _heights(values: Association | ArrayLike) -> tuple[np.ndarray, np.ndarray, Mapping[str, Sequence[object]], str]:
     """Features, what to draw of them, what is known of their places, and the words for the axis."""
     if isinstance(values, Association):
         with np.errstate(invalid="ignore"):
@@ -147,7 +279,7 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
     return result
 
 
-def _along(chromosome: Sequence[Any], position: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+def _along(chromosome: Sequence[object], position: Sequence[object]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     """Places on one axis, the chromosome of each feature as text, and where the names of the chromosomes go."""
     names = np.array([str(name) for name in chromosome], dtype=object)
     base = np.asarray(position, dtype=np.float64)

@@ -1,0 +1,369 @@
+"""Pictures of a fitted model and its data: scores, effects, correlations of members, samples (GRM Figs 4-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+from sklearn.decomposition import PCA
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from coterie._parameters import Whole, check
+from coterie.data import as_source
+from coterie.data.view import FeatureView
+from coterie.estimators.base import GroupDiscovery, settings_of
+from coterie.estimators.documentation import documented
+from coterie.groups import FeatureGroups
+from coterie.inputs.opening import opened, source_of
+from coterie.inputs.types import FeaturesLike, TargetsLike
+from coterie.plots.canvas import (
+    BLACK,
+    BLUE,
+    GREY,
+    VERMILLION,
+    GroupsLike,
+    axes_or_new,
+    figure_of,
+    finished,
+    groups_of,
+    plain,
+    style,
+)
+from coterie.report.judgement import score_curve as validation_curve
+from coterie.search.outcome import group_effects
+from coterie.selection import Selector, feature_positions
+from coterie.validation.score_table import standard_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+_NAMED, _NAMED_LETTERS = 6, 24
+_LETTERS = 28
+# From orange over white to blue: told apart by all kinds of sight.
+_COLOURS = ("#c25100", "#f4b183", "#f7f7f7", "#74add1", "#0b5d93")
+_NAMED_CLASSES = 20
+
+
+@documented
+def score_curve(model: GroupDiscovery, *, ax: Axes | None = None, title: str | None = None) -> Figure:
+    """Draw the held-out score against the number of features, with the size that was chosen.
+
+    Parameters
+    ----------
+    model : fitted GroupDiscoveryClassifierCV, GroupDiscoveryRegressorCV or GroupDiscoveryOneClassCV
+        With ``cv_results_``. The curve is that of the settings that were chosen, its band the standard error over the folds;
+        with ``nested=True`` a diamond shows the score of the whole procedure, a line that of a constant prediction.
+
+    %(picture)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from coterie import GroupDiscoveryClassifierCV
+    >>> from coterie.plots import score_curve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = GroupDiscoveryClassifierCV(5, Cs=[0.1], cv=3, random_state=0).fit(X, y)
+    >>> score_curve(model).axes[0].get_xlabel()
+    'number of support features'
+    """
+    curve = validation_curve(model)
+    if curve is None:
+        raise ValueError(f"This {type(model).__name__} has no cv_results_ by number of features; fit a GroupDiscovery…CV.")
+    sizes, mean, chosen = np.array(curve["sizes"]), np.array(curve["mean"]), curve["chosen"]
+    ax = axes_or_new(ax, 4.8, 3.4)
+    if curve["folds"] > 1:
+        error = np.array(curve["error"])
+        ax.fill_between(sizes, mean - error, mean + error, color=BLUE, alpha=0.18, linewidth=0)
+    ax.plot(sizes, mean, "o-", color=BLUE, markersize=3.5, linewidth=1.6, gid="curve", label="held out")
+    ax.axvline(chosen, color=BLACK, linestyle=":", linewidth=1, label=f"chosen: {chosen}")
+    if hasattr(model, "nested_scores_"):
+        scores, constant = model.nested_scores_, float(model.constant_scores_.mean())
+        spread = float(standard_error(scores))
+        ax.errorbar([chosen], [scores.mean()], [spread], fmt="D", color=BLACK, markersize=5, label="whole procedure")
+        ax.axhline(constant, color=GREY, linestyle="--", linewidth=1, label="constant prediction")
+    if sizes.max() > 20 * max(1, sizes.min()):
+        ax.set_xscale("log")
+    ax.set_xlabel("number of support features")
+    ax.set_ylabel(plain(getattr(model, "scoring", None) or "held-out score"))
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=False, fontsize=8)
+    return finished(ax, title)
+
+
+@documented
+def effect_confidence(found: GroupsLike, *, ax: Axes | None = None, title: str | None = None) -> Figure:
+    """Draw the groups by effect and confidence, with the level that shuffled labels reach.
+
+    Parameters
+    ----------
+    found : fitted estimator or FeatureGroups
+        Groups with confidences (see :func:`coterie.group_confidence`). The level of shuffled labels is drawn where ``found``
+        is the estimator.
+
+    %(picture)s
+
+    Examples
+    --------
+    >>> from coterie import FeatureGroup, FeatureGroups
+    >>> from coterie.plots import effect_confidence
+    >>> groups = [FeatureGroup(3, [7], [0.9], confidence=0.96, effect=0.4), FeatureGroup(1, [], confidence=0.1, effect=-0.1)]
+    >>> effect_confidence(FeatureGroups(groups)).axes[0].get_ylabel()
+    'confidence'
+    """
+    groups = groups_of(found)
+    if any(group.confidence is None or group.effect is None for group in groups):
+        raise ValueError(
+            "The groups have no confidence or no effect yet. Call group_confidence(model, X, y).attach_to(model) first."
+        )
+    known = [group for group in groups if group.confidence == group.confidence]  # NaN: fixed features have none
+    ax = axes_or_new(ax, 5.2, 3.6)
+    level = getattr(getattr(found, "confidence_", None), "reached_by_chance", float("nan"))
+    if not np.isnan(level):
+        ax.axhspan(0, level, color=GREY, alpha=0.15, linewidth=0)
+        ax.axhline(level, color=GREY, linestyle="--", linewidth=1)
+        ax.annotate(
+            f"shuffled labels: up to {level:.2f}", (1, 0), (-4, 4), xycoords="axes fraction", textcoords="offset points",
+            ha="right", fontsize=8, color="#555555",
+        )  # fmt: skip
+    effects = np.array([group.effect for group in known], dtype=float)
+    confidences = np.array([group.confidence for group in known], dtype=float)
+    sizes = np.array([len(group) for group in known], dtype=float)
+    colours = np.where(effects < 0, VERMILLION, BLUE)
+    ax.scatter(
+        effects, confidences, s=18 + 60 * np.sqrt(sizes / max(1.0, sizes.max(initial=1.0))), c=colours, alpha=0.6, gid="groups"
+    )
+    for k in np.argsort(-np.abs(effects) * confidences, kind="stable")[:_NAMED]:
+        place = effects[k], confidences[k]
+        ax.annotate(_short(known[k].labels[0], _NAMED_LETTERS), place, (6, 3), textcoords="offset points", fontsize=8)
+    ax.set_ylim(-0.03, 1.05)
+    ax.set_xlabel("effect on standardised features")
+    ax.set_ylabel("confidence")
+    ax.grid(alpha=0.25)
+    return finished(ax, title)
+
+
+@documented
+def member_correlations(
+    model: GroupDiscovery,
+    X: FeaturesLike,
+    group: int = 0,
+    *,
+    max_members: int = 24,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw the correlations between the members of a group, by the measure that made the groups.
+
+    Parameters
+    ----------
+    model : fitted group-discovery estimator
+        With ``groups_``.
+
+    X : {array-like, sparse matrix, data frame, path, store} of shape (n_samples, n_features)
+        The data; only the members' columns are read.
+
+    group : int, default=0
+        Which group, in order of selection.
+
+    max_members : int, default=24
+        Members to draw: the support feature and those that are most correlated with it.
+
+    %(picture)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie.plots import member_correlations
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> figure = member_correlations(GroupDiscoveryClassifier(2).fit(X, y), X)
+    >>> figure.axes[0].images[0].get_array().diagonal().tolist()[:2]
+    [1.0, 1.0]
+    """
+    check("max_members", max_members, Whole(1))
+    groups = groups_of(model)
+    check("group", group, Whole(0, len(groups) - 1))
+    chosen = groups[int(group)]
+    members = chosen.members[: int(max_members)]
+    source = source_of(opened(X, None)[0])
+    measure = settings_of(model).measure(FeatureView.of(as_source(source.columns(members))))
+    matrix = np.asarray(measure.within(np.arange(len(members))), dtype=float)
+    np.fill_diagonal(matrix, 1.0)
+    names = [_short(name) for name in chosen.labels[: len(members)]]
+    size = min(9.0, 2.2 + 0.24 * len(names))
+    ax = axes_or_new(ax, size + 0.8, size)
+    drawn = _matrix(ax, matrix, 1.0, names, names)
+    ax.figure.colorbar(drawn, ax=ax, label="correlation", shrink=0.8)
+    more = len(chosen) - len(members)
+    ax.set_title(
+        title if title is not None else f"{names[0]}: {len(chosen)} features" + (f", {more} not drawn" if more else "")
+    )
+    return figure_of(ax)
+
+
+@documented
+def class_effects(
+    model: GroupDiscovery, X: FeaturesLike, *, max_groups: int = 40, ax: Axes | None = None, title: str | None = None
+) -> Figure:
+    """Draw which group speaks for which class, and which against: signed effects on standardised features.
+
+    Parameters
+    ----------
+    model : fitted GroupDiscoveryClassifier or GroupDiscoveryClassifierCV
+        For more than two classes.
+
+    X : {array-like, sparse matrix, data frame, path, store} of shape (n_samples, n_features)
+        The data, for the scales of the features that predict.
+
+    max_groups : int, default=40
+        Groups to draw, in order of selection.
+
+    %(picture)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie.plots import class_effects
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> figure = class_effects(GroupDiscoveryClassifier(2, threshold=0.9).fit(X, y), X)
+    >>> figure.axes[0].images[0].get_array().shape
+    (2, 3)
+    """
+    check("max_groups", max_groups, Whole(1))
+    groups = groups_of(model)
+    if not is_classifier(model) or len(model.classes_) < 3:
+        raise ValueError("class_effects needs a classifier of more than two classes; of two, groups have one signed effect.")
+    source = source_of(opened(X, None)[0])
+    features = np.asarray(model.prediction_features_)
+    scale = as_source(source.columns(features)).moments().scale
+    effects = group_effects(groups, features, np.asarray(model.prediction_coef_), scale)[: int(max_groups)]
+    names = [_short(group.labels[0]) for group in groups[: int(max_groups)]]
+    classes = [_short(label) for label in model.classes_.tolist()]
+    ax = axes_or_new(ax, 2.6 + 0.42 * len(classes), 1.6 + 0.22 * len(names))
+    drawn = _matrix(ax, effects, float(np.abs(effects).max()) or 1.0, names, classes)
+    ax.figure.colorbar(drawn, ax=ax, label="effect (blue: for the class)", shrink=0.8)
+    return finished(ax, title)
+
+
+def _matrix(ax: Axes, values: np.ndarray, largest: float, rows: list[str], columns: list[str]) -> AxesImage:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("coterie", _COLOURS)
+    drawn = ax.imshow(values, cmap=colours, vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    ax.set_yticks(np.arange(len(rows)), rows, fontsize=8)
+    ax.set_xticks(np.arange(len(columns)), columns, fontsize=8, rotation=45, ha="right", rotation_mode="anchor")
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    return drawn
+
+
+def _short(name: object, most: int = _LETTERS) -> str:
+    text = " ".join(plain(name).split()) or " "
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+@documented
+def feature_scatter(
+    X: FeaturesLike,
+    y: TargetsLike = None,
+    features: FeatureGroups | Selector | ArrayLike | None = None,
+    *,
+    standardize: bool = False,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Scatter the samples over the first two principal components of some features, by class.
+
+    Features that tell the classes apart without repeating each other make separate clouds.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, data frame, path, store} of shape (n_samples, n_features)
+        The data; only the chosen columns are read.
+
+    y : array-like of shape (n_samples,), optional
+        Classes, each with its colour and mark, or numbers, which get a colour scale.
+
+    features : fitted selector, FeatureGroups, or array-like of int, str or bool, optional
+        The features: those that a selector keeps, the support features of groups, indices, names or a mask. All by
+        default. At least two.
+
+    standardize : bool, default=False
+        Whether to divide features by their standard deviation first.
+
+    %(picture)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from coterie import GroupDiscoveryClassifier
+    >>> from coterie.plots import feature_scatter
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = GroupDiscoveryClassifier(2, n_features_per_round=1, threshold=0.9).fit(X, y)
+    >>> figure = feature_scatter(X, y, model)
+    >>> figure.axes[0].get_xlabel()
+    'component 1 (95 % of the variance)'
+    """
+    X, y = opened(X, y)
+    source = source_of(X)
+    columns = source.columns(_chosen(features, source.shape[1], source.feature_names))
+    values = check_array(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
+    if values.shape[1] < 2:
+        raise ValueError(f"features has {values.shape[1]} feature(s); a plane needs at least 2.")
+    if standardize:
+        spread = values.std(axis=0)
+        values = values / np.where(spread > 0.0, spread, 1.0)
+    pca = PCA(2, svd_solver="full").fit(values)
+    points, shares = pca.transform(values), np.nan_to_num(pca.explained_variance_ratio_)
+    own = ax is None
+    ax = axes_or_new(ax, 5.2, 4.2)
+    if y is None:
+        ax.scatter(points[:, 0], points[:, 1], s=14, color=BLUE, linewidths=0, alpha=0.8)
+    else:
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(values, labels)
+        if labels.dtype.kind == "f" and type_of_target(labels) == "continuous":
+            drawn = ax.scatter(points[:, 0], points[:, 1], s=14, c=labels, cmap="cividis", linewidths=0)
+            ax.figure.colorbar(drawn, ax=ax, label="y")
+        else:
+            _classes(ax, points, labels, own)
+    for axis, share, number in zip((ax.xaxis, ax.yaxis), shares, (1, 2), strict=True):
+        axis.set_label_text(f"component {number} ({100 * share:.0f} % of the variance)")
+    return finished(ax, title)
+
+
+def _chosen(features: FeatureGroups | Selector | ArrayLike | None, n_features: int, names: Sequence[str] | None) -> np.ndarray:
+    """Indices of the features meant."""
+    if features is None:
+        return np.arange(n_features)
+    if isinstance(features, FeatureGroups):
+        features = features.support
+    elif hasattr(features, "get_support"):
+        features = features.get_support(indices=True)
+    return feature_positions(features, n_features, names, "features")
+
+
+def _classes(ax: Axes, points: np.ndarray, labels: np.ndarray, own: bool) -> None:
+    """One colour and mark a class; the legend is left out where it would cover the picture."""
+    classes = list(dict.fromkeys(labels.tolist())) if labels.dtype.kind == "O" else np.unique(labels).tolist()
+    if labels.dtype.kind == "O":
+        classes.sort(key=lambda label: (type(label).__name__, str(label)))
+    for number, label in enumerate(classes):
+        look = style(number)
+        mine = points[labels == label]
+        ax.scatter(
+            mine[:, 0], mine[:, 1], s=16, color=look.color, marker=look.marker, linewidths=0, alpha=0.75, label=plain(label)
+        )
+    if len(classes) <= _NAMED_CLASSES:
+        if own:  # the names go beside the panel, not at its expense
+            width, height = figure_of(ax).get_size_inches()
+            figure_of(ax).set_size_inches(width + 0.06 * max(len(str(label)) for label in classes), height)
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, borderaxespad=0.2)
