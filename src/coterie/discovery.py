@@ -18,8 +18,7 @@ import numpy as np
 from coterie._parameters import Flag, OneOf, Whole, check_parameters
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
-from coterie.data.totals import mostly_zero
-from coterie.data.view import FeatureView
+from coterie.data.view import FeatureView, mostly_zero
 from coterie.inputs.targets import task_of
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, load

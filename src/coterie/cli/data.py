@@ -11,7 +11,7 @@ import typer
 
 from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
-from coterie.data.addresses import with_scheme
+from coterie.data.errors import with_scheme
 from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
 from coterie.methods import DISCOVERY
 

@@ -16,7 +16,7 @@ from scipy import sparse
 from coterie.cluster import ClusterError
 from coterie.data.errors import missing_extra
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.structure import canonical_csc
+from coterie.data.validity import canonical_csc
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -11,8 +11,8 @@ import numpy as np
 from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import ArrayPart, StorePart
 from coterie.cluster.source import DistributedSource
-from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
+from coterie.data.errors import is_address
 from coterie.data.source import FeatureSource, block_size
 from coterie.data.store.reading import PathLike, Store, is_store
 

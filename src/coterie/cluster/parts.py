@@ -1,4 +1,4 @@
-"""What happens on a worker: it opens its part of the features, keeps what it has found out about them, and answers.
+"""What happens on a worker: it opens its part of the features, keeps what it has computed about them, and answers.
 
 A task is a pure function of the part (the address of a store and a range of features, or an array), a :class:`Call`, and
 shared values. What a call needs of each feature (moments, entropies, scores) is given as a :class:`Recipe`, which says how to
@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from coterie._numba import one_blas_thread
 from coterie.cluster import ClusterError
 from coterie.cluster.dask_engine import this_version
 from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.source import Columns, Exemplar, Moments, StrongQuery
 from coterie.data.store.reading import Store
-from coterie.data.structure import canonical_csc
+from coterie.data.validity import BadValues, canonical_csc
+from coterie.data.view import FeatureView
 
 # Values that a part keeps, at most: moments of many half-samples, views, entropies.
 _KEPT = 512
@@ -253,3 +256,103 @@ def _has_limit() -> bool:
     worker = _worker()
     manager = getattr(worker, "memory_manager", None)
     return bool(getattr(manager, "memory_limit", None))
+
+
+def moments_and_bad_values(source: PartSource, weight: np.ndarray | None) -> tuple[Moments, BadValues]:
+    """Moments of a part, and where its values are not finite."""
+    return source.moments_and_bad_values(weight)
+
+
+def summary_of(source: PartSource, both: tuple[Moments, BadValues]) -> tuple[int, bool, BadValues]:
+    """What the client is told about the moments."""
+    return int(np.count_nonzero(both[0].norm)), both[0].nonnegative, both[1]
+
+
+def many_moments_of(source: PartSource, weights: list[np.ndarray]) -> list[Moments]:
+    """Moments for many sample weights."""
+    return source.many_moments(weights)
+
+
+def summaries_of(source: PartSource, moments: list[Moments]) -> list[tuple[int, bool]]:
+    """What the client is told about them."""
+    return [(int(np.count_nonzero(one.norm)), one.nonnegative) for one in moments]
+
+
+def moment_arrays(source: PartSource, moments: Moments) -> list[np.ndarray]:
+    """Means and norms."""
+    return [moments.mean, moments.norm]
+
+
+def part_view(
+    source: PartSource, moments: Moments, weight: np.ndarray | None, scale: np.ndarray | None, centred: bool
+) -> FeatureView:
+    """A part of a view."""
+    return FeatureView(source, moments, weight, scale, centred)
+
+
+def on_block(source: PartSource, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> Any:
+    """A call on a part, or on its view."""
+    return function(source if view is None else view, *arguments)
+
+
+def on_whole(source: PartSource, function: Callable[..., Any], *arguments: Any) -> Any:
+    """A call on all features; with one thread of BLAS, since a worker runs one task per thread."""
+    with one_blas_thread():
+        return function(source, *arguments)
+
+
+def arrays_of(source: PartSource, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
+    """Arrays with one entry per feature."""
+    found = function(view, *arguments)
+    return found if isinstance(found, tuple) else [found]
+
+
+def length_of(source: PartSource, arrays: Sequence[np.ndarray]) -> int:
+    """Number of arrays; negative where the function returns one that is not in a tuple."""
+    return len(arrays) if isinstance(arrays, tuple) else -len(arrays)
+
+
+def products_of(source: PartSource, vectors: np.ndarray, centre: np.ndarray | None, features: np.ndarray | None) -> np.ndarray:
+    """Products with vectors."""
+    return source.products(vectors, centre=centre, features=features)
+
+
+class PartPairs(NamedTuple):
+    """Strong pairs of a part, with the moments of their features."""
+
+    feature: np.ndarray
+    position: np.ndarray
+    product: np.ndarray
+    n_evaluated: int
+    n_read: int
+    mean: np.ndarray
+    norm: np.ndarray
+
+
+def strong_of(
+    source: PartSource, query: StrongQuery, moments: Moments, scores: np.ndarray | None, shift: float, norm: float
+) -> PartPairs:
+    """Large products with a few columns."""
+    exemplar = None if scores is None else Exemplar(scores, shift, norm)
+    found = source.strong_products(replace(query, exemplar=exemplar), moments)
+    own = found.feature
+    rest = found.position, found.product, found.n_evaluated, found.n_read
+    return PartPairs(own + source.first_feature, *rest, moments.mean[own], moments.norm[own])
+
+
+def columns_of(source: PartSource, features: np.ndarray) -> Columns:
+    """Some columns."""
+    return source.columns(features)
+
+
+def types_of(source: PartSource) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
+    """Types of the values and of the indices."""
+    if isinstance(source, SparseSource):
+        indptr, indices, values = source.arrays
+        return values.dtype, (indptr.dtype, indices.dtype)
+    return source.array.dtype, (np.dtype(np.int64), np.dtype(np.int64))
+
+
+def slice_of(moments: Moments, first: int, last: int) -> Moments:
+    """The moments of a part."""
+    return replace(moments, mean=moments.mean[first:last], norm=moments.norm[first:last])

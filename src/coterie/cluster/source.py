@@ -16,16 +16,38 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from coterie.cluster import work
 from coterie.cluster.dask_engine import DaskEngine, this_version
-from coterie.cluster.parts import Answer, ArrayPart, Call, Recipe, Ref, StorePart, answer, references
-from coterie.cluster.tops import ClusterSharedTop, ClusterTop
-from coterie.cluster.values import ClusterMoments, FeatureValues, FewValues, Table, rows_of
-from coterie.data.bad_values import BadValues
+from coterie.cluster.parts import (
+    Answer,
+    ArrayPart,
+    Call,
+    Recipe,
+    Ref,
+    StorePart,
+    answer,
+    arrays_of,
+    columns_of,
+    length_of,
+    many_moments_of,
+    moment_arrays,
+    moments_and_bad_values,
+    on_block,
+    on_whole,
+    part_view,
+    products_of,
+    references,
+    slice_of,
+    strong_of,
+    summaries_of,
+    summary_of,
+    types_of,
+)
+from coterie.cluster.values import ClusterMoments, ClusterSharedTop, ClusterTop, FeatureValues, FewValues, Table, rows_of
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.source import Columns, Moments, StrongPairs, StrongQuery
 from coterie.data.store.reading import PathLike, Store
 from coterie.data.top import TopQuery
+from coterie.data.validity import BadValues
 from coterie.data.view import FeatureView
 
 if TYPE_CHECKING:
@@ -182,7 +204,7 @@ class DistributedSource:
         count, places = len(tasks), [(whole, None)] * len(tasks)
         tell = None if on_answer is None else lambda place, found: on_answer(place, found.value)
         calls = [(function, *task) for task in tasks]
-        return [found.value for found in self._answers(work.on_whole, calls, places, [None] * count, what, tell)]
+        return [found.value for found in self._answers(on_whole, calls, places, [None] * count, what, tell)]
 
     def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Recipe:
         """How each worker makes ``function(source, *arguments)`` of all features, for tasks of :meth:`map_tasks`."""
@@ -279,7 +301,7 @@ class DistributedSource:
             assert moments.recipe is not None
             weight = None if view.sample_weight is None else self.share(view.sample_weight)
             scale = None if view.scale is None else view.scale.recipe  # type: ignore[attr-defined]
-            known = _recipe(work.part_view, moments.recipe, weight, scale, view.centred)
+            known = _recipe(part_view, moments.recipe, weight, scale, view.centred)
             view.__dict__["_cluster_recipe"] = known
         return known
 
@@ -288,9 +310,9 @@ class DistributedSource:
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         """Mean and norm of all features, which stay with the workers; refuses NaN by the feature's number in the whole."""
         weight = None if sample_weight is None else self.share(sample_weight)
-        both = _recipe(work.moments_and_bad_values, weight)
+        both = _recipe(moments_and_bad_values, weight)
         total = float(self.shape[0] if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).sum())
-        parts = self.ask(work.summary_of, both, what="means and norms of the features")
+        parts = self.ask(summary_of, both, what="means and norms of the features")
         bad = BadValues()
         for part in parts:
             bad = bad.joined(part[2])
@@ -299,16 +321,16 @@ class DistributedSource:
 
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
         """Moments for each of many sample weights: one pass over the features for all of them."""
-        recipe = _recipe(work.many_moments_of, [self.share(weight) for weight in weights])
+        recipe = _recipe(many_moments_of, [self.share(weight) for weight in weights])
         what = f"means and norms of the features for {len(weights)} sets of sample weights"
-        parts = self.ask(work.summaries_of, recipe, what=what)
+        parts = self.ask(summaries_of, recipe, what=what)
         totals = [float(np.asarray(weight, dtype=np.float64).sum()) for weight in weights]
         if not self.is_sparse and len(weights) > 1:  # as many_moments sums them
             totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
         return [self._moments_of(recipe.item(k), total, [part[k] for part in parts]) for k, total in enumerate(totals)]
 
     def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[tuple[Any, ...]]) -> ClusterMoments:
-        table = Table(self, _recipe(work.moment_arrays, recipe))
+        table = Table(self, _recipe(moment_arrays, recipe))
         mean, norm = FeatureValues(table, 0), FeatureValues(table, 1)
         return ClusterMoments(
             mean,  # type: ignore[arg-type]  # like an array
@@ -355,7 +377,7 @@ class DistributedSource:
                 middle = np.ascontiguousarray(centre[self._starts[k] : self._starts[k + 1]])
             arguments.append((vectors, middle, own))
         result = np.empty((len(many), vectors.shape[1]))
-        for k, found in zip(only, self.ask_each(work.products_of, arguments, what="products", only=only), strict=True):
+        for k, found in zip(only, self.ask_each(products_of, arguments, what="products", only=only), strict=True):
             result[part == k] = found
         return result
 
@@ -366,10 +388,10 @@ class DistributedSource:
         rest = (None, 0.0, 0.0) if exemplar is None else (exemplar.scores, exemplar.shift, exemplar.norm)
         own = [moments] * self.n_parts
         if not isinstance(moments, ClusterMoments):
-            own = [work.slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
+            own = [slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
         shared = self.share(plain)
         arguments = [(shared, one, *rest) for one in own]
-        parts = self.ask_each(work.strong_of, arguments, what="correlated features", only=range(self.n_parts))
+        parts = self.ask_each(strong_of, arguments, what="correlated features", only=range(self.n_parts))
         feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
         if isinstance(moments, ClusterMoments):
             for part in parts:
@@ -389,12 +411,12 @@ class DistributedSource:
     def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
         """Answers of ``function(block, *arguments)`` for all parts, in order."""
         what = f"answers of {getattr(function, '__name__', 'a function').strip('_').replace('_', ' ')}"
-        return self.ask(work.on_block, function, view, *arguments, what=what)
+        return self.ask(on_block, function, view, *arguments, what=what)
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
         """An array, or several, with an entry a feature, which stay with the workers."""
-        recipe = _recipe(work.arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
-        count = self.ask(work.length_of, recipe, what="numbers of each feature")[0]
+        recipe = _recipe(arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
+        count = self.ask(length_of, recipe, what="numbers of each feature")[0]
         table = Table(self, recipe)
         found = tuple(FeatureValues(table, place) for place in range(abs(count)))
         return found if count > 0 else found[0]
@@ -474,7 +496,7 @@ class DistributedSource:
         part = self._part_of(features)
         only = np.unique(part).tolist()
         return self.ask_each(
-            work.columns_of,
+            columns_of,
             [(features[part == k] - self._starts[k],) for k in only],
             what=f"the columns of {len(features)} feature(s)",
             only=only,
@@ -511,7 +533,7 @@ class DistributedSource:
 
     @cached_property
     def _types(self) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
-        return self.ask(work.types_of, what="the type of the values", only=[0])[0]
+        return self.ask(types_of, what="the type of the values", only=[0])[0]
 
     @property
     def _dtype(self) -> np.dtype:

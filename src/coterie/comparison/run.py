@@ -31,8 +31,8 @@ from coterie.comparison.process import Limits
 from coterie.comparison.result import Comparison, Row
 from coterie.comparison.schedule import AnySchedule, Schedule, Unit
 from coterie.comparison.trial import Gaps, Setting
-from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
+from coterie.data.errors import is_address
 from coterie.data.imputation import ImputedSource
 from coterie.data.store.reading import Store, is_store, open_store
 from coterie.data.store.writing import write_store

@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.labels import MISSING_WORDS
+from coterie.data.readers.reader import MISSING_WORDS
 from coterie.data.source import LARGEST_NORM
 
 # A column of text has at most so many different values; more of them are names, not categories.

@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import read_only, run_chunks, run_evenly
-from coterie.data.bad_values import BadValues
 from coterie.data.names import check_names
 from coterie.data.source import (
     SMALLEST_NORM,
@@ -24,7 +23,7 @@ from coterie.data.source import (
     StrongQuery,
     for_blocks,
 )
-from coterie.data.structure import canonical_csc
+from coterie.data.validity import BadValues, canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import within_angle
 from coterie.kernels.moments import csc_many_moments, csc_moments, feature_major_moments, sample_major_moments

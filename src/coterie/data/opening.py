@@ -12,22 +12,18 @@ import numpy as np
 
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
-from coterie.data.addresses import is_address
-from coterie.data.anndata_objects import from_anndata
 from coterie.data.covariates import Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
-from coterie.data.errors import DataFileError
+from coterie.data.errors import DataFileError, is_address
 from coterie.data.imputation import STRATEGIES, ImputedSource
 from coterie.data.memory import DenseSource, as_source
 from coterie.data.names import PackedStrings
-from coterie.data.readers.anndata_parts import is_anndata
 from coterie.data.readers.byte_stream import read_lines
+from coterie.data.readers.collect import Collect, read_into_memory
 from coterie.data.readers.columns import places_of
-from coterie.data.readers.detection import detect_format, resolve
-from coterie.data.readers.features import Collect, read_into_memory
-from coterie.data.readers.formats import FORMATS
-from coterie.data.readers.labels import labels_in_file
-from coterie.data.readers.reader import Progress, Reader
+from coterie.data.readers.formats import FORMATS, detect_format, resolve
+from coterie.data.readers.h5ad import from_anndata, is_anndata
+from coterie.data.readers.reader import Progress, Reader, labels_in_file
 from coterie.data.source import FeatureSource
 from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader

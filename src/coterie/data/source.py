@@ -15,8 +15,8 @@ from scipy import sparse
 from coterie._numba import one_blas_thread, run_chunks, run_evenly
 
 if TYPE_CHECKING:
-    from coterie.data.bad_values import BadValues
     from coterie.data.top import Top, TopQuery
+    from coterie.data.validity import BadValues
     from coterie.data.view import FeatureView
 
 Columns: TypeAlias = "np.ndarray | sparse.csc_array"
@@ -376,7 +376,7 @@ class OnePlace:
 
     def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> SharedBest:
         """The same for many residuals of some views of this source, by one pass for all."""
-        from coterie.data.shared_top import SharedTop
+        from coterie.data.top import SharedTop
 
         return SharedTop(views, n_threads)
 

@@ -1,4 +1,4 @@
-"""AnnData files (.h5ad): X, a layer or the raw counts, read in blocks; labels from ``obs``."""
+"""AnnData, in .h5ad files and in memory: X, a layer or the raw counts; labels from ``obs``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,21 @@ import numpy as np
 from scipy import sparse
 
 from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
+from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
+from coterie.data.memory import as_source
 from coterie.data.names import PackedStrings
-from coterie.data.readers.anndata_parts import labels_of, values_and_names
-from coterie.data.readers.columns import Column
-from coterie.data.readers.labels import is_missing, missing_labels
-from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, row_block, usable_values
+from coterie.data.readers.columns import Column, did_you_mean
+from coterie.data.readers.reader import (
+    Block,
+    Progress,
+    Reader,
+    check_compressed,
+    is_missing,
+    missing_labels,
+    row_block,
+    usable_values,
+)
 
 _SCRIPT = Path(__file__).with_name("h5ad_check.py")
 # The first look at a file ends by itself after some processor time; this is for one that sleeps, or a machine that does.
@@ -28,6 +37,8 @@ _LONGEST_LOOK = 1800
 _CHUNK_COPIES = 3
 # What was found in files that were looked at before, by device, number, size and time: opened again, they need no process.
 _good: dict[tuple[int, ...], dict[str, Any]] = {}
+# Columns of obs that a message lists.
+_SHOWN = 12
 
 
 class H5adReader(Reader):
@@ -210,3 +221,145 @@ class _FirstLook:
 
 def _damaged(path: Path, reason: str) -> DataFileError:
     return DataFileError(f"it is damaged or no .h5ad file ({reason}).", path)
+
+
+def is_anndata(X: Any) -> bool:
+    """Whether X is an AnnData object; the library is not imported, whoever has one has it."""
+    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names") and hasattr(X, "obs")
+
+
+def values_and_names(data: Any, layer: str | None) -> tuple[Any, Any]:
+    """The matrix of an AnnData object that a layer names (``"raw"``: ``adata.raw``; None: X), and the names of its columns.
+
+    Raises ValueError with what there is instead.
+    """
+    known = [str(name) for name in data.layers]
+    known += ["raw"] if data.raw is not None and "raw" not in known else []
+    if layer is None:
+        if data.X is None:
+            raise ValueError(f"it has no X; choose a layer: {', '.join(known) or 'there is none'}.")
+        return data.X, data.var_names
+    if layer == "raw" and data.raw is not None:
+        return data.raw.X, data.raw.var_names
+    if layer not in data.layers:
+        raise ValueError(f"it has no layer {layer!r}; {suggestion(str(layer), known)}there is {', '.join(known) or 'none'}.")
+    return data.layers[layer], data.var_names
+
+
+def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of all samples from a column of ``obs``, and which of them are missing.
+
+    Numbers and booleans stay what they are, anything else becomes text. Categories that no sample has do not count. Raises
+    ValueError with the nearest names and the columns that could be meant.
+    """
+    obs = data.obs
+    if label not in obs.columns:
+        names = [str(name) for name in obs.columns]
+        raise ValueError(
+            f"obs has no column {label!r} for the labels; {suggestion(str(label), names)}it has {candidates(data) or 'none'}."
+        )
+    values = obs[label].to_numpy()
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    if values.dtype.kind not in "biuf":  # text, or a type of pandas' own that has a word for nothing
+        present = [value for value, gone in zip(values.tolist(), missing, strict=True) if not gone]
+        numbers = bool(present) and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
+        nothing, kind = (np.nan, np.float64) if numbers else (None, object)
+        kept = np.array(present if numbers else [str(value) for value in present])
+        if missing.any() or not numbers:
+            values = np.full(len(values), nothing, dtype=kind)
+            values[~missing] = kept
+        else:
+            values = kept
+    return values, missing
+
+
+def candidates(data: Any) -> str:
+    """The columns of ``obs`` in words: those with classes first, with their number, then those with numbers."""
+    classes, others = [], []
+    for name in data.obs.columns:
+        column = data.obs[name]
+        n_values = column.nunique()
+        numeric = getattr(column.dtype, "kind", "O") == "f" or (getattr(column.dtype, "kind", "O") in "iu" and n_values > 50)
+        if not numeric and 2 <= n_values <= max(2, len(column) // 2):
+            classes.append(f"{name} ({n_values} classes)")
+        else:
+            others.append(str(name))
+    shown = [*classes, *others][:_SHOWN]
+    more = len(classes) + len(others) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def suggestion(name: str, known: list[str]) -> str:
+    """``did you mean 'a' or 'b'? `` where a known name is near, else nothing."""
+    question = did_you_mean(name, known)
+    return f"{question} " if question else ""
+
+
+def from_anndata(
+    adata: Any, *, label: Any = None, layer: str | None = None, missing_labels: str = "error", feature_names: Any = None
+) -> Dataset:
+    """The features of an AnnData object, uncopied, with the labels of a column of ``obs``.
+
+    Parameters
+    ----------
+    adata : AnnData
+        The object.
+    label : str, False or None
+        Column of ``obs`` with the labels; None and False: no labels.
+    layer : str, optional
+        Layer to take instead of X; ``"raw"`` stands for ``adata.raw``.
+    missing_labels : {"error", "drop"}, default="error"
+        What to do with samples whose label is missing.
+    feature_names : sequence of str, optional
+        Other names than those of ``var``.
+
+    Returns
+    -------
+    dataset : Dataset
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from anndata import AnnData
+    >>> from coterie.data import open_features
+    >>> obs = pd.DataFrame({"kind": ["B", "T", "B"]}, index=["c1", "c2", "c3"])
+    >>> dataset = open_features(AnnData(np.eye(3), obs), label="kind")
+    >>> dataset.shape, dataset.y
+    ((3, 3), array(['B', 'T', 'B'], dtype=object))
+    """
+    if missing_labels not in ("error", "drop"):
+        raise ValueError(f"missing_labels={missing_labels!r} must be 'error' or 'drop'.")
+    try:
+        values, names = values_and_names(adata, layer)
+        labels = None if label is None or label is False else labels_of(adata, label)
+    except ValueError as error:
+        how = " coterie.data.open_features(adata, layer=...) takes one." if "choose a layer" in str(error) else ""
+        raise ValueError(f"The AnnData object: {error}{how}") from error
+    notes: dict[str, Any] = {} if layer is None else {"layer": layer}
+    keep: Any = slice(None)
+    if labels is not None and labels[1].any():
+        keep, n_missing = _with_label(adata, label, labels[1], missing_labels)
+        notes["samples_without_label_dropped"] = n_missing
+    if hasattr(values, "to_memory"):  # backed by a file
+        values = values.to_memory()
+    if not sparse.issparse(values):
+        values = np.asarray(values)
+    if not isinstance(keep, slice):
+        values = (values.tocsr() if sparse.issparse(values) else values)[keep]
+    source = as_source(values, PackedStrings.pack(names if feature_names is None else feature_names))
+    y = None if labels is None else labels[0][keep]
+    return Dataset(source, y, PackedStrings.pack(adata.obs_names[keep]), "anndata", notes=notes)
+
+
+def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tuple[np.ndarray, int]:
+    """The samples that have a label; an error, if the others are not to be dropped."""
+    count, first = int(missing.sum()), str(adata.obs_names[int(np.argmax(missing))])
+    if count == len(missing):
+        raise ValueError(f"The AnnData object: no sample has a label in obs[{label!r}].")
+    if policy == "error":
+        raise ValueError(
+            f"y contains NaN or None: {count} of {len(missing)} samples have no label in obs[{label!r}], the first is "
+            f"{first!r}. Leave them out: adata = adata[adata.obs[{label!r}].notna()]."
+        )
+    return np.flatnonzero(~missing), count

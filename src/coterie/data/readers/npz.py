@@ -14,8 +14,7 @@ from coterie.bounds import BEST_RATIO, check_length, claim, open_regular
 from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
 from coterie.data.readers.columns import nearest
-from coterie.data.readers.labels import labels_in_file
-from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, usable_values
+from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, labels_in_file, usable_values
 
 # How often the arrays are in memory at a time: as they come, and by feature.
 _COPIES = 2

@@ -18,8 +18,7 @@ from coterie.data.covariates import CovariateFile, read_covariate_file
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.labels import MISSING_WORDS, missing_labels, parse_labels
-from coterie.data.readers.reader import Block, Progress, Reader
+from coterie.data.readers.reader import MISSING_WORDS, Block, Progress, Reader, missing_labels, parse_labels
 
 # bed-reader's int8 for a missing genotype.
 _MISSING = -127

@@ -19,8 +19,16 @@ from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
 from coterie.data.readers.columns import Column, listed, nearest, places_of, problems_in_words
-from coterie.data.readers.labels import MISSING_WORDS, is_missing, missing_labels, parse_labels
-from coterie.data.readers.reader import Block, Progress, Reader, whole_numbers
+from coterie.data.readers.reader import (
+    MISSING_WORDS,
+    Block,
+    Progress,
+    Reader,
+    is_missing,
+    missing_labels,
+    parse_labels,
+    whole_numbers,
+)
 
 # What the labels' column is called when nobody says.
 _LABEL_NAMES = ("label", "y", "target", "class")

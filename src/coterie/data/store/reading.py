@@ -14,15 +14,24 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import boundaries, read_only, run_evenly
-from coterie.data.bad_values import BadValues
 from coterie.data.covariates import Covariates
 from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
 from coterie.data.source import Columns, FeatureSource, Moments, annotated
-from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
-from coterie.data.store.place import Folder, Place, place_of
-from coterie.data.structure import first_bad, is_partition
+from coterie.data.store.format import (
+    HEADER,
+    Folder,
+    Place,
+    check_entry,
+    check_header_bytes,
+    checksum,
+    damaged,
+    map_array,
+    place_of,
+    read_header,
+)
+from coterie.data.validity import BadValues, first_bad, is_partition
 
 PathLike = str | os.PathLike[str]
 # Bytes of a store after which a pass releases its pages.

@@ -14,14 +14,14 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import thread_count
-from coterie.data.bad_values import BadValues
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.readers.features import Collect, no_data, pieces
+from coterie.data.readers.collect import Collect, no_data, pieces
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, row_block
 from coterie.data.source import FeatureSource
 from coterie.data.store.format import HEADER, ArrayFile, check_entry, checksum, damaged, read_header, write_header
 from coterie.data.store.reading import PathLike
+from coterie.data.validity import BadValues
 from coterie.files import claimed, resolved, sync, temporary_folder
 
 DEFAULT_MEMORY_LIMIT = 1 << 30
