@@ -12,7 +12,7 @@ import typer
 from coterie.cli.output import Output
 from coterie.cli.parameters import parse_settings, parse_value
 from coterie.data.errors import with_scheme
-from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
+from coterie.data.readers.formats import COMPRESSED, FORMATS, formats_in_words, labels_in_words
 from coterie.methods import DISCOVERY
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ Task = Annotated[
     ),
 ]
 # Formats whose columns can be anything.
-TABLES = ("csv", "tsv", "parquet")
+TABLES = tuple(name for name, entry in FORMATS.items() if entry.table)
 TASKS = ("auto", *DISCOVERY)
 
 

@@ -21,7 +21,7 @@ from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.collect import Collect, read_into_memory
 from coterie.data.readers.columns import places_of
-from coterie.data.readers.formats import FORMATS, detect_format, resolve
+from coterie.data.readers.formats import FORMATS, detect_format, resolve, tables_in_words
 from coterie.data.readers.h5ad import from_anndata, is_anndata
 from coterie.data.readers.reader import Progress, Reader, labels_in_file
 from coterie.data.source import FeatureSource
@@ -105,7 +105,7 @@ def open_features(
         if drop is not None:
             raise ValueError("drop: a store is opened as it is; leave features out when it is made (convert with drop=).")
         return _open_store(path, label, options)
-    in_table = "drop" in FORMATS[format].options()
+    in_table = FORMATS[format].table
     if in_table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     reader = _reader(path, format, label, options)
@@ -148,8 +148,7 @@ def convert(
     store : path-like
         The folder to make, in a folder that exists.
     label, format, drop, keep_numeric, **options
-        As for :func:`open_features`; ``drop`` and ``keep_numeric`` for tables (CSV, TSV, Parquet). A store has no gaps: fill
-        them beforehand.
+        As for :func:`open_features`; ``drop`` and ``keep_numeric`` for tables. A store has no gaps: fill them beforehand.
     overwrite : bool, default=False
         Whether a store of that name may be replaced; it stays whole until the new one is.
     memory_limit : int, optional
@@ -199,10 +198,10 @@ def convert_with(
     path, format = _settled(src, format)
     if format == "store":
         raise DataFileError("it is a store already.", path)
-    if "drop" in FORMATS[format].options():
+    if FORMATS[format].table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     elif drop is not None:
-        raise DataFileError("drop leaves out columns of tables (CSV, TSV, Parquet) when a store is made.", path)
+        raise DataFileError(f"drop leaves out columns of tables ({tables_in_words()}) when a store is made.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
         reader = _reader(path, format, label, options)

@@ -54,6 +54,8 @@ class Format:
         suffix is read.
     labels : str
         What ``label=`` names, in a few words; empty where that is a text file with one label a line.
+    table : bool
+        Whether its columns have names and can hold anything; the reader is a ``TabularReader``.
 
     Examples
     --------
@@ -73,15 +75,21 @@ class Format:
     looks_like: Callable[[bytes], bool] | None = None
     fileset: bool = False
     labels: str = ""
+    table: bool = False
 
     def load(self) -> Any:
         """The class of its reader, whose docstring describes the options."""
         return load(self.reader)
 
     def options(self) -> tuple[str, ...]:
-        """Names of the options that its reader takes."""
-        parameters = inspect.signature(self.load().__init__).parameters.values()
-        return tuple(parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY)
+        """Names of the options that its reader takes; ``**options`` stands for those of the base class."""
+        names: list[str] = []
+        for kind in self.load().__mro__:
+            parameters = inspect.signature(kind.__init__).parameters.values()
+            names += [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
+            if all(parameter.kind != parameter.VAR_KEYWORD for parameter in parameters):
+                break
+        return tuple(dict.fromkeys(names))
 
     def begins(self, start: bytes) -> bool:
         """Whether a file with these first bytes has its magic bytes."""
@@ -99,7 +107,7 @@ def _first_line(head: bytes) -> bytes:
 def _looks_like_libsvm(head: bytes) -> bool:
     line = _first_line(head)
     tokens = line.split(b"#")[0].split()
-    return any(b":" in token for token in tokens[1:]) or (len(tokens) == 1 and b"," not in line and _is_number(tokens[0]))
+    return any(b":" in token for token in tokens[1:]) or (len(tokens) == 1 and b"," not in line and is_number(tokens[0]))
 
 
 def _looks_like_csv(head: bytes) -> bool:
@@ -111,7 +119,8 @@ def _looks_like_tsv(head: bytes) -> bool:
     return b"\t" in _first_line(head)
 
 
-def _is_number(token: bytes) -> bool:
+def is_number(token: bytes | str) -> bool:
+    """Whether a word is a number."""
     try:
         float(token)
     except ValueError:
@@ -152,6 +161,7 @@ _ENTRIES = (
         text=True,
         looks_like=_looks_like_csv,
         labels="a column",
+        table=True,
     ),
     Format(
         name="tsv",
@@ -161,6 +171,7 @@ _ENTRIES = (
         text=True,
         looks_like=_looks_like_tsv,
         labels="a column",
+        table=True,
     ),
     Format(
         name="parquet",
@@ -169,6 +180,7 @@ _ENTRIES = (
         suffixes=(".parquet", ".pq"),
         magic=(b"PAR1",),
         labels="a column",
+        table=True,
     ),
     Format(
         name="h5ad",
@@ -197,6 +209,11 @@ REFUSED = {b"\x93NUMPY": "this is a single NumPy array. Save it with its labels:
 def formats_in_words() -> str:
     """All formats in one line."""
     return ", ".join(entry.words for entry in FORMATS.values())
+
+
+def tables_in_words() -> str:
+    """The formats of tables in one line."""
+    return ", ".join(entry.words for entry in FORMATS.values() if entry.table)
 
 
 def labels_in_words() -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from coterie.data.errors import DataFileError
+from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
 from coterie.kernels.transposition import value_range
@@ -67,6 +68,7 @@ class Reader:
 
     format = ""
     by = "samples"
+    _damage = "{}."  # the message of an error in another library
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -100,6 +102,22 @@ class Reader:
 
     def close(self) -> None:
         """Close what the reader has open."""
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the errors of other libraries into errors of the file; those that name a file pass."""
+        try:
+            yield
+        except DataFileError:
+            raise
+        except Exception as error:  # of many kinds, where a file is damaged
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> DataFileError:
+        """The error of a file that a library cannot read."""
+        return DataFileError(self._damage.format(in_one_line(error)), self.path)
 
 
 class ValueKind:
