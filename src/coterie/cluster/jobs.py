@@ -45,18 +45,9 @@ _SHARED = "Workers must see the file and the folder of the store under the same 
 
 
 class ClusterSchedule:
-    """Runs units, one a task.
+    """Runs the units of a comparison, one per task; the journal stays on the client.
 
-    Parameters
-    ----------
-    setting : Setting
-        What all methods share; its store is one that all workers can open.
-    check : str
-        Checksum of the store's header.
-    limits : Limits
-        Limits for each unit, which the worker sees to.
-    client : distributed.Client
-        The client of the cluster.
+    All workers can open the store of the setting, whose header has the checksum ``check``. Workers enforce the limits.
     """
 
     def __init__(self, setting: Setting, check: str, limits: Limits, client: Client) -> None:
@@ -68,7 +59,7 @@ class ClusterSchedule:
         check_workers(self.engine)
 
     def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
-        """Run all units; rows come as units are done. After an error or Ctrl-C no process goes on."""
+        """Run all units; rows come as units are done. After an error or Ctrl-C, no process continues."""
         shared = {"setting": self.engine.share(pickled(self.setting, "classifier or scoring"))}
         parts = [
             (self.check, pickled(unit.contender, f"selector {unit.contender.name!r}"), unit.fold, unit.sizes, self.limits)

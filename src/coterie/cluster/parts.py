@@ -7,6 +7,7 @@ compute it. A worker that has computed it before has it in its memory; any other
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from coterie._numba import one_blas_thread
 from coterie.cluster import ClusterError
 from coterie.cluster.dask_engine import this_version
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.source import Columns, Exemplar, Moments, StrongQuery
+from coterie.data.source import Exemplar, Moments, StrongQuery
 from coterie.data.store.reading import Store
 from coterie.data.validity import BadValues, canonical_csc
 from coterie.data.view import FeatureView
@@ -48,20 +49,37 @@ class Ref:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a value of a part is made: ``function(source, *arguments)``, where arguments may be recipes, references or lists."""
+    """How a value of a part is made: ``function(source, *arguments)``, where arguments may be recipes, references or lists.
+
+    A value that ``passes`` may be as large as the features: a part keeps no more than the last one of them.
+    """
 
     token: str
     function: Callable[..., Any] = field(compare=False)
     arguments: tuple[Any, ...] = field(compare=False)
     passes: bool = False
 
-    def passing(self) -> Recipe:
-        """The same for a value that may be as large as the features: a part keeps no more than the last one of them."""
-        return replace(self, passes=True)
-
     def item(self, place: int) -> Recipe:
         """One of the values that it makes."""
         return Recipe(f"{self.token}[{place}]", _item, (self, place))
+
+
+def recipe_of(function: Callable[..., Any], *arguments: Any) -> Recipe:
+    """A recipe whose name tells what it makes: the same arguments, the same name."""
+    text = "|".join([f"{function.__module__}.{function.__qualname__}", *(_token(one) for one in arguments)])
+    return Recipe(hashlib.sha256(text.encode()).hexdigest()[:24], function, arguments)
+
+
+def _token(value: Any) -> str:
+    if isinstance(value, (Ref, Recipe)):
+        return value.token
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(_token(one) for one in value) + "]"
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(np.ascontiguousarray(value).tobytes() + str(value.dtype).encode()).hexdigest()
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
 
 
 class Call(NamedTuple):
@@ -109,7 +127,7 @@ def answer(part: StorePart | ArrayPart, array: Any, call: Call, shared: dict[str
     try:
         return Answer(call.function(opened.source, *opened.resolved(call.arguments, shared)), _own_address())
     finally:
-        opened.release()
+        opened.source.release()
 
 
 def references(value: Any) -> Iterator[Ref]:
@@ -141,10 +159,6 @@ class _Part:
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
             return type(value)(self.resolved(one, shared) for one in value)
         return value
-
-    def release(self) -> None:
-        """Release mapped pages."""
-        self.source.release()
 
     def _made(self, recipe: Recipe, shared: dict[str, Any]) -> Any:
         with self._lock:
@@ -258,19 +272,14 @@ def _has_limit() -> bool:
     return bool(getattr(manager, "memory_limit", None))
 
 
-def moments_and_bad_values(source: PartSource, weight: np.ndarray | None) -> tuple[Moments, BadValues]:
-    """Moments of a part, and where its values are not finite."""
-    return source.moments_and_bad_values(weight)
+def method(source: PartSource, name: str, *arguments: Any) -> Any:
+    """The answer of a method of the part's source."""
+    return getattr(source, name)(*arguments)
 
 
 def summary_of(source: PartSource, both: tuple[Moments, BadValues]) -> tuple[int, bool, BadValues]:
     """What the client is told about the moments."""
     return int(np.count_nonzero(both[0].norm)), both[0].nonnegative, both[1]
-
-
-def many_moments_of(source: PartSource, weights: list[np.ndarray]) -> list[Moments]:
-    """Moments for many sample weights."""
-    return source.many_moments(weights)
 
 
 def summaries_of(source: PartSource, moments: list[Moments]) -> list[tuple[int, bool]]:
@@ -338,11 +347,6 @@ def strong_of(
     own = found.feature
     rest = found.position, found.product, found.n_evaluated, found.n_read
     return PartPairs(own + source.first_feature, *rest, moments.mean[own], moments.norm[own])
-
-
-def columns_of(source: PartSource, features: np.ndarray) -> Columns:
-    """Some columns."""
-    return source.columns(features)
 
 
 def types_of(source: PartSource) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:

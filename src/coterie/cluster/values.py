@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from coterie.cluster.parts import PartSource, Recipe
+from coterie.cluster.parts import PartSource, Recipe, recipe_of
 from coterie.data.source import Moments
 from coterie.data.top import NOBODY, Free, LayeredTop, Scored, SharedTop, TopQuery
 from coterie.data.view import FeatureView
@@ -36,15 +37,7 @@ _TIED = 4
 
 
 class Table:
-    """Several numbers of each feature, which one recipe makes; the client remembers what it was told.
-
-    Parameters
-    ----------
-    source : DistributedSource
-        The features.
-    recipe : Recipe
-        Makes a list of arrays with an entry a feature of the part.
-    """
+    """Several numbers of each feature, which a recipe makes as a list of arrays; the client remembers what it has received."""
 
     def __init__(self, source: DistributedSource, recipe: Recipe) -> None:
         self.source = source
@@ -69,7 +62,7 @@ class Table:
         return np.array([self._known[j][place] for j in features.tolist()])
 
 
-class FeatureValues:
+class FeatureValues(NDArrayOperatorsMixin):
     """A number of each feature, computed by the workers and kept there; like an array that is fetched where it is indexed.
 
     ``values[features]`` fetches those of some features, ``numpy.asarray(values)`` all of them: as long as there are features.
@@ -108,23 +101,19 @@ class FeatureValues:
 
     @property
     def shape(self) -> tuple[int]:
-        """Number of features."""
         return (self._table.source.shape[1],)
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the numbers."""
         return np.dtype(np.float64)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, features: Any) -> Any:
-        if isinstance(features, slice):
-            return np.asarray(self)[features] if features != slice(None) else np.asarray(self)
-        chosen = np.asarray(features)
-        if chosen.dtype == np.bool_:
-            return np.asarray(self)[chosen]
+        chosen = None if isinstance(features, slice) else np.asarray(features)
+        if chosen is None or chosen.dtype == np.bool_:
+            return np.asarray(self)[features]
         found = self._table.take(np.atleast_1d(chosen), self._place)
         return found if chosen.ndim else float(found[0])
 
@@ -142,17 +131,6 @@ class FeatureValues:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         plain = [np.asarray(one) if isinstance(one, FeatureValues) else one for one in inputs]
         return getattr(ufunc, method)(*plain, **options)
-
-    def __gt__(self, other: Any) -> Any:
-        return np.asarray(self) > other
-
-    def __eq__(self, other: object) -> Any:  # as arrays do
-        return np.asarray(self) == other
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __truediv__(self, other: Any) -> Any:
-        return np.asarray(self) / other
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self):,} features, with the workers of a cluster>"
@@ -175,9 +153,6 @@ class ScaledValues(FeatureValues):
         found = super().__getitem__(features)
         return found / self.divisor if not isinstance(features, slice) else found
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return super().__array__(dtype, copy)
-
 
 class FewValues:
     """An array with an entry a feature of which all but a few are 0: votes. It takes the memory of those few."""
@@ -187,7 +162,6 @@ class FewValues:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the numbers."""
         return self.values.dtype
 
     def __len__(self) -> int:
@@ -211,33 +185,22 @@ class FewValues:
 
 @dataclass(frozen=True)
 class ClusterMoments(Moments):
-    """Moments that stay with the workers.
-
-    Attributes
-    ----------
-    recipe : Recipe or None
-        How a worker makes the :class:`Moments` of its part.
-    varying : int
-        Number of features that are not constant.
-    """
+    """Moments that stay with the workers, each of which makes those of its part by the recipe."""
 
     recipe: Recipe | None = None
     varying: int = 0
 
     @cached_property
     def n_varying(self) -> int:
-        """Number of features that are not constant."""
         return self.varying
 
     @property
     def scale(self) -> np.ndarray:
-        """Standard deviation of each feature, with the workers."""
         assert isinstance(self.norm, FeatureValues)
         return ScaledValues(self.norm, float(np.sqrt(self.total_weight)))
 
     @property
     def far_mean(self) -> np.ndarray:
-        """Nobody on the client has all means."""
         raise NotImplementedError("far means of all features stay with the workers")
 
 
@@ -255,44 +218,20 @@ def rows_of(source: PartSource, columns: Sequence[np.ndarray], features: np.ndar
 
 
 class PartTop(NamedTuple):
-    """The best of a part.
-
-    Attributes
-    ----------
-    features, scores : ndarray
-        Free features, counted in the whole matrix, with the best scores, in order of storage.
-    hidden : float
-        What no other free feature of the part has a better score than; -1 where there is no other one.
-    mean, norm : ndarray
-        Their moments.
-    barred, barred_scores : ndarray
-        Features that vary and are not free.
-    n_scored : int
-        Features scored.
-    """
+    """The best free features of a part, counted in the whole matrix, in order of storage, with scores and moments."""
 
     features: np.ndarray
     scores: np.ndarray
-    hidden: float
+    hidden: float  # no other free feature of the part has a better score; -1 if there is no other one
     mean: np.ndarray
     norm: np.ndarray
-    barred: np.ndarray
+    barred: np.ndarray  # features that vary and are not free
     barred_scores: np.ndarray
     n_scored: int
 
 
 class ClusterTop:
-    """Scores of features on a cluster, as far as its parts have told them.
-
-    Parameters
-    ----------
-    source : DistributedSource
-        The features.
-    query : TopQuery
-        What is asked.
-    first : sequence of PartTop, optional
-        What the parts have told already.
-    """
+    """The scores of the features of a query, as far as the parts have returned them (``first``: already)."""
 
     def __init__(self, source: DistributedSource, query: TopQuery, first: Sequence[PartTop] | None = None) -> None:
         self.source = source
@@ -309,11 +248,9 @@ class ClusterTop:
 
     @property
     def best(self) -> float:
-        """The best score."""
         return float(self._scores.max(initial=0.0))
 
     def kth(self, below: float, size: int) -> float:
-        """The ``size``-th best score under ``below``, or the last of them; -1 where there is none."""
         while True:
             low = float(kth_largest(self._scores, below, size))
             n_under = int(np.count_nonzero(self._scores < below))
@@ -322,14 +259,12 @@ class ClusterTop:
             self._more(size)
 
     def between(self, low: float, below: float) -> Scored:
-        """All features with scores in [low, below)."""
         while self._hidden >= low:
             self._more(self._size)
         where = positions_between(self._scores, low, below)
         return self.known[where], self._scores[where]
 
     def barred(self) -> Scored:
-        """The features that vary and are not free."""
         if self._hidden == np.inf:
             self._more(self._size)
         return self._barred
@@ -368,25 +303,16 @@ class ClusterTop:
 
 
 class ClusterSharedTop:
-    """The best features for many residuals, by one pass of every part over its features.
-
-    Parameters
-    ----------
-    source : DistributedSource
-        The features.
-    views : sequence of FeatureView
-        All views that will be asked about.
-    """
+    """The best features for many residuals of some views, by one pass of every part over its features."""
 
     def __init__(self, source: DistributedSource, views: Sequence[FeatureView]) -> None:
         self.source = source
         different = list({id(view): view for view in views}.values())
-        self._shared = source.recipe(_shared_top, [source.view_recipe(view) for view in different])
+        self._shared = recipe_of(_shared_top, [source.view_recipe(view) for view in different])
         self._n_multiplied = 0.0
 
     @property
     def n_passes(self) -> float:
-        """How often the features were read."""
         return self._n_multiplied / self.source.shape[1]
 
     def best(self, queries: Sequence[TopQuery]) -> list[ClusterTop]:
@@ -412,7 +338,7 @@ class ClusterSharedTop:
 
 
 class _Lists(NamedTuple):
-    """Lists of features, one a query."""
+    """Lists of features, one per query."""
 
     lists: list[np.ndarray]
 

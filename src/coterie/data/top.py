@@ -59,16 +59,7 @@ _FIRST_ROOM = 1 << 14
 
 
 class Free:
-    """The features that count: those that vary, but for some that are taken.
-
-    Only those that are taken are listed, so that it costs nothing where features are many and elsewhere.
-
-    Parameters
-    ----------
-    moments : Moments
-        Which features vary.
-    taken : ndarray of int, optional
-        Features that do not count.
+    """The features that count: those that vary, except for those that are taken, which alone are listed.
 
     Examples
     --------
@@ -125,30 +116,14 @@ class Free:
 
 
 class TopQuery(NamedTuple):
-    """A residual whose best features somebody wants to know.
-
-    Attributes
-    ----------
-    view : FeatureView
-        The features.
-    residual : ndarray of shape (n_samples, n_outputs)
-        Dual variables.
-    free : Free
-        The features that count.
-    size : int
-        How many of the best, at first.
-    hint : ndarray of int
-        Features that were among the best for a similar residual.
-    first_floor : float
-        Norm (over the scale) down to which scores were needed for a similar residual; inf where that is not known.
-    """
+    """A residual whose best features are requested."""
 
     view: FeatureView
-    residual: np.ndarray
+    residual: np.ndarray  # dual variables, of shape (n_samples, n_outputs)
     free: Free
-    size: int
-    hint: np.ndarray = NOBODY
-    first_floor: float = np.inf
+    size: int  # how many of the best, at first
+    hint: np.ndarray = NOBODY  # features that were among the best for a similar residual
+    first_floor: float = np.inf  # norm over scale down to which scores were needed for a similar residual; inf: unknown
 
 
 class Top(Protocol):
@@ -161,7 +136,7 @@ class Top(Protocol):
 
     @property
     def best(self) -> float:
-        """The best score; known when :meth:`kth` was asked."""
+        """The best score; known after the first call of :meth:`kth`."""
         ...
 
     def kth(self, below: float, size: int) -> float:
@@ -173,18 +148,12 @@ class Top(Protocol):
         ...
 
     def barred(self) -> Scored:
-        """The features that vary and are not free, as far as their scores can match those that were asked for."""
+        """The features that vary and are not free, as far as their scores can match those that were requested."""
         ...
 
 
 class LayeredTop:
-    """Scores of features in memory, computed layer by layer.
-
-    Parameters
-    ----------
-    query : TopQuery
-        What is asked.
-    """
+    """Scores of features in memory, computed layer by layer."""
 
     def __init__(self, query: TopQuery) -> None:
         self.view, self.residual, self.free = query.view, query.residual, query.free
@@ -273,16 +242,9 @@ class LayeredTop:
 
 
 class KnownTop(LayeredTop):
-    """Scores whose best are known to be among a few features; they are computed again, so no bit depends on who knew.
+    """Scores whose best are known to be among a few free features, whose scores are computed again.
 
-    Parameters
-    ----------
-    query : TopQuery
-        What is asked.
-    features : ndarray of int
-        Free features with the best scores, by somebody's reckoning.
-    hidden : float or None
-        What no other free feature has a better score than; None where there is no other one.
+    No other free feature has a better score than ``hidden``; None if there is no other one.
     """
 
     def __init__(self, query: TopQuery, features: np.ndarray, hidden: float | None) -> None:
@@ -304,7 +266,6 @@ class KnownTop(LayeredTop):
         self._features, self._scores = self._layer(0.0, np.inf)  # the few were not enough: one pass for all
 
     def barred(self) -> Scored:
-        """The features that are neither free nor constant: nobody has scored them yet."""
         features = self.free.barred
         return features, self._of(features)
 
@@ -320,15 +281,7 @@ def finite(scores: np.ndarray) -> np.ndarray:
 
 
 class SharedTop:
-    """The best features for many residuals over one source.
-
-    Parameters
-    ----------
-    views : sequence of FeatureView
-        All views that will be asked about, of the same source.
-    n_threads : int, default=1
-        Number of threads; never changes a result.
-    """
+    """The best features for many residuals of some views of one source."""
 
     def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
         self.source: FeatureSource = views[0].source
@@ -371,15 +324,13 @@ class SharedTop:
 
     @property
     def n_passes(self) -> float:
-        """How often the features were read."""
         return self.n_multiplied / self.n_features
 
     def best(self, queries: Sequence[TopQuery]) -> list[KnownTop]:
-        """The best features of each query, in one pass."""
         rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
         lists = [_Best(query, self._known, rounding) for query in queries]
-        crowd = _Crowd(lists, self._single, self._rounded)
-        size = max(1, _BLOCK_PRODUCTS // crowd.n_outputs)
+        batch = _Batch(lists, self._single, self._rounded)
+        size = max(1, _BLOCK_PRODUCTS // batch.n_outputs)
         if not self.source.is_sparse:
             size = min(size, max(1, _BLOCK_VALUES // self.source.shape[0]))
         # A few features first: what the best of them have spares most of the others a second look.
@@ -393,7 +344,7 @@ class SharedTop:
                 features = features[self._known.reach[start:stop] >= min(best.lowest_reach for best in lists)]
             if not len(features):
                 return
-            found = crowd.look(self.source, features, self._known.block(features))
+            found = batch.look(self.source, features, self._known.block(features))
             with lock:
                 for best, *own in found:
                     best.add(*own)
@@ -404,25 +355,13 @@ class SharedTop:
 
 
 class _Known(NamedTuple):
-    """What holds of the features in all views.
+    """Bounds that hold for each feature in all views."""
 
-    Attributes
-    ----------
-    reach, farthest : ndarray of shape (n_features,)
-        The largest score over the norm of the residual, and the largest size of the mean.
-    least : ndarray of shape (n_features,) or None
-        The smallest scale; None for 1.
-    root : float
-        Root of the largest total weight.
-    highest : float
-        The largest norm about zero, over the scale: what rounding errors of products without a centre are measured by.
-    """
-
-    reach: np.ndarray
-    farthest: np.ndarray
-    least: np.ndarray | None
-    root: float
-    highest: float = 0.0
+    reach: np.ndarray  # the largest score over the norm of the residual
+    farthest: np.ndarray  # the largest absolute mean
+    least: np.ndarray | None  # the smallest scale; None for 1
+    root: float  # of the largest total weight
+    highest: float = 0.0  # largest norm about zero over the scale, the scale of rounding errors of products without a centre
 
     @classmethod
     def of(cls, views: Sequence[FeatureView]) -> _Known:
@@ -441,14 +380,13 @@ class _Known(NamedTuple):
         return known._replace(highest=float(known.block(slice(None)).length.max(initial=0.0)))
 
     def block(self, features: Any) -> Block:
-        """What the kernels need to know of some features."""
         farthest = self.farthest[features]
         least = np.ones(len(farthest)) if self.least is None else self.least[features]
         # A norm about zero is at most that about the mean plus what the mean adds.
         return Block(farthest, least, self.reach[features] + self.root * farthest / least)
 
 
-class _Crowd:
+class _Batch:
     """All queries of a pass."""
 
     def __init__(self, lists: Sequence[_Best], single: bool, rounded: np.ndarray | None = None) -> None:
@@ -587,8 +525,8 @@ class _Best:
         self._cut()
         features, scores = self._kept
         hidden = self.low + self._margin
-        # Whoever was refused has a lower score than this; and fewer than were asked for are sure to have a better one, so that
-        # whoever asks for as many goes through all features.
+        # Features that were left out have a lower score than this. Fewer than requested are sure to have a better one, so a
+        # walk over as many goes through all features.
         if len(features) >= self.query.size:
             hidden = max(hidden, float(np.partition(scores + self._errors, -self.query.size)[-self.query.size]))
         return KnownTop(self.query, np.sort(features), None if self.low == 0.0 else hidden)

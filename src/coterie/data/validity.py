@@ -109,25 +109,13 @@ def first_bad(indptr: np.ndarray, indices: np.ndarray, n_rows: int) -> int:
 
 @dataclass(frozen=True)
 class BadValues:
-    """What is wrong with a matrix, or with a part of it; false where nothing is.
-
-    Attributes
-    ----------
-    n_values, n_features : int
-        Number of values that are NaN or infinite, and of features that have any.
-    first : tuple of int or None
-        Sample and feature of the first of them. The feature is counted in the whole matrix.
-    too_large : int or None
-        The first feature whose finite values are too large to compute with, counted in the whole matrix.
-    features : tuple of int
-        The first features that have any, counted in the whole matrix.
-    """
+    """NaN and infinite values of (a part of) a matrix; features are counted in the whole matrix. False if there are none."""
 
     n_values: int = 0
     n_features: int = 0
-    first: tuple[int, int] | None = None
-    too_large: int | None = None
-    features: tuple[int, ...] = ()
+    first: tuple[int, int] | None = None  # sample and feature
+    too_large: int | None = None  # the first feature whose finite values are too large to compute with
+    features: tuple[int, ...] = ()  # the first ones
 
     @classmethod
     def find(

@@ -26,18 +26,10 @@ FEW_VALUES = 0.1
 
 
 class Reach(NamedTuple):
-    """The largest score that each feature can have, over the norm of the residual.
+    """The largest score that each feature can have, over the norm of the residual."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_features,)
-        Norm of each feature (about its mean where the view is centred) over its scale; 0 for constant features.
-    lowest, highest : float
-        Smallest and largest of those above 0.
-    """
-
-    values: np.ndarray
-    lowest: float
+    values: np.ndarray  # norm of each feature (about its mean where the view is centred) over its scale; 0 if constant
+    lowest: float  # of those above 0
     highest: float
 
 
@@ -241,13 +233,6 @@ def mostly_zero(source: FeatureSource, most: float = FEW_VALUES) -> bool:
     """Whether no more than this part of all values is other than zero.
 
     It is the same for the same data in any format. Features are read until the answer is certain: with few zeros that is soon.
-
-    Parameters
-    ----------
-    source : FeatureSource
-        The features.
-    most : float, default=0.1
-        The part, between 0 and 1.
 
     Examples
     --------

@@ -33,12 +33,7 @@ def compression_of(start: bytes) -> str | None:
 class ByteStream:
     """A file read from its beginning, decompressed if need be.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    span : tuple of int, optional
-        Of a file that is not compressed, only the lines that begin in this range of bytes.
+    Of a file that is not compressed, a ``span`` of bytes restricts it to the lines that begin there.
     """
 
     def __init__(self, path: Path, span: tuple[int, int] | None = None) -> None:

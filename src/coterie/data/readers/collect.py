@@ -8,6 +8,7 @@ and read once, whatever the number of runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -43,14 +44,9 @@ class Run(NamedTuple):
 
 
 class SparseRows:
-    """Collects entries by sample and gives them back by feature.
+    """Collects entries by sample and returns them by feature.
 
-    Parameters
-    ----------
-    folder : Path or None
-        Where runs may be written; None keeps everything in memory.
-    memory_limit : int
-        Bytes that may be used before a run is written.
+    A run is written to ``folder`` whenever ``memory_limit`` bytes are used; without a folder everything stays in memory.
     """
 
     def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
@@ -144,7 +140,7 @@ class SparseRows:
         return rows, values
 
     def finish(self) -> list[Run]:
-        """All runs, for somebody who joins them; what is known of their columns is in files, too, and mapped."""
+        """All runs, to be joined by another process; their columns and starts are in files, too."""
         assert self.folder is not None
         if self._pending:
             self._write_run(self.folder)
@@ -154,10 +150,8 @@ class SparseRows:
     def _mapped(folder: Path, number: int, run: Run) -> Run:
         files = folder / f"run-{number}.columns.npy", folder / f"run-{number}.starts.npy"
         for path, array in zip(files, (run.columns, run.starts), strict=True):
-            try:
+            with _spilling(path):
                 np.save(path, array)
-            except OSError as error:
-                raise full_disk(error, path) from error
         return run._replace(columns=files[0], starts=files[1])
 
     def join(self, n_rows: int, n_columns: int, kind: ValueKind, runs: Sequence[Run]) -> None:
@@ -188,11 +182,18 @@ class SparseRows:
         number = len(self._runs)
         files = folder / f"run-{number}.rows", folder / f"run-{number}.values"
         for path, array in zip(files, (rows, values), strict=True):
-            try:
+            with _spilling(path):
                 array.tofile(path)
-            except OSError as error:
-                raise full_disk(error, path) from error
         self._runs.append(Run(used, np.append(starts[used], starts[-1]), files[0], row_type, files[1], kind.dtype))
+
+
+@contextmanager
+def _spilling(path: Path) -> Iterator[None]:
+    """Name the file in an error of the disk; a short write by NumPy has no number that tells a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise full_disk(error, path) from error
 
 
 def _scatter(
@@ -216,7 +217,7 @@ def _scatter(
 
 
 class DenseRows:
-    """Collects dense rows and gives them back by feature; the parameters are those of :class:`SparseRows`."""
+    """Collects dense rows and returns them by feature, as :class:`SparseRows` does."""
 
     def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
         self.folder = folder
@@ -247,23 +248,18 @@ class DenseRows:
 
     @property
     def whole_bytes(self) -> int:
-        """As of :class:`SparseRows`; the smallest type that will do is not known before the end."""
         return self.n_rows * self.n_columns * self.kind.dtype.itemsize
 
     @property
     def column_bytes(self) -> int:
-        """As of :class:`SparseRows`."""
         return 2 * 8 * self.n_rows
 
     def _spill(self, folder: Path) -> None:
         """Append the rows to one file; all blocks of a reader have one type."""
         self._file = path = folder / "rows"
-        try:
-            with open(path, "ab") as file:
-                for part in self._pending:
-                    np.ascontiguousarray(part, dtype=self._type).tofile(file)
-        except OSError as error:
-            raise full_disk(error, path) from error
+        with _spilling(path), open(path, "ab") as file:
+            for part in self._pending:
+                np.ascontiguousarray(part, dtype=self._type).tofile(file)
         self._pending = []
 
     def pieces(self, dtype: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
@@ -318,8 +314,8 @@ def pieces(
 ) -> Iterator[DenseSource | SparseSource]:
     """All that a reader reads, in order of the features, in pieces that fit into memory.
 
-    Blocks of samples are collected first, through files in ``folder`` if need be, by whoever is told to ``collect`` them;
-    blocks of features pass through.
+    Blocks of samples are collected first, through files in ``folder`` if need be, by ``collect`` if it is given; blocks of
+    features pass through.
     """
     rows: SparseRows | DenseRows | None = None if collect is None else collect(reader, folder, limit, progress)
     for block in reader.blocks(limit // 64, progress) if rows is None else ():

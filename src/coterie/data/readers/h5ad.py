@@ -15,7 +15,7 @@ from scipy import sparse
 
 from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
 from coterie.data.dataset import Dataset
-from coterie.data.errors import DataFileError, in_one_line, missing_extra
+from coterie.data.errors import DataFileError, missing_extra
 from coterie.data.memory import as_source
 from coterie.data.names import PackedStrings
 from coterie.data.readers.columns import Column, did_you_mean
@@ -30,6 +30,7 @@ from coterie.data.readers.reader import (
     usable_values,
 )
 
+_DAMAGE = "it is damaged or no .h5ad file ({})."
 _SCRIPT = Path(__file__).with_name("h5ad_check.py")
 # The first look at a file ends by itself after some processor time; this is for one that sleeps, or a machine that does.
 _LONGEST_LOOK = 1800
@@ -57,6 +58,7 @@ class H5adReader(Reader):
     """
 
     format = "h5ad"
+    _damage = _DAMAGE
 
     def __init__(self, path: Path, *, label: Any = None, layer: str | None = None, missing_labels: str = "error") -> None:
         super().__init__(path)
@@ -77,7 +79,7 @@ class H5adReader(Reader):
         except DataFileError:
             raise
         except Exception as error:  # anndata and h5py have many ways to fail
-            raise self._damaged(error) from error
+            raise self._failed(error) from error
         n_samples, n_features = self._data.n_obs, len(self._names)
         for n in (n_samples, n_features):
             check_length(n, path.stat().st_size * BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
@@ -90,9 +92,6 @@ class H5adReader(Reader):
             self._take_labels(label, missing_labels)
         self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
-
-    def _damaged(self, error: Exception) -> DataFileError:
-        return _damaged(self.path, in_one_line(error))
 
     def _find_values(self, layer: str | None) -> tuple[Any, Any]:
         try:
@@ -141,7 +140,7 @@ class H5adReader(Reader):
             try:
                 block = self._values[:, start:stop] if by_features else self._values[start:stop]
             except Exception as error:  # a damaged part of the file
-                raise self._damaged(error) from error
+                raise self._failed(error) from error
             if dropped and by_features:
                 block = block[self._keep]
             elif dropped:
@@ -158,7 +157,7 @@ class H5adReader(Reader):
         try:
             check_compressed(block)
         except Exception as error:
-            raise self._damaged(error) from error
+            raise self._failed(error) from error
         if by_features:
             return usable_values(block, self.path)
         rows = sparse.csr_array(block)
@@ -212,15 +211,11 @@ class _FirstLook:
             raise
         if not text:  # it was ended by its limit of time, by our clock, or by a crash
             self.give_up()
-            raise _damaged(self.path, "the HDF5 library hangs or crashes on it")
+            raise DataFileError(_DAMAGE.format("the HDF5 library hangs or crashes on it"), self.path)
         found: dict[str, Any] = json.loads(text)
         if "problem" in found:
-            raise _damaged(self.path, found["problem"])
+            raise DataFileError(_DAMAGE.format(found["problem"]), self.path)
         return found
-
-
-def _damaged(path: Path, reason: str) -> DataFileError:
-    return DataFileError(f"it is damaged or no .h5ad file ({reason}).", path)
 
 
 def is_anndata(X: Any) -> bool:
@@ -242,7 +237,8 @@ def values_and_names(data: Any, layer: str | None) -> tuple[Any, Any]:
     if layer == "raw" and data.raw is not None:
         return data.raw.X, data.raw.var_names
     if layer not in data.layers:
-        raise ValueError(f"it has no layer {layer!r}; {suggestion(str(layer), known)}there is {', '.join(known) or 'none'}.")
+        near = did_you_mean(str(layer), known, " ")
+        raise ValueError(f"it has no layer {layer!r}; {near}there is {', '.join(known) or 'none'}.")
     return data.layers[layer], data.var_names
 
 
@@ -254,10 +250,8 @@ def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     obs = data.obs
     if label not in obs.columns:
-        names = [str(name) for name in obs.columns]
-        raise ValueError(
-            f"obs has no column {label!r} for the labels; {suggestion(str(label), names)}it has {candidates(data) or 'none'}."
-        )
+        near = did_you_mean(str(label), [str(name) for name in obs.columns], " ")
+        raise ValueError(f"obs has no column {label!r} for the labels; {near}it has {candidates(data) or 'none'}.")
     values = obs[label].to_numpy()
     missing = np.array([is_missing(value) for value in values], dtype=bool)
     if values.dtype.kind not in "biuf":  # text, or a type of pandas' own that has a word for nothing
@@ -289,33 +283,10 @@ def candidates(data: Any) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def suggestion(name: str, known: list[str]) -> str:
-    """``did you mean 'a' or 'b'? `` where a known name is near, else nothing."""
-    question = did_you_mean(name, known)
-    return f"{question} " if question else ""
-
-
 def from_anndata(
     adata: Any, *, label: Any = None, layer: str | None = None, missing_labels: str = "error", feature_names: Any = None
 ) -> Dataset:
-    """The features of an AnnData object, uncopied, with the labels of a column of ``obs``.
-
-    Parameters
-    ----------
-    adata : AnnData
-        The object.
-    label : str, False or None
-        Column of ``obs`` with the labels; None and False: no labels.
-    layer : str, optional
-        Layer to take instead of X; ``"raw"`` stands for ``adata.raw``.
-    missing_labels : {"error", "drop"}, default="error"
-        What to do with samples whose label is missing.
-    feature_names : sequence of str, optional
-        Other names than those of ``var``.
-
-    Returns
-    -------
-    dataset : Dataset
+    """The features of an AnnData object, not copied; the parameters are those of :class:`H5adReader`.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -231,22 +232,27 @@ class _Buffers:
         )
         n_rows, n_entries = int(state[kernels.N_ROWS]), int(state[kernels.N_ENTRIES])
         if state[kernels.N_HARD] and not state[kernels.ERROR]:
-            self._read_hard_numbers(text, start, stop, state)
+            read_hard_numbers(kernels, text, (start, stop), self.hard, self.values, self.labels, state)
         block = RowBlock(self.ends[:n_rows].copy(), self.columns[:n_entries].copy(), self.values[:n_entries].copy())
         return _Chunk(state, self.labels[:n_rows].copy(), block)
 
-    def _read_hard_numbers(self, text: np.ndarray, start: int, stop: int, state: np.ndarray) -> None:
-        """Let Python read the numbers that the kernel was not certain of; it has checked their form."""
-        for entry, place in self.hard[:, : int(state[kernels.N_HARD])].T.tolist():
-            value = float(number_at(text, place, stop))
-            if not np.isfinite(value):
-                state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
-                state[kernels.N_LINES] = np.count_nonzero(text[start:place] == ord("\n"))
-                return
-            if entry < 0:
-                self.labels[-1 - entry] = value
-            else:
-                self.values[entry] = value
+
+def read_hard_numbers(
+    kernels: ModuleType, text: np.ndarray, span: tuple[int, int], hard: np.ndarray, values: np.ndarray, labels: np.ndarray,
+    state: np.ndarray,
+) -> None:  # fmt: skip
+    """Let Python read the numbers that a kernel was not certain of; it has checked their form."""
+    start, stop = span
+    for entry, place in hard[:, : int(state[kernels.N_HARD])].T.tolist():
+        value = float(number_at(text, place, stop))
+        if not np.isfinite(value):
+            state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
+            state[kernels.N_LINES] = np.count_nonzero(text[start:place] == ord("\n"))
+            return
+        if entry < 0:
+            labels[-1 - entry] = value
+        else:
+            values[entry] = value
 
 
 def shown_token(content: bytes, place: int) -> str:

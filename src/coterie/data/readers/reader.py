@@ -24,17 +24,9 @@ Progress: TypeAlias = Callable[[int, int | None, str], object]
 
 
 class RowBlock(NamedTuple):
-    """Some samples of a sparse matrix.
+    """Some samples of a sparse matrix: entries row by row. A row has each column at most once, in any order."""
 
-    Attributes
-    ----------
-    ends : ndarray of int64
-        Number of entries of the block up to the end of each row.
-    columns, values : ndarray
-        The entries, row by row. A row has each column at most once, in any order.
-    """
-
-    ends: np.ndarray
+    ends: np.ndarray  # number of entries of the block up to the end of each row
     columns: np.ndarray
     values: np.ndarray
 

@@ -7,7 +7,7 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,15 +36,7 @@ def npy_header(dtype: np.dtype, shape: tuple[int, ...], fortran: bool) -> bytes:
 
 
 class ArrayFile:
-    """A .npy file written piece by piece, with a checksum of its values.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which must not exist.
-    dtype : dtype
-        Type of the values, which are stored little-endian.
-    """
+    """A new .npy file written piece by piece, little-endian, with a checksum of its values."""
 
     def __init__(self, path: Path, dtype: Any) -> None:
         self.path = path
@@ -114,7 +106,7 @@ def _header_text(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def check_header_bytes(folder: Path | Place) -> None:
+def check_header_bytes(folder: Path | Folder) -> None:
     """Refuse a header that is not, byte for byte, as it was written; blanks do not matter for its checksum."""
     place = place_of(folder)
     if place.read(HEADER, _LONGEST_HEADER) != _header_text(read_header(place)).encode("utf-8"):
@@ -128,7 +120,7 @@ def _header_checksum(content: dict[str, Any]) -> str:
     return f"{zlib.crc32(text.encode('ascii')):08x}"
 
 
-def read_header(folder: Path | Place) -> dict[str, Any]:
+def read_header(folder: Path | Folder) -> dict[str, Any]:
     """The checked header of a store."""
     place = place_of(folder)
     path = place.file(HEADER)
@@ -163,7 +155,7 @@ def damaged(path: Path | str, what: str) -> DataFileError:
     return DataFileError(f"the store is damaged: {what}. Convert the original data again.", path)
 
 
-def check_entry(folder: Path | Place, name: str, entry: Any) -> None:
+def check_entry(folder: Path | Folder, name: str, entry: Any) -> None:
     """Refuse an array whose entry, size and .npy header do not agree."""
     place = place_of(folder)
     header = place.file(HEADER)
@@ -190,7 +182,7 @@ def check_entry(folder: Path | Place, name: str, entry: Any) -> None:
         raise damaged(path, "its .npy header is not the one that the store's header announces")
 
 
-def map_array(folder: Path | Place, entry: Any, first: int = 0, last: int | None = None) -> np.ndarray:
+def map_array(folder: Path | Folder, entry: Any, first: int = 0, last: int | None = None) -> np.ndarray:
     """A read-only memory map of an array whose entry was checked (bytes, from an address); or of its columns or numbers
     from ``first`` to before ``last``."""
     shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
@@ -206,62 +198,40 @@ def map_array(folder: Path | Place, entry: Any, first: int = 0, last: int | None
     return flat.reshape(last - first, shape[1])
 
 
-class Place(Protocol):
-    """The folder of a store."""
-
-    @property
-    def path(self) -> Path | str:
-        """The folder, or its address."""
-        ...
-
-    def file(self, name: str) -> Path | str:
-        """The path of one of its files, for messages."""
-        ...
-
-    def exists(self) -> bool:
-        """Whether there is such a folder."""
-        ...
-
-    def read(self, name: str, most: int) -> bytes:
-        """All of a small file; a ``FileNotFoundError`` where there is none."""
-        ...
-
-    def start(self, name: str, count: int) -> tuple[bytes, int]:
-        """The first bytes of a file, and its size."""
-        ...
-
-    def array(self, name: str, dtype: np.dtype, offset: int, count: int) -> np.ndarray:
-        """Some numbers that lie together in a file, from a byte on; mapped or fetched."""
-        ...
-
-
 class Folder:
-    """A folder of this machine, or of one whose files it sees."""
+    """The folder of a store on this machine, or on one whose files it sees; arrays are mapped."""
+
+    path: Path | str
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def file(self, name: str) -> Path:
-        return self.path / name
+    def file(self, name: str) -> Path | str:
+        """The path of a file of the store."""
+        return Path(self.path) / name
 
     def exists(self) -> bool:
-        return self.path.is_dir()
+        """Whether there is such a folder."""
+        return Path(self.path).is_dir()
 
     def read(self, name: str, most: int) -> bytes:
-        return read_regular(self.file(name), most)
+        """All of a small file; raises ``FileNotFoundError`` where there is none."""
+        return read_regular(Path(self.file(name)), most)
 
     def start(self, name: str, count: int) -> tuple[bytes, int]:
-        with open_regular(self.file(name)) as opened:
+        """The first bytes of a file, and its size."""
+        with open_regular(Path(self.file(name))) as opened:
             return opened.read(count), os.fstat(opened.fileno()).st_size
 
     def array(self, name: str, dtype: np.dtype, offset: int, count: int) -> np.ndarray:
+        """Some numbers that lie together in a file, from a byte on; mapped or fetched."""
         if not count:  # which cannot be mapped
             return np.empty(0, dtype=dtype)
         return np.memmap(self.file(name), dtype=dtype, mode="r", offset=offset, shape=(count,))
 
 
-class Address:
-    """A folder that fsspec knows the way to (``s3://…``, ``gs://…``); a slice of an array is a range of bytes."""
+class Address(Folder):
+    """A folder that fsspec finds (``s3://…``, ``gs://…``); a slice of an array is a range of bytes."""
 
     def __init__(self, path: str) -> None:
         self.path = path.rstrip("/")
@@ -307,7 +277,7 @@ class Address:
             raise DataFileError(f"it could not be fetched ({in_one_line(error)}).", self.file(name)) from error
 
 
-def place_of(path: str | os.PathLike[str] | Place) -> Place:
+def place_of(path: str | os.PathLike[str] | Folder) -> Folder:
     """The folder of a store, given as a path, an address or a place."""
     if is_address(path):
         return Address(path)

@@ -31,15 +31,7 @@ _LEFTOVER = "leftover"
 
 
 class StoreWriter:
-    """Writes features in order, range by range, with what one pass tells about each.
-
-    Parameters
-    ----------
-    folder : StoreFolder
-        Where the files go.
-    n_samples : int
-        Number of samples.
-    """
+    """Writes features in order, range by range, with their moments."""
 
     def __init__(self, folder: StoreFolder, n_samples: int) -> None:
         self.folder = folder
@@ -154,7 +146,7 @@ def write_reader(
     progress: Progress | None = None,
     collect: Collect | None = None,
 ) -> Path:
-    """Write what a reader reads to a store; somebody else may ``collect`` it."""
+    """Write what a reader reads to a store; by default its blocks are collected in this process."""
     if memory_limit < _LEAST_MEMORY:
         raise ValueError(f"memory_limit={memory_limit} must be at least {_LEAST_MEMORY} bytes.")
     with StoreFolder(Path(path), overwrite) as folder:
@@ -300,30 +292,16 @@ def write_store(
 
 
 class StoreFolder:
-    """A folder under a temporary name that becomes the store when all is written, or goes away.
+    """A folder under a temporary name that becomes the store when all is written, or is removed.
 
-    A new store is renamed into place as a whole. An old one is replaced by putting new array files (with
-    names of their own) beside the old ones and then its header, in one rename: a reader sees the old store
-    or the new one, whenever the writer is killed. Before files come or go, the header lists them, so that the next
-    writer knows what a killed one has left; other files in the folder stay where they are.
-
-    Parameters
-    ----------
-    path : Path
-        Where the store goes.
-    overwrite : bool
-        Whether a store may be there already.
-
-    Attributes
-    ----------
-    folder : Path
-        The folder under its temporary name, once it is entered.
-    scratch : Path
-        A folder for files that the store does not need in the end.
+    A new store is renamed into place as a whole. An old one is replaced by putting new array files (with names of their own)
+    beside the old ones and then its header, in one rename: a reader sees the old store or the new one, whenever the writer is
+    killed. Before files come or go, the header lists them, so that the next writer knows what a killed one has left; other
+    files in the folder stay where they are.
     """
 
-    folder: Path
-    scratch: Path
+    folder: Path  # under its temporary name
+    scratch: Path  # for files that the store does not need in the end
 
     def __init__(self, path: Path, overwrite: bool) -> None:
         self._given = path
