@@ -3,17 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+LOWEST := .venv-lowest
 NAME ?= all
 # Tests run on all cores; each worker keeps to one thread and one process, unless a test says how many it wants.
 WORKERS ?= auto
 ALONE := COTERIE_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: help venv demo test test-slow test-browser lint format bench report-js docs evidence wrap clean
+.PHONY: help venv demo test test-slow test-lowest test-browser lint format bench report-js docs evidence wrap clean
 
 help:
 	@echo "make demo       set up and discover groups in synthetic data"
 	@echo "make test       set up, check style and types, run the tests"
 	@echo "make test-slow  the tests that take longer"
+	@echo "make test-lowest   the tests on the lowest supported versions"
 	@echo "make test-browser  the report in a real browser (Chromium)"
 	@echo "make lint       ruff and mypy"
 	@echo "make report-js  lint and build the report's script (needs Node)"
@@ -54,6 +56,16 @@ test: lint
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
+# The lower bounds of pyproject.toml, in an environment of their own. Style, types and documentation are not checked there.
+test-lowest: $(LOWEST)/.ready
+	$(ALONE) $(LOWEST)/bin/python -m pytest -n $(WORKERS) -m "not slow and not browser" --ignore=tests/docs
+
+$(LOWEST)/.ready: pyproject.toml tests/lowest.txt
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable '.[dev]'
+	@touch $@
+
 # Chromium comes from the system; where we may, it is installed. Without it the tests are skipped, and say so.
 test-browser: $(STAMP)
 	@command -v chromedriver >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
@@ -85,5 +97,5 @@ wrap:
 	$(PYTHON) docs/scripts/pages.py wrap
 
 clean:
-	rm -rf $(VENV) coterie-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/learn/gallery \
+	rm -rf $(VENV) $(LOWEST) coterie-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/learn/gallery \
 		docs/reference/generated

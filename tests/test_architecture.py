@@ -12,7 +12,7 @@ ROOT = Path(coterie.__file__).parent
 # From the bottom to the top: a module imports only from its own package and from layers before it. A package is one layer.
 LAYERS = [
     ["_figure", "markup"],
-    ["_numba", "_parameters", "bounds", "groups", "interruption", "methods", "terminal"],
+    ["_numba", "_parameters", "_quiet", "bounds", "groups", "interruption", "methods", "terminal"],
     ["files", "progress"],
     ["persistence"],
     ["kernels"],

@@ -1,5 +1,6 @@
 """What a file may make us open and allocate."""
 
+import errno
 import os
 import resource
 import socket
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from coterie import bounds, load
-from coterie.bounds import DataFileError, claim, memory_limit
+from coterie.bounds import DataFileError, claim, memory_limit, open_regular
 from coterie.data import convert, open_features, open_store
 from coterie.data.readers.byte_stream import read_lines
+from coterie.data.readers.formats import detect_format
 from coterie.persistence.archive import is_model
 from coterie.probing.checkpoint import Checkpoint
 
@@ -110,3 +112,17 @@ def test_memory_of_machine_and_container(monkeypatch):
     texts.clear()
     assert bounds._of_container() == bounds._UNLIMITED
     assert bounds._of_machine() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_errors_of_reading_name_the_file():
+    """The first bytes of this file cannot be read: EIO."""
+    with open_regular("/proc/self/mem") as file, pytest.raises(OSError, match="/proc/self/mem") as caught:
+        file.read(6)
+    assert (caught.value.errno, caught.value.filename) == (errno.EIO, "/proc/self/mem")
+    for read in (lambda file: file.read(), lambda file: file.readinto(bytearray(1 << 20)), lambda file: file.readline()):
+        with open_regular("/proc/self/mem") as file, pytest.raises(OSError, match="/proc/self/mem"):
+            read(file)
+    for function in (open_features, detect_format):
+        with pytest.raises(OSError, match="/proc/self/mem"):
+            function(Path("/proc/self/mem"))

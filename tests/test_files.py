@@ -530,3 +530,14 @@ def test_a_full_disk_is_named_with_amounts(tmp_path):
     assert names(tmp_path) == []
     with pytest.raises(FileNotFoundError, match="no-such"), writing(tmp_path / "a"):  # other errors stay as they are
         (tmp_path / "no-such").read_text()
+
+
+def test_a_current_folder_that_was_removed_is_named(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError, match=r"the current folder was removed.* 'a\.txt'"), new_file("a.txt"):
+        pass
+    with new_file(tmp_path / "a.txt") as partial:
+        partial.write_text("whole")
+    assert (tmp_path / "a.txt").read_text() == "whole"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from coterie import GroupDiscoveryClassifier
+from coterie import GroupDiscoveryClassifier, _numba
 from coterie._numba import even_boundaries, read_only, run_chunks, thread_count
 from tests.conftest import grouped_matrix
 
@@ -165,3 +165,44 @@ def test_a_task_may_use_the_threads_itself():
     done = []
     run_chunks(lambda start, _: run_chunks(lambda a, b: done.append((start, a, b)), range(4), 2), range(6), 2)
     assert sorted(done) == [(start, a, a + 1) for start in range(5) for a in range(3)]
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 2, 3, 5])
+def test_fewer_threads_than_asked_for(allowed, monkeypatch):
+    """RLIMIT_NPROC: the chunks are all done once, by the threads that can be started or by the caller."""
+    start, running = threading.Thread.start, []
+
+    def limited(thread):
+        if sum(other.is_alive() for other in running) >= allowed:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+        running.append(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    monkeypatch.setattr(_numba, "_pools", {})
+    seen, workers = np.zeros(103, dtype=int), set()
+
+    def task(a, b):
+        seen[a:b] += 1
+        workers.add(threading.current_thread().name)
+
+    for _ in range(2):
+        run_chunks(task, even_boundaries(103, 4), 4)
+    assert (seen == 2).all()
+    assert (workers == {threading.current_thread().name}) == (allowed < 2)
+    assert sum(thread.is_alive() for thread in running) == (min(allowed, 4) if allowed > 1 else 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_NPROC")
+def test_a_fit_where_no_thread_can_be_started():
+    script = (
+        "import resource\n"
+        "from tests.test_numba import fit_supports\n"
+        "expected = fit_supports(0, n_jobs=1)\n"
+        "import os\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"  # no limit holds for root
+        "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
+        "assert fit_supports(0, n_jobs=3) == expected\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr

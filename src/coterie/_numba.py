@@ -113,31 +113,55 @@ def threads_limited(n_threads: int) -> Iterator[None]:
 
 
 _POOL = "coterie-pool"
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+_pools: dict[tuple[int, int], ThreadPoolExecutor | None] = {}
 
 
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """A pool of this process; a forked child does not see its parent's (whose threads it lacks)."""
+def _pool(n_threads: int) -> ThreadPoolExecutor | None:
+    """Thread pool of this process; a forked child does not see its parent's (whose threads it lacks)."""
     key = (os.getpid(), n_threads)
     if key not in _pools:
-        # Two threads may both come here; the pool that loses is used once and dropped.
-        _pools.setdefault(key, ThreadPoolExecutor(n_threads, thread_name_prefix=_POOL))
+        # Two threads may both come here; the pool that loses is dropped.
+        _pools.setdefault(key, _started_pool(n_threads))
     return _pools[key]
+
+
+def _started_pool(n_threads: int) -> ThreadPoolExecutor | None:
+    """Pool whose threads are all running: fewer if the system allows no more, None if it allows less than two.
+
+    A pool starts its threads with the first tasks, too late for a caller to do without: the task for which no thread could be
+    started stays in the queue.
+    """
+    while n_threads > 1:
+        pool, begin, n_started = ThreadPoolExecutor(n_threads, thread_name_prefix=_POOL), threading.Event(), 0
+        try:
+            while n_started < n_threads:
+                pool.submit(begin.wait)
+                n_started += 1
+            return pool
+        except RuntimeError:  # can't start new thread
+            n_threads = n_started
+        finally:
+            begin.set()
+        pool.shutdown()
+    return None
 
 
 def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | np.ndarray, n_threads: int) -> None:
     """Call ``task(start, stop)`` for each pair of neighbouring boundaries, on ``n_threads`` threads.
+
+    Where the system does not allow so many threads, fewer are used, or the calling one alone.
 
     A task that calls this function itself runs its own chunks one after the other: waiting for the pool that it is in would
     not end.
     """
     n_threads = min(n_threads, _limit[-1])
     chunks = [(int(a), int(b)) for a, b in itertools.pairwise(boundaries) if b > a]
-    if n_threads == 1 or len(chunks) < 2 or threading.current_thread().name.startswith(_POOL):
+    alone = n_threads == 1 or len(chunks) < 2 or threading.current_thread().name.startswith(_POOL)
+    pool = None if alone else _pool(n_threads)
+    if pool is None:
         for start, stop in chunks:
             task(start, stop)
         return
-    pool = _pool(n_threads)
     futures = [pool.submit(task, start, stop) for start, stop in chunks]
     try:
         for future in futures:

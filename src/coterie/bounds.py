@@ -7,6 +7,7 @@ calls :func:`claim` first. A claim is compared with the limit that the user has 
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -14,7 +15,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 # Claims up to here are granted unasked: they hurt nobody, and reading stays quick.
 FREE_BYTES = 1 << 26
@@ -26,6 +30,7 @@ FREE_LENGTH = 1 << 25
 BEST_RATIO = 1040
 
 _UNLIMITED = 1 << 62
+_BUFFER_BYTES = 1 << 16
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 
@@ -67,6 +72,31 @@ class DataFileError(ValueError):
         return partial(type(self), line=self.line, column=self.column), (self.message, self.path)
 
 
+class _NamedFile(io.FileIO):
+    """An open file whose read errors name it; the system leaves them bare."""
+
+    def __init__(self, number: int, path: str | os.PathLike[str]) -> None:
+        super().__init__(number, "rb")
+        self._path = os.fspath(path)
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        """Read bytes into a buffer."""
+        with self._named():
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        """Read all bytes that are left."""
+        with self._named():
+            return super().readall()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from error
+
+
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """A file opened for reading; anything that is not a regular file (it may never end) is refused, not waited for."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -75,7 +105,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     except OSError as error:
         raise _irregular(path) or error from None
     if stat.S_ISREG(os.fstat(number).st_mode):
-        return os.fdopen(number, "rb")
+        return io.BufferedReader(_NamedFile(number, path), _BUFFER_BYTES)
     os.close(number)
     raise _irregular(path) or AssertionError(path)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+from typing import TextIO
 
 # C0 and C1 controls (but not the end of a line), marks that turn the direction of writing, separators that only some take for
 # the end of a line, and halves of characters, which no terminal takes.
@@ -22,3 +24,21 @@ def printable(text: str) -> str:
     a\\x1b[2Jb\\u202ec
     """
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def encodable(text: str, encoding: str) -> str:
+    """Text with all characters that an encoding does not have in Python's escapes.
+
+    Examples
+    --------
+    >>> from coterie.terminal import encodable
+    >>> print(encodable("R² … ü", "latin-1"))
+    R² \\u2026 ü
+    """
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def escape_unencodable(stream: TextIO) -> None:
+    """Have a stream write escapes for what its encoding does not have, instead of raising ``UnicodeEncodeError``."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")

@@ -11,6 +11,7 @@ import pytest
 
 from coterie import __version__, correlation_profile
 from coterie._parameters import read_size
+from coterie.cli.app import report
 from coterie.cli.parameters import parse_settings, parse_value, put_setting, read_parameters
 from coterie.cli.rank import known_methods
 from coterie.data import open_features
@@ -141,3 +142,25 @@ def test_help_does_not_import_the_heavy_libraries():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(5, "Input/output error", "x.csv"), "coterie: x.csv: Input/output error"),
+        (
+            OSError(24, "Too many open files"),
+            "process of the system: Too many open files; raise the limit (ulimit -n)",
+        ),
+        (OSError(24, "Too many open files", "x.csv"), "coterie: x.csv: Too many open files; raise the limit (ulimit -n)"),
+        (OSError("x.csv is damaged."), "coterie: x.csv is damaged."),
+    ],
+)
+def test_errors_of_the_system_have_no_numbers(error, words, capsys):
+    assert report(error) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_an_archive_that_is_none(shell):
+    (shell.folder / "a.npz").write_text("1,2")
+    assert shell.error("info", "a.npz", "--format", "npz").startswith("coterie: a.npz: it is damaged or no .npz file")

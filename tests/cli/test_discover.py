@@ -176,6 +176,7 @@ def test_every_parameter_can_be_reached(shell, svm, tmp_path):
     )  # fmt: skip
     assert load("out/model.coterie").get_params() == {
         "n_features_to_select": "auto",
+        "loss": "squared_hinge",
         "n_features_per_round": 2,
         "reuse_features": True,
         "correlation": "su",
@@ -307,7 +308,7 @@ def test_errors_name_options_and_not_parameters(shell, svm, words, message):
         (["data.svm", "--format", "xml"], "must be one of"),
         (["data.svm", "--read", "x"], "must have the form name=value"),
         (["data.svm", "--read", "x=1"], "x"),
-        (["data.svm", "--nonsense"], "No such option: --nonsense. See: coterie discover --help"),
+        (["data.svm", "--xyzzy"], "No such option: --xyzzy. See: coterie discover --help"),
         (["one.svm"], "one class only"),
         (["constant.svm"], "All features of X are constant"),
         (["empty.svm"], "empty.svm"),

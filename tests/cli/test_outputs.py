@@ -278,3 +278,34 @@ def test_cells_of_tables():
     file = io.StringIO()
     write_rows(file, [{"=a": "=b", "x": -0.5, "y": -3, "z": "-0.5"}], ["=a", "x", "y", "z"])
     assert list(csv.reader(io.StringIO(file.getvalue()))) == [["'=a", "x", "y", "z"], ["'=b", "-0.5", "-3", "-0.5"]]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "ascii:strict"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=lambda settings: "-".join(settings.values()),
+)
+def test_an_output_that_has_few_characters(shell, settings):
+    """The files are written, so the command must not fail because of a name or an ellipsis."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 8))
+    X[:, 1:7] = X[:, :1] + 0.01 * X[:, 1:7]
+    rows = [",".join([*(f"gén{j}→" for j in range(8)), "y"])]
+    rows += [",".join([*map(repr, row.tolist()), "αβ"[int(row[0] > 0)]]) for row in X]
+    (shell.folder / "data.csv").write_text("\n".join(rows), encoding="utf-8")
+    command = [sys.executable, "-m", "coterie", "discover", "--fast", "data.csv", "-o", "out", *SHORT]
+    environment = os.environ | settings
+    done = subprocess.run(command, capture_output=True, check=False, cwd=shell.folder, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert b"\\u2192" in done.stdout
+    assert b"Traceback" not in done.stderr
+    lines = [line for line in done.stdout.decode("latin-1").splitlines() if line.startswith(("|", "+"))]
+    assert len({len(line) for line in lines}) <= 1  # the table was laid out with the escapes
+    assert "result.json" in names(shell.folder / "out")
+    help = subprocess.run([sys.executable, "-m", "coterie", "--help"], capture_output=True, check=False, env=environment)
+    assert help.returncode == 0

@@ -120,7 +120,10 @@ def test_folders_that_are_none_of_ours(inline, tmp_path):
     [
         ("{", "damaged"),
         ("[]", "not that of a coterie comparison"),
-        ('{"format": "coterie comparison", "version": 9}', "version 9"),
+        (
+            '{"format": "coterie comparison", "version": 9}',
+            r"format version 9; this Coterie reads version 1\. Update Coterie",
+        ),
     ],
 )
 def test_damaged_settings(inline, tmp_path, content, words):

@@ -1,6 +1,7 @@
 """Confidence of groups: against separate fits, anytime, resumable, saved."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -236,6 +237,30 @@ def test_halves(planted):
     assert sorted(other.targets) == sorted(data.targets)
     assert (other.targets != data.targets).any()
     assert shuffled(data, 1, 0) is data
+
+
+@pytest.mark.parametrize("sizes", [(5, 7, 4, 3), (1, 1, 1), (6, 2), (3, 4)])
+def test_where_the_odd_sample_of_a_class_goes(planted, sizes):
+    targets = np.repeat(np.arange(len(sizes)), sizes)
+    data = replace(fitted(planted)._read(planted.X, planted.y), targets=targets, weight=None)
+    odd = [k for k, size in enumerate(sizes) if size % 2]
+    extra = np.array([0 if k not in odd else 1 - 2 * (odd.index(k) % 2) for k in range(len(sizes))])
+    for pair in range(5):
+        first, second = complementary(data, 1, 0, pair, stratified=True)
+        assert (np.bincount(targets, first) - np.bincount(targets, second)).tolist() == extra.tolist()
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 9, 10])
+def test_the_first_half_has_the_odd_sample(planted, n_samples):
+    data = replace(fitted(planted)._read(planted.X, planted.y), targets=np.zeros(n_samples), weight=None)
+    halves = [complementary(data, 1, 0, pair, stratified=False) for pair in range(20)]
+    assert all((first.sum(), second.sum()) == ((n_samples + 1) // 2, n_samples // 2) for first, second in halves)
+    assert all((first + second == 1.0).all() for first, second in halves)
+    for pair, (first, _) in enumerate(halves):  # a seed means the same halves for ever
+        rng = np.random.default_rng([1, 0, 1 + pair])
+        order = rng.permutation(n_samples)
+        order = order[::-1] if rng.random() < 0.5 else order
+        assert np.flatnonzero(first).tolist() == sorted(order[::2])
 
 
 def test_estimates_by_hand():

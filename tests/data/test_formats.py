@@ -1,5 +1,6 @@
 """The registry of formats: every entry is whole, and what is said of the formats is made from it or agrees with it."""
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import coterie.data
-from coterie.data import FORMATS
+from coterie.data import FORMATS, DataFileError, open_features
 from coterie.data.readers import formats
+from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.reader import Reader
 from coterie.data.readers.tabular import TabularReader
 
@@ -119,3 +121,26 @@ def test_listing_the_formats_imports_nothing_heavy():
         "assert not {'numpy', 'numba', 'scipy', 'sklearn'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.svm", "a.mtx", "a", "a.csv.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_wide_characters_are_refused_by_name(tmp_path, name, encoding):
+    text = "gène,b,label\n1,2,x\n2,1,y\n" * 1000
+    path = tmp_path / name
+    path.write_bytes((gzip.compress if name.endswith(".gz") else bytes)(text.encode(encoding)))
+    kind = encoding[:6].upper()
+    with pytest.raises(DataFileError, match=rf"{name}: the file is {kind}; save it as UTF-8\.$"):
+        open_features(path)
+    with pytest.raises(DataFileError, match=f"the file is {kind}; save it as UTF-8"):
+        open_features(path, format="csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_wide_labels_are_refused_by_name(tmp_path, encoding):
+    (tmp_path / "names.txt").write_bytes("yes\nno\n".encode(encoding))
+    with pytest.raises(DataFileError, match=r"names\.txt: the file is UTF-16; save it as UTF-8"):
+        read_lines(tmp_path / "names.txt")
+    for text in ("", "a", "ab\n", "é\n" * 3):
+        (tmp_path / "names.txt").write_text(text, encoding="utf-8")
+        assert read_lines(tmp_path / "names.txt") == text.splitlines()

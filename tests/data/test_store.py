@@ -182,8 +182,8 @@ def test_estimators_take_a_path_a_store_and_a_data_set(tmp_path, rng):
 
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in OLD_STORES.iterdir()))
-def test_stores_of_every_version_open_for_ever(name):
-    """Written by the version in their name; never to be changed."""
+def test_stores_of_version_1_open(name):
+    """The format of the first release; the files never change."""
     expected = json.loads((OLD_STORES / name / "expected.json").read_text())
     store = check_store(OLD_STORES / name)
     assert store.header["version"] == expected["version"]
@@ -515,8 +515,9 @@ def set_header(store, change):
 
 HEADERS = [
     (lambda h: h.update(format="zip"), "not a Coterie store"),
-    (lambda h: h.update(version=2), "format version 2; this Coterie reads up to 1. Upgrade"),
-    (lambda h: h.update(version="x"), "its version is 'x'"),
+    (lambda h: h.update(version=2), "format version 2; this Coterie reads version 1. Update Coterie"),
+    (lambda h: h.update(version=0), "format version 0; this Coterie reads version 1"),
+    (lambda h: h.update(version="x"), "format version 'x'; this Coterie reads version 1"),
     (lambda h: h.update(shape=[1]), r"the shape is \[1\]"),
     (lambda h: h.update(shape=[41, 10**12]), "missing or has another shape"),
     (lambda h: h.update(arrays=None), "it lists no arrays"),
@@ -540,6 +541,21 @@ def test_headers_that_lie(store, change, message):
     set_header(store, change)
     with pytest.raises(DataFileError, match=message):
         open_store(store)
+
+
+@pytest.mark.parametrize(("label", "good"), [(-1, False), (0, True), (1, True), (2, False)])
+def test_labels_beyond_the_classes(tmp_path, label, good):
+    path = write_store(tmp_path / "s", np.eye(3), ["no", "yes", "no"])
+    labels = np.load(path / "labels.npy")
+    labels[1] = label
+    with open(path / "labels.npy", "r+b") as file:
+        file.seek(store_format.NPY_HEADER_BYTES)
+        file.write(labels.tobytes())
+    if good:
+        assert open_store(path).y[1] == ["no", "yes"][label]
+    else:
+        with pytest.raises(DataFileError, match=r"labels\.npy: the store is damaged: a label is not one of the classes"):
+            open_store(path).y  # noqa: B018
 
 
 def test_missing_and_truncated_files(store):

@@ -38,7 +38,6 @@ CASES = 3000
 CHILD_SECONDS = 60
 SECONDS = 30
 MEGABYTES = 700
-ARCHIVE = Path(__file__).parents[1] / "persistence" / "archive"
 # How often a kind is chosen; an .h5ad file is looked at by a process of its own, which takes half a second.
 KINDS = {
     "libsvm": 10, "npz": 10, "matrix-market": 5, "csv": 10, "tsv": 2, "parquet": 8, "plink": 6, "store": 15, "model": 30,
@@ -126,7 +125,7 @@ def make_seeds(folder: Path, kinds: Any = tuple(KINDS)) -> dict[str, list[Path]]
     write_store(folder / "dense.store", X, ["u", "v"] * 6, feature_info={"position": range(9), "gene": ["g"] * 9})
     seeds["store"] = sorted(file for name in ("sparse", "dense") for file in (folder / f"{name}.store").iterdir())
     keep_models(folder)
-    seeds["model"] = sorted([*ARCHIVE.glob("*.coterie"), *folder.glob("*.coterie")])
+    seeds["model"] = sorted(folder.glob("*.coterie"))
     checkpoint(folder / "probes.npz").save(np.linspace(0, 1, 40), (3, 2**64 - 1))
     seeds["checkpoint"] = [folder / "probes.npz"]
     keep_comparison(folder / "comparison")
@@ -135,13 +134,16 @@ def make_seeds(folder: Path, kinds: Any = tuple(KINDS)) -> dict[str, list[Path]]
 
 
 def keep_models(folder: Path) -> None:
-    """Models with names, a random state, a function, and what ``set_output`` sets, besides those of the archive."""
+    """Models with names, a random state, a function, and what ``set_output`` sets, and one of every kind."""
     import numpy as np
     import pandas as pd
 
     import coterie
     from coterie.filters import fisher_score
+    from tests.persistence import models
 
+    for name, model in models.models():
+        coterie.save(model, folder / f"{name}.coterie")
     X = np.random.default_rng(1).standard_normal((30, 6))
     frame, y = pd.DataFrame(X, columns=list("abcdef")), X[:, 0] > 0
     state = np.random.RandomState(0)

@@ -15,22 +15,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor, load, save
+from coterie.bounds import FREE_LENGTH
 from coterie.comparison.contenders import selector_named
 from coterie.methods import METHODS
-from coterie.persistence import names
-from coterie.persistence.archive import DamagedModelError
-from coterie.report import read_result
-from tests.persistence import make_archive
-from tests.persistence.make_archive import ARCHIVE
+from coterie.persistence import fitted, names
+from coterie.persistence.archive import DamagedModelError, read_archive, write_archive
+from tests.persistence import models
 
-VERSION_1 = Path(__file__).parent / "model-v1.coterie"
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """The file of a small model."""
+    path = tmp_path_factory.mktemp("model") / "model.coterie"
+    save(models.small(), path)
+    return path
 
 
 def same(a, b):
@@ -63,7 +68,7 @@ def data():
     return X, X[:, 0] - X[:, 1] + 0.2 * rng.standard_normal(120)
 
 
-def models(X, target):
+def fitted_models(X, target):
     two, three = np.where(target > 0, "yes", "no"), np.digitize(target, [-0.5, 0.5])
     names = [f"gene <{j}> ü" for j in range(X.shape[1])]
     weird = np.array([None] * len(target), dtype=object)
@@ -80,7 +85,7 @@ def models(X, target):
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_every_estimator_comes_back_bit_for_bit(data, tmp_path):
-    for number, (model, X) in enumerate(models(*data)):
+    for number, (model, X) in enumerate(fitted_models(*data)):
         again = round_trip(model, tmp_path)
         assert type(again) is type(model)
         assert list(vars(again)) == list(vars(model))
@@ -117,63 +122,29 @@ def test_numpy_can_read_the_arrays(data, tmp_path):
     assert np.array_equal(pool[place["start"] :][: place["shape"][0]], model.scores_)
 
 
-def test_version_1_can_be_read_for_ever():
-    model = load(VERSION_1)
-    assert model.classes_.tolist() == ["no", "yes"]
-    assert model.feature_names_in_.tolist() == ["a", "b", "c", "ü"]
-    written = json.loads(VERSION_1.with_suffix(".json").read_text())
-    # What groups did not have then: the confidence is not known, the weights by class are.
-    weights = [{"no": -group["weight"], "yes": group["weight"]} for group in written]
-    marks = ["yes" if group["weight"] > 0 else "no" for group in written]
-    expected = [
-        {
-            **group,
-            "confidence": None,
-            "shares": None,
-            "effect": None,
-            "marks": label,
-            "class_weights": own,
-            "score": model.scores_[group["support"]],  # files had that of the round
-        }
-        for group, label, own in zip(written, marks, weights, strict=True)
-    ]
-    assert json.loads(model.groups_.to_json()) == expected
-    assert model.predict(pd.DataFrame([[0, 0, 3.0, 0], [0, 0, -3.0, 0]], columns=["a", "b", "c", "ü"])).tolist() == [
-        "yes",
-        "no",
-    ]
+def test_every_kind_of_record_comes_back(tmp_path):
+    for name, model in models.models():
+        again = round_trip(model, tmp_path)
+        assert same(again.get_support(), model.get_support()), name
+        assert all(same(value, getattr(again, key)) for key, value in vars(model).items() if key not in ("cv", "criterion"))
 
 
-@pytest.mark.parametrize("name", json.loads((ARCHIVE / "kept.json").read_text()))
-def test_models_that_named_modules_can_be_read_for_ever(name, tmp_path):
-    """Every kind of estimator and record, as written when files still held the paths of modules."""
-    model = load(ARCHIVE / f"{name}.coterie")
-    assert model.get_support(indices=True).tolist() == json.loads((ARCHIVE / "kept.json").read_text())[name]
-    again = round_trip(model, tmp_path)
-    assert all(same(value, getattr(again, key)) for key, value in vars(model).items() if key not in ("cv", "criterion"))
-
-
-def test_a_penalty_that_was_given_is_the_only_candidate():
-    """Files from the time when GroupDiscoveryClassifierCV had a parameter C."""
-    model = load(ARCHIVE / "classifier-cv.coterie")
-    assert model.get_params()["Cs"] == [1.0]
-    assert (model.C_, model.threshold_, model.standardize_, model.predict_with_) == (1.0, 0.7, False, "support")
-    assert pd.DataFrame(model.cv_results_)[["C", "n_features"]].to_numpy().tolist() == [[1.0, 2], [1.0, 4], [1.0, 6]]
-    X, y, _ = make_archive.data()
-    assert clone(model).fit(X, y).score(X, y) > 0.8
-
-
-def test_a_result_that_named_modules_can_be_read_for_ever():
-    content = read_result(ARCHIVE / "result")
-    model = read_result(ARCHIVE / "result", model=True)
-    assert [group["support"] for group in content["groups"]] == model.support_features_.tolist()
+def test_the_format_has_version_1_and_no_other_is_read(tmp_path):
+    path = tmp_path / "model.coterie"
+    save(GroupDiscoveryRegressor(), path)
+    content, arrays = read_archive(path)
+    assert (content["format"], content["version"]) == ("coterie model", 1)
+    for other in (0, 2, "1", None, True):
+        write_archive(path, {**content, "version": other}, arrays)
+        with pytest.raises(ValueError, match=r"has model format version .*; this Coterie reads version 1\. Update Coterie\."):
+            load(path)
 
 
 def test_files_name_no_modules(data, tmp_path):
     """What a file calls a class says nothing about where the class lives."""
-    X, y, _ = make_archive.data()
+    X, y, _ = models.data()
     selectors = [selector_named(name) for name in METHODS if name not in ("daf", "sffs")]
-    for model in [*(model for _, model in make_archive.models()), *selectors]:
+    for model in [*(model for _, model in models.models()), *selectors]:
         if not hasattr(model, "n_features_in_"):
             model.set_params(n_features_to_select=2).fit(X, y)
         save(model, tmp_path / "model.coterie")
@@ -189,21 +160,12 @@ def test_every_name_leads_to_its_class():
     for name in names._HOMES:
         assert names.name_of(names.named(name)) == name
     assert names.named("os.Round") is None
-    assert names.named("coterie.anywhere.Round") is names.named("Round")
+    assert names.named("coterie.search.loop.Round") is None
 
 
-def test_digests_do_not_follow_a_class_that_moves(monkeypatch):
-    before = names.digested_name(coterie.KNNCriterion)
-    monkeypatch.setitem(names._HOMES, "KNNCriterion", names.Home("somewhere.else", "coterie.ranking.criteria.nearest"))
-    monkeypatch.setattr(coterie.KNNCriterion, "__module__", "somewhere.else")
-    assert names.digested_name(coterie.KNNCriterion) == before == "coterie.ranking.criteria.nearest.KNNCriterion"
-    assert names.digested_name(LogisticRegression) == "sklearn.linear_model._logistic.LogisticRegression"
-
-
-def test_a_class_can_complete_what_older_files_lack(monkeypatch):
-    upgrade = staticmethod(lambda attributes: {**attributes, "later_": 7})
-    monkeypatch.setattr(GroupDiscoveryClassifier, "_from_older_file", upgrade, raising=False)
-    assert load(VERSION_1).later_ == 7
+def test_digests_use_the_name_in_files():
+    assert names.stable_name(coterie.KNNCriterion) == "KNNCriterion"
+    assert names.stable_name(LogisticRegression) == "sklearn.linear_model._logistic.LogisticRegression"
 
 
 def test_what_cannot_be_saved_is_named(data, tmp_path):
@@ -248,11 +210,9 @@ def test_files_that_are_no_models(tmp_path):
         load(path)
 
 
-def rewritten(path, change, arrays=None):
+def rewritten(original, path, change, arrays=None):
     """The file with its text changed and its checksums right: what a forger can do."""
-    from coterie.persistence.archive import read_archive, write_archive
-
-    content, old = read_archive(VERSION_1)
+    content, old = read_archive(original)
     change(content)
     content.pop("sha256")
     write_archive(path, content, old if arrays is None else arrays)
@@ -264,27 +224,26 @@ def nested(content, value):
 
 
 FORGERIES = {
-    "later version": (lambda c: c.update(version=3), "version 3 of the model format.*update this one"),
     "another format": (lambda c: c.update(format="x"), "is not a Coterie model"),
     "foreign class": (lambda c: c["model"].update(type="os.system"), "names the type 'os.system'"),
     "private class": (lambda c: c["model"].update(type="coterie._validation.x"), "cannot build"),
     "module as class": (lambda c: c["model"].update(type="sklearn.tests.test_base.MyEstimator"), "cannot build"),
-    "not an estimator": (lambda c: c["model"].update(type="coterie.FeatureGroup"), "cannot build"),
+    "not an estimator": (lambda c: c["model"].update(type="FeatureGroup"), "cannot build"),
     "unknown parameter": (lambda c: c["model"]["parameters"].update(shape=3), "no parameter 'shape' in this version"),
     "dunder attribute": (lambda c: c["model"]["attributes"].update(__class__=3), "sets the attribute"),
     "foreign object": (lambda c: nested(c, {"$": "object", "type": "pathlib.Path", "fields": {}}), "cannot build"),
     "object with dunder": (
-        lambda c: nested(c, {"$": "object", "type": "coterie.FeatureGroups", "fields": {"__class__": 1}}),
+        lambda c: nested(c, {"$": "object", "type": "FeatureGroups", "fields": {"__class__": 1}}),
         "cannot be read",
     ),
     "unknown kind": (lambda c: nested(c, {"$": "code"}), "unknown kind 'code'"),
     "no kind": (lambda c: nested(c, {"a": 1}), "cannot be read"),
     "function": (lambda c: nested(c, {"$": "function", "type": "os.system"}), "no public function"),
-    "method": (lambda c: nested(c, {"$": "function", "type": "coterie.load"}), "no public function"),
+    "method": (lambda c: nested(c, {"$": "function", "type": "load"}), "no public function"),
     "foreign record": (lambda c: nested(c, {"$": "record", "type": "subprocess.Popen", "fields": {}}), "cannot build"),
     "no splitter": (lambda c: nested(c, {"$": "splitter", "type": "sklearn.svm.SVC", "fields": {}}), "cannot build"),
     "wrong fields": (
-        lambda c: nested(c, {"$": "record", "type": "coterie.FeatureGroup", "fields": {"a": 1}}),
+        lambda c: nested(c, {"$": "record", "type": "FeatureGroup", "fields": {"a": 1}}),
         "cannot be read",
     ),
     "deep": (lambda c: nested(c, json.loads("[" * 300 + "]" * 300)), "cannot be read"),
@@ -335,14 +294,83 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forged_files_build_nothing_foreign(tmp_path, name):
+def test_forged_files_build_nothing_foreign(original, tmp_path, name):
     change, message = FORGERIES[name]
-    path = rewritten(tmp_path / "model.coterie", change)
+    path = rewritten(original, tmp_path / "model.coterie", change)
     with pytest.raises(ValueError, match=message):
         load(path)
 
 
-def test_names_with_ends_that_go_back_are_refused(tmp_path):
+def large_keys(n_keys):
+    return [[k * (2**61 - 1), 0] for k in range(1, n_keys + 1)]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"$": "dict", "items": large_keys(30_000)}, "an integer key of more than 64 bits"),
+        ({"$": "set", "items": [key for key, _ in large_keys(20)]}, "an integer key of more than 64 bits"),
+        ({"$": "frozenset", "items": [-key for key, _ in large_keys(20)]}, "an integer key of more than 64 bits"),
+        ({"$": "set", "items": [{"$": "tuple", "items": [k]} for k in range(1001)]}, "more than 1000 keys other than"),
+        ({"$": "dict", "items": [[{"$": "tuple", "items": [k]}, 0] for k in range(1001)]}, "more than 1000 keys other than"),
+    ],
+    ids=["dict", "set", "negative", "set of tuples", "dict of tuples"],
+)
+def test_keys_whose_hashes_may_collide_are_refused(original, tmp_path, value, reason):
+    """Building a dictionary of keys with equal hashes takes quadratic time: 12 s for a file of 896 kB."""
+    path = rewritten(original, tmp_path / "m", lambda c: nested(c, value))
+    with pytest.raises(ValueError, match=f"a dictionary or set with {reason}"):
+        load(path)
+
+
+def test_keys_that_cannot_be_loaded_are_not_saved(tmp_path):
+    with pytest.raises(TypeError, match="class_weight is a dict with an integer key of more than 64 bits"):
+        save(GroupDiscoveryClassifier(class_weight={2**64: 1.0}), tmp_path / "m")
+    with pytest.raises(TypeError, match="cv is a set with more than 1000 keys"):
+        save(GroupDiscoveryClassifier(cv={(k,) for k in range(1001)}), tmp_path / "m")
+    kept = {-(2**63): 1, 2**64 - 1: 2, "a": 3, 0.5: 4, None: 5, np.int64(7): 6} | {(k,): k for k in range(1000)}
+    assert round_trip(GroupDiscoveryClassifier(class_weight=kept), tmp_path).class_weight == kept
+
+
+@pytest.fixture
+def sized(original, tmp_path):
+    """A function that makes the file claim a number of features, without any array by feature."""
+
+    def change(n_features, **attributes):
+        def forge(content):
+            own = content["model"]["attributes"]
+            own.pop("feature_names_in_")
+            own.update(n_features_in_=n_features, **attributes)
+
+        return rewritten(original, tmp_path / f"{n_features}", forge)
+
+    return change
+
+
+@pytest.mark.parametrize("n_features", [FREE_LENGTH + 1, 2**33, 2**47])
+def test_more_features_than_the_file_can_speak_of_are_refused(sized, n_features):
+    """``get_support``, ``coef_`` and others allocate by this number."""
+    path = sized(n_features)
+    with pytest.raises(ValueError, match=rf"too few for a model of {n_features} features\. .*max_features={n_features}"):
+        load(path)
+    assert load(path, max_features=n_features).n_features_in_ == n_features
+    with pytest.raises(ValueError, match=f"it has {n_features} features, more than max_features={n_features - 1}"):
+        load(path, max_features=n_features - 1)
+
+
+def test_as_many_features_as_any_file_may_have_are_believed(sized):
+    assert load(sized(FREE_LENGTH)).get_support().sum() == 2
+
+
+def test_weights_that_do_not_fit_into_memory_are_refused(sized, monkeypatch):
+    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH - 1)
+    with pytest.raises(ValueError, match=r"coef_ would take 268.4 MB of memory, which is not free\. If you trust"):
+        load(sized(FREE_LENGTH))
+    monkeypatch.setattr(fitted, "free_memory", lambda: 8 * FREE_LENGTH)
+    assert load(sized(FREE_LENGTH)).coef_.shape == (1, FREE_LENGTH)
+
+
+def test_names_with_ends_that_go_back_are_refused(original, tmp_path):
     """A megabyte of text, of which every second name would be all."""
     ends = np.tile(np.array([1_000_000, 0]), 50_000)
     arrays = {"uint8": np.zeros(1_000_000, dtype=np.uint8), "int64": ends}
@@ -352,7 +380,7 @@ def test_names_with_ends_that_go_back_are_refused(tmp_path):
         "ends": {"$": "array", "pool": "int64", "start": 0, "shape": [100_000], "order": "C"},
     }
     content = {"parameters": {"cv": value}, "type": "GroupDiscoveryRegressor", "attributes": {}, "$": "estimator"}
-    path = rewritten(tmp_path / "m", lambda c: c.update(model=content), arrays)
+    path = rewritten(original, tmp_path / "m", lambda c: c.update(model=content), arrays)
     with pytest.raises(ValueError, match="ends of its names"):
         load(path)
 
@@ -386,11 +414,11 @@ def test_random_states_that_numpy_would_crash_on_are_refused(tmp_path, change, m
         load(tmp_path / "m")
 
 
-def test_what_hangs_on_an_estimator_is_not_part_of_the_model(tmp_path):
+def test_what_hangs_on_an_estimator_is_not_part_of_the_model(original, tmp_path):
     model = GroupDiscoveryRegressor()
     model.note = "mine"
     assert not hasattr(round_trip(model, tmp_path), "note")
-    path = rewritten(tmp_path / "older", lambda c: c["model"]["attributes"].update(note="mine"))
+    path = rewritten(original, tmp_path / "forged", lambda c: c["model"]["attributes"].update(note="mine"))
     assert not hasattr(load(path), "note")
 
 
@@ -434,15 +462,15 @@ def test_compressed_parts_are_refused(tmp_path):
 
 
 @given(st.data())
-def test_damaged_bytes_give_a_clear_error_or_the_same_model(tmp_path_factory, data):
+def test_damaged_bytes_give_a_clear_error_or_the_same_model(original, tmp_path_factory, data):
     """A byte changed anywhere: an error, unless it stands where nothing is read (a date in the archive)."""
-    original = VERSION_1.read_bytes()
-    damaged = bytearray(original)
+    damaged = bytearray(original.read_bytes())
+    n_bytes = len(damaged)
     if data.draw(st.booleans()):
         for _ in range(data.draw(st.integers(1, 3))):
-            damaged[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))
+            damaged[data.draw(st.integers(0, n_bytes - 1))] = data.draw(st.integers(0, 255))
     else:
-        cut = sorted(data.draw(st.tuples(*[st.integers(0, len(original))] * 2)))
+        cut = sorted(data.draw(st.tuples(*[st.integers(0, n_bytes)] * 2)))
         damaged[cut[0] : cut[1]] = data.draw(st.binary(max_size=40))
     path = tmp_path_factory.getbasetemp() / "damaged.coterie"
     path.write_bytes(damaged)
@@ -450,8 +478,8 @@ def test_damaged_bytes_give_a_clear_error_or_the_same_model(tmp_path_factory, da
         model = load(path)
     except DamagedModelError:
         return
-    assert same(model.groups_, load(VERSION_1).groups_)
-    assert same(vars(model), vars(load(VERSION_1)))
+    assert same(model.groups_, load(original).groups_)
+    assert same(vars(model), vars(load(original)))
 
 
 def test_any_bytes_are_refused(tmp_path):

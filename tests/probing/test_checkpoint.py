@@ -1,9 +1,9 @@
 """Runs that are killed and go on."""
 
 import io
+import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +18,6 @@ from sklearn.model_selection import KFold
 
 from coterie import DependencyAwareSelector, EstimatorCriterion, KNNCriterion
 from tests.conftest import grouped_matrix
-from tests.persistence import make_archive
 from tests.probing.test_selector import assert_same
 
 SCRIPT = """
@@ -42,7 +41,7 @@ def test_killed_in_the_middle_and_resumed(tmp_path, monkeypatch):
     (tmp_path / "slow_ranking.py").write_text(SCRIPT)
     checkpoint = tmp_path / "run.npz"
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     script = "import sys; from slow_ranking import fit; fit(checkpoint=sys.argv[1])"
     process = subprocess.Popen([sys.executable, "-c", script, str(checkpoint)])
     deadline = time.monotonic() + 60
@@ -259,10 +258,13 @@ def test_what_a_killed_run_left_is_removed(data, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
-def test_a_checkpoint_that_named_modules_goes_on(tmp_path):
-    """Written on 2026-11-16, when digests held the paths of modules."""
-    X, y, _ = make_archive.data()
-    shutil.copy(make_archive.ARCHIVE / "probes.npz", tmp_path)
-    longer = make_archive.daf(checkpoint=tmp_path / "probes.npz").set_params(n_probes=50).fit(X, y)
-    assert_same(longer, make_archive.daf().set_params(n_probes=50).fit(X, y))
-    assert saved_probes(tmp_path / "probes.npz") == 50
+def test_the_format_has_version_1_and_no_other_is_read(data, tmp_path):
+    path = tmp_path / "run"
+    selector(path).fit(*data)
+    with np.load(path, allow_pickle=False) as archive:
+        header, values = json.loads(archive["header"].tobytes()), archive["values"]
+    assert (header["format"], header["version"]) == ("coterie probes", 1)
+    text = json.dumps(header | {"version": 2}).encode()
+    np.savez(tmp_path / "other.npz", header=np.frombuffer(text, dtype=np.uint8), values=values)
+    with pytest.raises(ValueError, match=r"has format version 2; this Coterie reads version 1\. Remove it\."):
+        selector(tmp_path / "other.npz").fit(*data)

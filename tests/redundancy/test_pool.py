@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from coterie import GlobalRedundancySelector
 from coterie.metrics import squared_redundancy
+from coterie.redundancy.refinement import PoolRule, Refinement
+from coterie.redundancy.solver import RefinedWeights
 from tests import naive
 
 
@@ -132,3 +134,29 @@ def test_power_of_the_scores(power):
     assert model.objective_ == pytest.approx(same.objective_)
     np.testing.assert_array_equal(model.scores_, s)
     assert model.power_ == power
+
+
+def test_tied_weights_keep_the_order_of_the_scores():
+    """Weights that differ by less than 1e-9 of the largest are tied, and those below half of that are none."""
+    weights = np.array([0.3, 0.3 + 4e-10, 1.0, 1.0 - 4e-10, 6e-10, 4e-10, 0.3 + 6e-10])
+    n = len(weights)
+
+    def solve(objective, tol, max_iter):
+        return RefinedWeights(np.arange(n), weights, 1.0, 1.0, 0.0, 1, n, True)
+
+    refinement = Refinement(
+        np.linspace(2, 1, n),
+        np.ones(n),
+        np.arange(n),
+        np.ones(n, dtype=bool),
+        lambda pool: None,
+        [],
+        0.0,
+        solve,
+        1e-6,
+        10,
+        None,
+    )
+    found = refinement.refine(3, PoolRule(n))
+    assert found.order.tolist() == [2, 3, 6, 0, 1, 4, 5]
+    assert found.n_weighted == 6

@@ -199,7 +199,11 @@ def test_a_failure_leaves_nothing(tmp_path):
 def test_results_of_others_are_refused(tmp_path):
     write_result(tmp_path / "out", result_of(MODEL))
     assert read_result(tmp_path / "out", model=True).groups_ == MODEL.groups_
-    for change, message in (({"version": 2}, "version 2"), ({"format": "x"}, "not that of a coterie result")):
+    assert read_result(tmp_path / "out")["version"] == 1
+    for change, message in (
+        ({"version": 2}, r"has format version 2; this Coterie reads version 1\. Update Coterie"),
+        ({"format": "x"}, "not that of a coterie result"),
+    ):
         shutil.copytree(tmp_path / "out", tmp_path / "copy")
         content = json.loads((tmp_path / "copy" / "result.json").read_text()) | change
         (tmp_path / "copy" / "result.json").write_text(json.dumps(content))

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from coterie.correlation.pearson import PearsonCorrelation
+from coterie.correlation.protocol import ROUNDING
 from coterie.data import FeatureView, as_source
 from coterie.data.top import Free
 from coterie.order import by_content
 from coterie.search import oracle as oracle_module
-from coterie.search.oracle import Affiliations, Oracle
+from coterie.search.oracle import Affiliations, Oracle, _Matches
 from coterie.search.scores import LazyScores
 from tests import naive
 from tests.conftest import grouped_matrix, sparse_counts
@@ -230,3 +231,13 @@ def test_merging_keeps_the_closest_and_the_earlier_of_equals():
     assert both.support.tolist() == [2, 0, 1, 2]
     assert both.correlation.tolist() == [-0.85, -0.9, 0.7, 0.75]
     assert len(Affiliations.empty().merged(Affiliations.empty()).feature) == 0
+
+
+def test_the_earlier_of_two_tied_supports_keeps_a_feature():
+    """A later support feature takes over only if its correlation is larger by more than the rounding."""
+    tie = 0.8 + ROUNDING
+    best = _Matches(4, threshold=0.7)
+    best.update(np.arange(4), np.array([0.8, -0.8, 0.8, 0.6]), 3)
+    best.update(np.arange(4), np.array([tie, tie, np.nextafter(tie, 1), 0.7 - ROUNDING]), 5)
+    assert best.support.tolist() == [3, 3, 5, 5]
+    assert best.value.tolist() == [0.8, -0.8, np.nextafter(tie, 1), 0.7 - ROUNDING]

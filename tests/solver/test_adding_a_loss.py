@@ -20,7 +20,7 @@ def code():
 
 def test_the_loss_keeps_its_promises(code, rng):
     y, weight = rng.standard_normal(30), rng.random(30)
-    loss = code["ExpectileLoss"](y, weight, 2.0, 0.8)
+    loss = code["ExpectileLoss"](y, weight, 2.0)
     z, d = rng.standard_normal((30, 1)), rng.standard_normal((30, 1))
     state, up, down = loss.evaluate(z), loss.evaluate(z + 1e-6 * d), loss.evaluate(z - 1e-6 * d)
     assert (up.value - down.value) / 2e-6 == pytest.approx(-(state.residual * d).sum(), rel=1e-5)
@@ -30,7 +30,7 @@ def test_the_loss_keeps_its_promises(code, rng):
 def test_the_estimator_is_optimal(code, rng):
     X = rng.standard_normal((120, 40))
     y = X[:, 3] - 0.5 * X[:, 8] + 0.3 * rng.standard_normal(120)
-    model = code["ExpectileDiscovery"](4, n_features_per_round=2, fit_intercept=False, standardize=False).fit(X, y)
+    model = code["model"].set_params(n_features_to_select=4, n_features_per_round=2, standardize=False).fit(X, y)
     assert {3, 8} <= set(model.support_features_.tolist())
     assert max(r.gap for r in model.history_) <= 1e-9
     Z, w = X[:, model.support_features_], cp.Variable(4)

@@ -3,7 +3,8 @@ import pytest
 
 from coterie.solver.design import DenseDesign
 from coterie.solver.interior_point import interior_point
-from coterie.solver.losses import MERGING, Loss, LossState, OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
+from coterie.solver.loss import MERGING, Loss, LossState
+from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss, UnitHinge
 from coterie.solver.wide import wide_master
 from tests import naive
 

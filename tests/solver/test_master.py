@@ -251,3 +251,22 @@ def test_a_loss_without_an_interior_point_gets_more_newton_steps(rng):
     master = master_on(X, Slow(X[:, 0] + rng.standard_normal(40), np.ones(40), 1.0, True))
     master.add_block(np.arange(6))
     assert master.solve().gap <= 1e-7
+
+
+def test_a_step_that_decreases_nothing_is_halved():
+    """Armijo's rule: a step to twice the minimiser of a parabola ends where it began, and is not taken."""
+    X, y, weight = problem(0, p=1)
+    master = master_on(X, SquaredLoss(y, weight, 1.0, False))
+    master.add_block(np.array([0]))
+    best = master.solve().coef
+    coef = np.zeros_like(best)
+    outputs = master.design.output(coef)
+    state = master._merged.evaluate(outputs)
+    gradient = -master.design.scores(state.residual)
+    primal = state.value
+    trial, _, _ = master._line_search(coef, outputs, primal, gradient, 2.0 * best, state)
+    np.testing.assert_array_equal(trial, best)
+    # A decrease of less than 1e-4 of the predicted one is not enough, either; more than that is.
+    for factor, step in ((2.0 - 1e-4, 0.5), (2.0 - 1e-3, 1.0)):
+        trial, _, _ = master._line_search(coef, outputs, primal, gradient, factor * best, state)
+        np.testing.assert_array_equal(trial, step * factor * best)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie._parameters import N_FEATURES, Number, Rule, Whole
+from coterie._quiet import ignored
 from coterie.baselines.base import NumericData, TargetSelector
 from coterie.baselines.penalty_path import search_path
 from coterie.order import in_order
@@ -112,8 +112,7 @@ class LassoSelector(TargetSelector):
             model = Lasso(strength, tol=self.tol, max_iter=min(int(self.max_iter), np.iinfo(np.int32).max), warm_start=True)
             if start is not None:
                 model.coef_ = start.copy()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # weak penalties at the end of the path
+            with ignored(ConvergenceWarning):  # weak penalties at the end of the path
                 model.fit(Z, targets)
             n_iter += int(model.n_iter_)
             residuals[strength] = targets - model.predict(Z)

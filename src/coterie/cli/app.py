@@ -31,7 +31,7 @@ from coterie.cli.profile import profile
 from coterie.cli.rank import rank
 from coterie.cluster import ClusterError
 from coterie.interruption import Interrupted, Terminated, terminating_cleanly
-from coterie.terminal import printable
+from coterie.terminal import escape_unencodable, printable
 
 # What bad files, bad values, missing extras and full disks raise.
 _USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, ClusterError)
@@ -55,6 +55,8 @@ class CommandGroup(TyperGroup):
         remember_command(words)
         if not standalone_mode:
             return super().main(words, standalone_mode=False, **extra)
+        escape_unencodable(sys.stdout)
+        escape_unencodable(sys.stderr)
         try:
             with warnings.catch_warnings(), terminating_cleanly():
                 warnings.showwarning = _show_warning
@@ -112,8 +114,9 @@ def _silence_output() -> None:
 def _words(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory ({error or 'no more details'}); convert the data to a store first, or use fewer features."
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        remedy = "; raise the limit (ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
+        return f"{error.filename or 'a file or process of the system'}: {error.strerror}{remedy}"
     return str(error)
 
 

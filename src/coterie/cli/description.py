@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from coterie.bounds import DataFileError, open_regular
 from coterie.cli.data import DataOptions
 from coterie.data.readers.columns import listed
 
@@ -70,8 +71,12 @@ def array_facts(path: Path) -> dict[str, Any]:
     """The names of the arrays in an .npz file, any of which may be the labels."""
     import zipfile
 
-    with zipfile.ZipFile(path) as archive:
-        return {"arrays": listed([name.removesuffix(".npy") for name in archive.namelist()], 20)}
+    with open_regular(path) as file:
+        try:
+            names = zipfile.ZipFile(file).namelist()
+        except (zipfile.BadZipFile, ValueError) as error:
+            raise DataFileError(f"it is damaged or no .npz file ({error}).", path) from error
+    return {"arrays": listed([name.removesuffix(".npy") for name in names], 20)}
 
 
 def _column(column: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from coterie.cli.options import as_options
-from coterie.terminal import printable
+from coterie.terminal import encodable, printable
 
 _PANEL = "Output"
 _WORDS: ContextVar[tuple[str, ...] | None] = ContextVar("words", default=None)
@@ -63,8 +63,7 @@ class Output:
         """Print text that programs may read as it is; only a terminal gets it without what would command it."""
         if sys.stdout.isatty():
             text = printable(text.replace("\r\n", "\n"))
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.write(encodable(text, sys.stdout.encoding or "utf-8"))
 
     def result(self, content: Any) -> None:
         """Print the result for programs, if they asked for it."""
@@ -93,15 +92,18 @@ class Output:
 
 
 class _Console(Console):
-    """A console that prints text as :func:`printable` makes it, wherever in a table it stands."""
+    """A console that escapes what could control a terminal, and what its encoding does not have, also within tables."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if isinstance(renderable, Text) and printable(renderable.plain) != renderable.plain:
-            renderable = Text(printable(renderable.plain), renderable.style, justify=renderable.justify)
+        if isinstance(renderable, Text) and (text := self._escaped(renderable.plain)) != renderable.plain:
+            renderable = Text(text, renderable.style, justify=renderable.justify)
         return super().render(renderable, options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(printable(text), **options)
+        return super().render_str(self._escaped(text), **options)
+
+    def _escaped(self, text: str) -> str:
+        return encodable(printable(text), self.encoding)
 
 
 def say(text: str) -> None:

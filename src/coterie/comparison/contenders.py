@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from coterie.filters.selector import FilterSelector
 from coterie.methods import METHODS, REGRESSION, Method, method_named, methods_for
-from coterie.persistence.names import digested_name
+from coterie.persistence.names import stable_name
 
 # Quick ones of every kind.
 DEFAULT = ("gdm", "fgm", "mrmr", "fcbf", "l1-svm", "svm-rfe", "grm", "fisher")
@@ -53,7 +53,7 @@ def estimator_digest(estimator: Any, without: str | None = None) -> str:
     """Digest of an estimator's class and parameters, the same in every process."""
     parameters = {name: value for name, value in estimator.get_params(deep=True).items() if name != without}
     plain = sorted((name, joblib.hash(value)) for name, value in parameters.items())
-    module, _, name = digested_name(type(estimator)).rpartition(".")
+    module, _, name = stable_name(type(estimator)).rpartition(".")
     content = f"{module}:{name} {plain}"
     return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 

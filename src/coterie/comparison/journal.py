@@ -178,8 +178,7 @@ def is_comparison(folder: str | os.PathLike[str]) -> bool:
 def _entry(line: bytes) -> tuple[Row, np.ndarray, Limits]:
     """A row, the features that it selected, and the limits that it had."""
     entry = json.loads(line)
-    # Rows of older versions have no rmse.
-    row = Row(**{name: _read(entry[name], name) for name in Row._fields if name != "rmse" or name in entry})
+    row = Row(**{name: _read(entry[name], name) for name in Row._fields})
     features = np.array(entry["features"], dtype=np.int64)
     if features.ndim != 1 or (features < 0).any():
         raise ValueError("its features are no list of indices")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
 
+from coterie._quiet import ignored, recorded
 from coterie.comparison.contenders import Contender
 from coterie.comparison.result import FAILED, OK, OUT_OF_MEMORY, Row
 from coterie.data.imputation import ImputedSource
@@ -112,13 +112,12 @@ class Trial:
     def _fitted(self, X: Any, y: np.ndarray, size: int) -> tuple[Any, float, str]:
         """The fitted selector, its seconds, and the first warning."""
         model = clone(self.contender.selector).set_params(**{self.contender.size: size})
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with recorded() as told:
             began = time.perf_counter()
             model.fit(X, y)
             seconds = time.perf_counter() - began
-        told = [w for w in caught if not issubclass(w.category, (DeprecationWarning, FutureWarning))]
-        return model, seconds, " ".join(str(told[0].message).split()) if told else ""
+        notes = [one.message for one in told if not issubclass(one.category, (DeprecationWarning, FutureWarning))]
+        return model, seconds, " ".join(notes[0].split()) if notes else ""
 
     def _judged(self, chosen: np.ndarray, fold: int, size: int, seconds: float, note: str) -> tuple[Row, np.ndarray]:
         if len(chosen) == 0:
@@ -127,8 +126,7 @@ class Trial:
         columns = self._source_of(fold).columns(np.sort(chosen))  # the order of selection is nothing to the classifier
         columns = columns if isinstance(columns, np.ndarray) else columns.tocsr()
         y = self.setting.y
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with ignored():
             classifier = clone(self.setting.classifier).fit(columns[train], y[train])
             score = check_scoring(classifier, self.setting.scoring)(classifier, columns[test], y[test])
             seen = columns[train].astype(np.float64)

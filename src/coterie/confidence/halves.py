@@ -24,6 +24,8 @@ def shuffled(data: Input, seed: int, permutation: int) -> Input:
 def complementary(data: Input, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:
     """Weights of the samples of two halves that have none in common, and all together.
 
+    Of an odd number of samples, the first half has one more than the second.
+
     Parameters
     ----------
     data : Input
@@ -31,7 +33,8 @@ def complementary(data: Input, seed: int, permutation: int, pair: int, *, strati
     seed, permutation, pair : int
         Which halves: the same numbers give the same ones, whatever was drawn before.
     stratified : bool
-        Whether each class is halved by itself. What is odd goes to one half or the other in turn.
+        Whether each class is halved by itself. Of the classes with an odd number of samples, the first gives its extra sample
+        to the first half, the next one to the second half, and so on in turn.
     """
     rng = np.random.default_rng([seed, permutation, 1 + pair])
     used = _used(data)

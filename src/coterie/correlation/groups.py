@@ -333,8 +333,8 @@ class CorrelationGroups(FeatureSets, Selector):
 
     def _kept(self) -> np.ndarray:
         check_is_fitted(self)
-        others = getattr(self, "other_features_", self.support_features_[:0])  # older files have none
-        return np.union1d(self.support_features_, others if self.remainder == "passthrough" else others[:0])
+        others = self.other_features_ if self.remainder == "passthrough" else self.other_features_[:0]
+        return np.union1d(self.support_features_, others)
 
     def transform(self, X: Any) -> Any:
         """Keep the representatives, and the columns that took no part unless they are dropped, in the order of the columns.
@@ -369,8 +369,7 @@ class CorrelationGroups(FeatureSets, Selector):
     def variables_(self) -> list[Any]:
         """Names (or indices) of the columns that took part, as in feature-engine."""
         check_is_fitted(self)
-        others = getattr(self, "other_features_", self.support_features_[:0])
-        return [self._label(int(j)) for j in np.setdiff1d(np.arange(self.n_features_in_), others)]
+        return [self._label(int(j)) for j in np.setdiff1d(np.arange(self.n_features_in_), self.other_features_)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -55,7 +55,8 @@ from coterie.search.oracle import Representative
 from coterie.search.outcome import outcome_of
 from coterie.search.search import CorrelationLike, Search, SearchSettings, run_with_progress
 from coterie.selection import FeatureSets, Selector, features_of_share
-from coterie.solver.losses import Loss, loss_of
+from coterie.solver.loss import LossLike
+from coterie.solver.losses import loss_of
 
 if TYPE_CHECKING:
     from coterie.confidence.result import GroupConfidence
@@ -88,7 +89,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     random_state: RandomStateLike
     verbose: int
     # Parameters that some subclasses do not have.
-    loss: str | type[Loss]
+    loss: str | LossLike
     fit_intercept: bool = False
     class_weight: ClassWeightLike = None
     # What a fit publishes.
@@ -189,7 +190,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         )
 
     @property
-    def _loss(self) -> type[Loss]:
+    def _loss(self) -> LossLike:
         """The loss."""
         return loss_of(self.loss, self._target)
 

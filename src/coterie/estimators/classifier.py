@@ -30,7 +30,8 @@ from coterie.inputs.types import (
 from coterie.search.oracle import Representative
 from coterie.search.outcome import LinearModel
 from coterie.search.search import CorrelationLike
-from coterie.solver.losses import Loss, LossRule
+from coterie.solver.loss import LossLike
+from coterie.solver.losses import LossRule
 from coterie.validation.calibration import calibration_slope, probabilities
 from coterie.validation.path_search import Fold
 
@@ -158,7 +159,7 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
         self,
         n_features_to_select: int | float | str = 100,
         *,
-        loss: str | type[Loss] = "squared_hinge",
+        loss: str | LossLike = "squared_hinge",
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
         correlation: CorrelationLike = "pearson",
@@ -360,7 +361,7 @@ class GroupDiscoveryClassifierCV(ValidatedDiscovery, GroupDiscoveryClassifier):
         self,
         max_features_to_select: int = 100,
         *,
-        loss: str | type[Loss] = "squared_hinge",
+        loss: str | LossLike = "squared_hinge",
         min_features_to_select: int = 1,
         Cs: int | Sequence[float] = 10,
         thresholds: Sequence[float] | None = None,

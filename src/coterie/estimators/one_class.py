@@ -29,7 +29,8 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.losses import Loss, OneClassHinge
+from coterie.solver.loss import LossLike
+from coterie.solver.losses import OneClassHinge
 from coterie.validation.held_out import HeldOutScores, NormalityScores
 from coterie.validation.nested import pairs_of
 from coterie.validation.path_search import Fold
@@ -141,7 +142,7 @@ class GroupDiscoveryOneClass(OutlierMixin, GroupDiscovery):
         return tags
 
     @property
-    def _loss(self) -> type[Loss]:
+    def _loss(self) -> LossLike:
         return OneClassHinge
 
     @with_callbacks
@@ -292,7 +293,7 @@ class GroupDiscoveryOneClassCV(ValidatedDiscovery, GroupDiscoveryOneClass):
     >>> X = rng.random((150, 30)) < 0.05
     >>> X[:120, :3] |= rng.random((120, 3)) < 0.9
     >>> y = np.repeat([1, -1], [120, 30])
-    >>> model = GroupDiscoveryOneClassCV(10, rule="one_se", random_state=0).fit(X, y)
+    >>> model = GroupDiscoveryOneClassCV(10, random_state=0).fit(X, y)
     >>> sorted(model.support_features_.tolist())
     [0, 1, 2]
     >>> model.predict([[1] * 3 + [0] * 27, [0] * 30]).tolist()

@@ -25,7 +25,8 @@ from coterie.inputs.types import (
 )
 from coterie.search.oracle import Representative
 from coterie.search.search import CorrelationLike
-from coterie.solver.losses import Loss, LossRule
+from coterie.solver.loss import LossLike
+from coterie.solver.losses import LossRule
 
 
 @documented
@@ -106,7 +107,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
         self,
         n_features_to_select: int | float | str = 100,
         *,
-        loss: str | type[Loss] = "squared",
+        loss: str | LossLike = "squared",
         n_features_per_round: int | str = "auto",
         reuse_features: bool = False,
         correlation: CorrelationLike = "pearson",
@@ -257,7 +258,7 @@ class GroupDiscoveryRegressorCV(ValidatedDiscovery, GroupDiscoveryRegressor):
         self,
         max_features_to_select: int = 100,
         *,
-        loss: str | type[Loss] = "squared",
+        loss: str | LossLike = "squared",
         min_features_to_select: int = 1,
         Cs: int | Sequence[float] = 10,
         thresholds: Sequence[float] | None = None,

@@ -24,7 +24,12 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 def resolved(path: AnyPath) -> Path:
     """Where something is to be written: what a link leads to, so that the link stays and its target is replaced."""
-    return Path(os.path.realpath(path))
+    try:
+        return Path(os.path.realpath(path))
+    except FileNotFoundError:  # of the current folder, which a relative path needs
+        raise FileNotFoundError(
+            errno.ENOENT, "the current folder was removed. Change to another one or give an absolute path", os.fspath(path)
+        ) from None
 
 
 def check_parent(path: AnyPath) -> None:

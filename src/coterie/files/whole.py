@@ -138,5 +138,7 @@ def read_record(path: Path, format: str, version: int | None = None) -> dict[str
     if not isinstance(content, dict) or content.get("format") != format:
         raise ValueError(f"{path} is not that of a {format}.")
     if version is not None and content.get("version") != version:
-        raise ValueError(f"{path} has version {content.get('version')}; this Coterie reads version {version}. Update it.")
+        raise ValueError(
+            f"{path} has format version {content.get('version')!r}; this Coterie reads version {version}. Update Coterie."
+        )
     return content

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.manifold import spectral_embedding
 
 from coterie._numba import one_blas_thread, thread_count
 from coterie._parameters import Whole, check
+from coterie._quiet import ignored
 from coterie.data.source import FeatureSource, Moments
 from coterie.filters.sample_graph import connect, heat_graph, nearest_neighbours
 from coterie.inputs.opening import source_of
@@ -159,8 +159,7 @@ def _path_end(
         unit = (dense - moments.mean[chosen]) / moments.norm[chosen]
         alone = _without_copies(unit)
         chosen, unit = chosen[alone], unit[:, alone]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # equal features are left out with a warning
+        with ignored():  # equal features are left out with a warning
             lowest = _PATH_END * float(np.abs(unit.T @ response).max()) / len(response)
             alphas, _, path = lars_path(unit, response, method="lar", max_iter=n_nonzero, alpha_min=lowest)
         residuals = response[:, None] - unit @ path

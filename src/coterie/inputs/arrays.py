@@ -135,7 +135,7 @@ def refuse_kinds(X: Any) -> None:
             f"{np.argwhere(X.mask)[0][0]}. Impute them (for instance with X.filled(np.nan) and sklearn.impute.SimpleImputer) "
             "or drop those features or samples."
         )
-    if is_frame(X):
+    if not isinstance(X, np.ndarray) and is_frame(X):
         if all(isinstance(name, str) for name in X.columns):  # others are no names of features for scikit-learn either
             refuse_repeated(list(X.columns), of="X: ")
         refuse_columns(X)

@@ -75,6 +75,8 @@ def unwrapped(
     """
     held: Any = X
     labels: Any = y
+    if (isinstance(held, np.ndarray) or sparse.issparse(held)) and client is None and not isinstance(labels, str):
+        return Unwrapped(held, labels)  # no container
     if isinstance(held, (str, os.PathLike)) or is_anndata(held):
         if isinstance(labels, str):
             held = open_features(held, label=labels)
@@ -233,13 +235,13 @@ def open_input(
     client : distributed.Client, optional
         Client of a Dask cluster whose workers hold the features.
     """
-    hint = labels_hint(X)
     found = unwrapped(X, y, reader=reader, client=client)
     if adjusts and covariates is None:
         covariates = found.covariates
     reading = read_source(reader, found.X)
     if feature_names is not None:
         reading = read_source(reader, named(reading.source, feature_names))
+    hint = labels_hint(X) if found.y is None else ""
     return _checked(reading, found.X, found.y, reader, target, sample_weight, covariates, hint)
 
 

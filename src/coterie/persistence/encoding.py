@@ -19,7 +19,7 @@ import inspect
 import itertools
 import math
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -29,13 +29,17 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
 from sklearn.utils import Bunch
 
-from coterie.persistence.fitted import check_fitted, is_fitted_name, refuse_shadows
+from coterie.persistence.fitted import check_fitted, check_size, is_fitted_name, refuse_shadows
 from coterie.persistence.names import name_of, named
 
 KIND = "$"
 _DEEPEST = 50
+# Tuples and records among the keys of a dictionary or set. Their hashes, unlike those of text, are the same in every process,
+# so a file can have keys that all collide, and building the dictionary takes quadratic time.
+_MOST_COMPOSITE_KEYS = 1000
 # The state of NumPy's Mersenne twister: its words, and where in them it stands.
 _TWISTER = ("MT19937", 624)
+_SIMPLE_KEYS = (str, bytes, int, float, np.integer, np.floating, np.bool_, type(None))
 
 
 class Encoder:
@@ -80,6 +84,8 @@ class Encoder:
             return self._encode_array(value)
         if isinstance(value, np.generic):
             return {KIND: "scalar", "value": self._encode_array(np.asarray(value))}
+        if isinstance(value, (dict, set, frozenset)) and (reason := unsafe_keys(value)) is not None:
+            raise self._refusal(f"a {type(value).__name__} with {reason}")
         if type(value) in (list, tuple, set, frozenset):
             items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
             encoded = [self.encode(item, f"[{i}]") for i, item in enumerate(items)]
@@ -179,10 +185,13 @@ class Decoder:
     ----------
     arrays : dict of str to ndarray
         The pools.
+    max_features : int, optional
+        Largest ``n_features_in_`` of a fitted estimator; by default one that the file's size makes credible.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], max_features: int | None = None) -> None:
         self.arrays = arrays
+        self._max_features = max_features
         self._unused = {name: len(array) for name, array in arrays.items()}
         self._depth = 0
         self._in_parameters = False
@@ -194,10 +203,10 @@ class Decoder:
             "names": self._names,
             "objects": self._objects,
             "tuple": lambda v: tuple(self._items(v)),
-            "set": lambda v: set(self._items(v)),
-            "frozenset": lambda v: frozenset(self._items(v)),
-            "dict": lambda v: {self.decode(k): self.decode(item) for k, item in v["items"]},
-            "bunch": lambda v: Bunch(**{self.decode(k): self.decode(item) for k, item in v["items"]}),
+            "set": lambda v: set(_checked_keys(self._items(v))),
+            "frozenset": lambda v: frozenset(_checked_keys(self._items(v))),
+            "dict": self._dict,
+            "bunch": lambda v: Bunch(**self._dict(v)),
             "groups": self._groups,
             "record": self._record,
             "splitter": self._splitter,
@@ -226,6 +235,10 @@ class Decoder:
 
     def _items(self, value: dict[str, Any]) -> list[Any]:
         return [self.decode(item) for item in value["items"]]
+
+    def _dict(self, value: dict[str, Any]) -> dict[Any, Any]:
+        keys = _checked_keys([self.decode(key) for key, _ in value["items"]])
+        return {key: self.decode(item) for key, (_, item) in zip(keys, value["items"], strict=True)}
 
     def _array(self, value: dict[str, Any]) -> np.ndarray:
         pool, start, shape, order = value["pool"], value["start"], _shape(value["shape"]), value["order"]
@@ -301,17 +314,14 @@ class Decoder:
         if value["attributes"] and not _is_ours(kind):
             raise ValueError("it holds a fitted estimator of another package")
         attributes = self._decode_all(value["attributes"], in_parameters=False)
-        if hasattr(kind, "_from_older_parameters"):  # what became of the parameters that a class had earlier
-            parameters, attributes = kind._from_older_parameters(parameters, attributes)
         unknown = sorted(set(parameters) - set(kind._get_param_names()))
         if unknown:
             raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r} in this version of Coterie")
         estimator = kind(**parameters)
-        if hasattr(kind, "_from_older_file"):  # how a class makes the attributes that it did not have earlier
-            attributes = kind._from_older_file(attributes)
         refuse_shadows(kind, attributes)
         fitted = {name: item for name, item in attributes.items() if is_fitted_name(name)}
         check_fitted(kind, fitted)
+        check_size(fitted, sum(map(len, self.arrays.values())), self._max_features)
         vars(estimator).update(fitted)
         return estimator
 
@@ -321,6 +331,28 @@ class Decoder:
             return {name: self.decode(item) for name, item in values.items()}
         finally:
             self._in_parameters = outside
+
+
+def unsafe_keys(keys: Collection[object]) -> str | None:
+    """Describe keys whose hashes a file could make collide; None if there are none.
+
+    Integers have the same hash where they differ by a multiple of 2**61 - 1; of 64 bits, eight do at most.
+    """
+    n_composite = 0
+    for key in keys:
+        if type(key) is int and not -(2**63) <= key < 2**64:
+            return "an integer key of more than 64 bits"
+        n_composite += not isinstance(key, _SIMPLE_KEYS)
+    return (
+        None if n_composite <= _MOST_COMPOSITE_KEYS else f"more than {_MOST_COMPOSITE_KEYS} keys other than text and numbers"
+    )
+
+
+def _checked_keys(keys: list[Any]) -> list[Any]:
+    reason = unsafe_keys(keys)
+    if reason is not None:
+        raise ValueError(f"it has a dictionary or set with {reason}")
+    return keys
 
 
 def _shape(value: Any) -> tuple[int, ...]:

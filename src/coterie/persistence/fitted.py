@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin
 
+from coterie.bounds import FREE_BYTES, FREE_LENGTH, free_memory, in_bytes
+
 # Attributes with another name than scikit-learn's rule: its own for set_output, and what DAF keeps to go on with.
 _PRIVATE = frozenset(["_sklearn_output_config", "_marks", "_sums"])
 
@@ -38,12 +40,38 @@ def check_fitted(kind: type, attributes: Mapping[str, Any]) -> None:
             raise ValueError(f"its attribute {name!r} does not fit the others")
 
 
+def check_size(attributes: Mapping[str, Any], n_values: int, max_features: int | None) -> None:
+    """Refuse a number of features for which arrays would be allocated although the file does not hold so many values.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Fitted attributes that :func:`check_fitted` has accepted.
+    n_values : int
+        Number of values in the arrays of the file.
+    max_features : int or None
+        Largest number accepted by the user.
+    """
+    n_features = int(attributes.get("n_features_in_", 0))
+    if max_features is not None and n_features > max_features:
+        raise ValueError(f"it has {n_features} features, more than max_features={max_features}")
+    if max_features is not None or n_features <= n_values:
+        return
+    remedy = f"If you trust the file, load it in Python with coterie.load(path, max_features={n_features})"
+    if n_features > FREE_LENGTH:
+        raise ValueError(f"it has {n_values} values, too few for a model of {n_features} features. {remedy}")
+    n_bytes = 8 * n_features * max(1, _n_outputs(attributes))
+    if n_bytes > max(FREE_BYTES, free_memory()):
+        raise ValueError(f"its coef_ would take {in_bytes(n_bytes)} of memory, which is not free. {remedy}")
+
+
 def _needed(kind: type) -> list[str]:
     """What ``predict`` and ``transform`` of a fitted estimator ask for."""
     names = ["n_features_in_", "support_features_"] if hasattr(kind, "transform") else []
     if hasattr(kind, "predict"):
         names += ["groups_", "prediction_features_", "prediction_coef_", "intercept_"]
     names += ["classes_"] if issubclass(kind, ClassifierMixin) else []
+    names += ["other_features_"] if kind.__name__ == "CorrelationGroups" else []
     return names + (["offset_"] if issubclass(kind, OutlierMixin) else [])
 
 

@@ -10,16 +10,14 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from coterie import __version__
-from coterie._parameters import OneOf, check
+from coterie._parameters import OneOf, Whole, check
 from coterie.files import new_file
 from coterie.persistence.archive import DamagedModelError, read_archive, write_archive
 from coterie.persistence.encoding import Decoder, Encoder
 from coterie.persistence.slim import slimmed
 
 FORMAT = "coterie model"
-VERSION = 2
-# Version 1 named classes by the modules they lived in; their last part is the name of today.
-READABLE = (1, VERSION)
+VERSION = 1
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str], *, content: str = "auto") -> None:
@@ -81,13 +79,17 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, content: str = "
         write_archive(partial, text, encoder.pooled())
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> Any:
     """Load an estimator that :func:`save` wrote. No code from the file is run.
 
     Parameters
     ----------
     path : path
         The file.
+    max_features : int, optional
+        Largest number of features accepted. By default as many as the file has values, and at least 2**25: arrays with one
+        value per feature (``coef_``, ``get_support()``) must not outgrow memory because of one wrong number. Only models of
+        more features that were saved with ``content="prediction"`` need it.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, something else, or written by a later version of Coterie that this one cannot read.
+        If the file is damaged, is no model, or has another format version.
 
     See Also
     --------
@@ -110,6 +112,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: ...
     """
+    check("max_features", max_features, Whole(0) | OneOf(None))
     file = Path(path)
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder; the model of a result folder is its file model.coterie.")
@@ -119,13 +122,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     if content.get("format") != FORMAT:
         raise DamagedModelError(f"{file} is not a Coterie model.")
     version = content.get("version")
-    if version not in READABLE:
-        raise ValueError(
-            f"{file} has version {version} of the model format, and this Coterie ({__version__}) reads up to {VERSION}. "
-            "It was written by a later Coterie; update this one."
-        )
+    if type(version) is not int or version != VERSION:
+        raise ValueError(f"{file} has model format version {version!r}; this Coterie reads version {VERSION}. Update Coterie.")
     try:
-        model = Decoder(arrays).estimator(content["model"])
+        model = Decoder(arrays, max_features).estimator(content["model"])
         if type(model).__module__.split(".")[0] != "coterie":
             raise ValueError(f"it holds a {type(model).__name__} of another package")
         return model

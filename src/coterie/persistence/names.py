@@ -1,110 +1,87 @@
 """What files call Coterie's classes and functions: names that stay when the code moves.
 
-A file holds a name of this table and nothing about modules, so a class can move to another file by changing its row. Names
-never change, and a row is never removed while files may have it. (Files of version 1 of the model format hold a dotted
-path, whose last part is the name.) Only what is listed here is ever made from a file.
+A file holds a name of this table and nothing about modules, so a class can move to another file by changing its row. From
+the first release on, names never change and rows are never removed. Only what is listed here is ever made from a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Home(NamedTuple):
-    """Where something lives.
-
-    Attributes
-    ----------
-    module : str
-        Its module today.
-    digested : str
-        The module that digests know it by (of checkpoints and comparisons), where it has moved since they were first made.
-    """
-
-    module: str
-    digested: str = ""
-
-
-_HOMES: dict[str, Home] = {
+_HOMES: dict[str, str] = {
     # Estimators
-    "GroupDiscoveryClassifier": Home("coterie.estimators.classifier"),
-    "GroupDiscoveryClassifierCV": Home("coterie.estimators.classifier"),
-    "GroupDiscoveryOneClass": Home("coterie.estimators.one_class"),
-    "GroupDiscoveryOneClassCV": Home("coterie.estimators.one_class"),
-    "GroupDiscoveryRegressor": Home("coterie.estimators.regressor"),
-    "GroupDiscoveryRegressorCV": Home("coterie.estimators.regressor"),
-    "CorrelationGroups": Home("coterie.correlation.groups"),
-    "GlobalRedundancySelector": Home("coterie.redundancy.estimator"),
-    "DependencyAwareSelector": Home("coterie.probing.estimator", "coterie.ranking.estimator"),
-    "FilterSelector": Home("coterie.filters.selector", "coterie.comparison.filter_selector"),
-    "BestIndividualSelector": Home("coterie.baselines.individual", "coterie.ranking.individual"),
-    "FloatingSelector": Home("coterie.baselines.floating", "coterie.ranking.floating"),
-    "FCBFSelector": Home("coterie.baselines.fcbf"),
-    "FeatureGroupingSelector": Home("coterie.baselines.grouping"),
-    "GraphFusedLassoSelector": Home("coterie.baselines.fused_lasso"),
-    "L1SVMSelector": Home("coterie.baselines.l1_svm"),
-    "LassoSelector": Home("coterie.baselines.lasso"),
-    "MRMRRegressionSelector": Home("coterie.baselines.mrmr_regression"),
-    "MRMRSelector": Home("coterie.baselines.mrmr"),
-    "OSCARSelector": Home("coterie.baselines.oscar"),
-    "RCFSSelector": Home("coterie.baselines.rcfs"),
-    "SVMRFESelector": Home("coterie.baselines.svm_rfe"),
+    "GroupDiscoveryClassifier": "coterie.estimators.classifier",
+    "GroupDiscoveryClassifierCV": "coterie.estimators.classifier",
+    "GroupDiscoveryOneClass": "coterie.estimators.one_class",
+    "GroupDiscoveryOneClassCV": "coterie.estimators.one_class",
+    "GroupDiscoveryRegressor": "coterie.estimators.regressor",
+    "GroupDiscoveryRegressorCV": "coterie.estimators.regressor",
+    "CorrelationGroups": "coterie.correlation.groups",
+    "GlobalRedundancySelector": "coterie.redundancy.estimator",
+    "DependencyAwareSelector": "coterie.probing.estimator",
+    "FilterSelector": "coterie.filters.selector",
+    "BestIndividualSelector": "coterie.baselines.individual",
+    "FloatingSelector": "coterie.baselines.floating",
+    "FCBFSelector": "coterie.baselines.fcbf",
+    "FeatureGroupingSelector": "coterie.baselines.grouping",
+    "GraphFusedLassoSelector": "coterie.baselines.fused_lasso",
+    "L1SVMSelector": "coterie.baselines.l1_svm",
+    "LassoSelector": "coterie.baselines.lasso",
+    "MRMRRegressionSelector": "coterie.baselines.mrmr_regression",
+    "MRMRSelector": "coterie.baselines.mrmr",
+    "OSCARSelector": "coterie.baselines.oscar",
+    "RCFSSelector": "coterie.baselines.rcfs",
+    "SVMRFESelector": "coterie.baselines.svm_rfe",
     # Criteria
-    "CallableCriterion": Home("coterie.probing.criteria.estimators", "coterie.ranking.criteria.estimators"),
-    "EstimatorCriterion": Home("coterie.probing.criteria.estimators", "coterie.ranking.criteria.estimators"),
-    "KNNCriterion": Home("coterie.probing.criteria.nearest", "coterie.ranking.criteria.nearest"),
-    "LinearSVMCriterion": Home("coterie.probing.criteria.svm", "coterie.ranking.criteria.linear_svm"),
-    "RidgeCriterion": Home("coterie.probing.criteria.ridge", "coterie.ranking.criteria.ridge"),
-    "KNNRegressionCriterion": Home("coterie.probing.criteria.regression"),
-    "RidgeRegressionCriterion": Home("coterie.probing.criteria.regression"),
-    "ClusteringCriterion": Home("coterie.probing.criteria.unlabelled"),
-    "ReconstructionCriterion": Home("coterie.probing.criteria.unlabelled"),
-    "SVMCriterion": Home("coterie.probing.criteria.svm"),
+    "CallableCriterion": "coterie.probing.criteria.estimators",
+    "EstimatorCriterion": "coterie.probing.criteria.estimators",
+    "KNNCriterion": "coterie.probing.criteria.nearest",
+    "LinearSVMCriterion": "coterie.probing.criteria.svm",
+    "RidgeCriterion": "coterie.probing.criteria.ridge",
+    "KNNRegressionCriterion": "coterie.probing.criteria.regression",
+    "RidgeRegressionCriterion": "coterie.probing.criteria.regression",
+    "ClusteringCriterion": "coterie.probing.criteria.unlabelled",
+    "ReconstructionCriterion": "coterie.probing.criteria.unlabelled",
+    "SVMCriterion": "coterie.probing.criteria.svm",
     # Records in fitted attributes
-    "AdaptivePlan": Home("coterie.probing.adaptive"),
-    "AdaptiveSums": Home("coterie.probing.adaptive"),
-    "Benefit": Home("coterie.probing.adaptive"),
-    "Focus": Home("coterie.probing.adaptive"),
-    "FeatureGroup": Home("coterie.groups.feature_groups"),
-    "FeatureGroups": Home("coterie.groups.feature_groups"),
-    "GroupConfidence": Home("coterie.confidence.result"),
-    "KeptNames": Home("coterie.persistence.slim"),
-    "FloatingSubset": Home("coterie.baselines.floating"),
-    "ProbePlan": Home("coterie.probing.probes"),
-    "ProbeSize": Home("coterie.probing.scores"),
-    "ProbeSums": Home("coterie.probing.probes"),
-    "Purity": Home("coterie.groups.feature_groups"),
-    "Round": Home("coterie.search.loop"),
+    "AdaptivePlan": "coterie.probing.adaptive",
+    "AdaptiveSums": "coterie.probing.adaptive",
+    "Benefit": "coterie.probing.adaptive",
+    "Focus": "coterie.probing.adaptive",
+    "FeatureGroup": "coterie.groups.feature_groups",
+    "FeatureGroups": "coterie.groups.feature_groups",
+    "GroupConfidence": "coterie.confidence.result",
+    "KeptNames": "coterie.persistence.slim",
+    "FloatingSubset": "coterie.baselines.floating",
+    "ProbePlan": "coterie.probing.probes",
+    "ProbeSize": "coterie.probing.scores",
+    "ProbeSums": "coterie.probing.probes",
+    "Purity": "coterie.groups.feature_groups",
+    "Round": "coterie.search.loop",
     # Functions that a parameter can hold
-    "correlation_score": Home("coterie.filters.univariate"),
-    "fisher_score": Home("coterie.filters.univariate"),
-    "information_gain_score": Home("coterie.filters.univariate"),
-    "laplacian_score": Home("coterie.filters.laplacian"),
-    "lgd_score": Home("coterie.filters.lgd"),
-    "mcfs_score": Home("coterie.filters.mcfs"),
-    "relieff_score": Home("coterie.filters.relieff"),
-    "variance_score": Home("coterie.filters.univariate"),
+    "correlation_score": "coterie.filters.univariate",
+    "fisher_score": "coterie.filters.univariate",
+    "information_gain_score": "coterie.filters.univariate",
+    "laplacian_score": "coterie.filters.laplacian",
+    "lgd_score": "coterie.filters.lgd",
+    "mcfs_score": "coterie.filters.mcfs",
+    "relieff_score": "coterie.filters.relieff",
+    "variance_score": "coterie.filters.univariate",
 }
 
 
-def name_of(item: type | Callable[..., Any]) -> str | None:
-    """The name that files have for a class or function; None for what they cannot hold."""
-    home = _HOMES.get(item.__name__)
-    return item.__name__ if home is not None and home.module == item.__module__ else None
+def name_of(item: type | Callable[..., object]) -> str | None:
+    """Name of a class or function in files; None for those that files cannot hold."""
+    return item.__name__ if _HOMES.get(item.__name__) == item.__module__ else None
 
 
 def named(name: str) -> Any:
-    """The class or function of a name (the last part of a dotted one); None where there is none."""
-    prefix, _, last = name.rpartition(".")
-    if last not in _HOMES or prefix.split(".")[0] not in ("", "coterie"):
-        return None
-    return getattr(import_module(_HOMES[last].module), last)
+    """Class or function with this name in files; None if there is none."""
+    return getattr(import_module(_HOMES[name]), name) if name in _HOMES else None
 
 
-def digested_name(kind: type) -> str:
-    """What digests call a class: the same for ever, so that what was begun with an older Coterie can go on."""
-    home = _HOMES.get(kind.__name__) if name_of(kind) is not None else None
-    module = home.digested if home is not None and home.digested else kind.__module__
-    return f"{module}.{kind.__qualname__}"
+def stable_name(kind: type) -> str:
+    """Name of a class in digests: its name in files if it has one, so that it survives a move to another module."""
+    return name_of(kind) or f"{kind.__module__}.{kind.__qualname__}"

@@ -16,7 +16,7 @@ from coterie.data.source import FeatureSource
 from coterie.files import new_file
 from coterie.inputs.folds import Fold
 from coterie.persistence.archive import plain_array, read_parts
-from coterie.persistence.names import digested_name
+from coterie.persistence.names import stable_name
 from coterie.probing.adaptive import AdaptivePlan
 from coterie.probing.criteria.base import Criterion
 from coterie.probing.probes import Key, ProbePlan
@@ -54,7 +54,7 @@ def fingerprint(
 
 
 def _drawing(plan: ProbePlan) -> tuple[Any, ...]:
-    """What the features of a probe depend on besides its seed; of uniform probes, as checkpoints have always had it."""
+    """What the features of a probe depend on besides its seed; uniform probes have no further parts."""
     uniform = plan.n_features, plan.max_size, plan.inclusion_probability
     return (*uniform, "adaptive", plan.n_wanted) if isinstance(plan, AdaptivePlan) else uniform
 
@@ -94,7 +94,7 @@ def _description(value: Any) -> str:
     if hasattr(value, "get_params") and not isinstance(value, type):
         parameters = sorted(value.get_params(deep=False).items())
         inside = ", ".join(f"{name}={_description(part)}" for name, part in parameters)
-        return f"{digested_name(type(value))}({inside})"
+        return f"{stable_name(type(value))}({inside})"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_description, value))}]"
     if isinstance(value, dict):
@@ -157,9 +157,7 @@ class Checkpoint:
         except Exception as error:  # zip files and JSON have many ways to be damaged
             raise ValueError(f"{self._name} is damaged, or no checkpoint of Coterie. Remove it to start afresh.") from error
         if version != _VERSION:
-            raise ValueError(
-                f"{self._name} has format version {version}; this version of Coterie reads {_VERSION}. Remove it."
-            )
+            raise ValueError(f"{self._name} has format version {version}; this Coterie reads version {_VERSION}. Remove it.")
         other = difference(theirs, self.fingerprint)
         if other is not None:
             raise ValueError(f"{self._name} was made {other}. Give the same as then, or another file, or remove this one.")

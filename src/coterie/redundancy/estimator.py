@@ -453,14 +453,6 @@ class GlobalRedundancySelector(Selector):
             "working_set_size_": solution.working_set_size,
         }
 
-    @staticmethod
-    def _from_older_file(attributes: dict[str, Any]) -> dict[str, Any]:
-        """Files had the selected features without their order."""
-        kept = attributes.pop("_selected", None)
-        if kept is not None:
-            attributes["support_features_"] = kept[np.argsort(attributes["ranking_"][kept])]
-        return attributes
-
     def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[Setting, dict[str, Any]]:
         """The pool and the power, as given or chosen by validation, and what validation has found."""
         paired = refinement.most is not None and data.matrix is None

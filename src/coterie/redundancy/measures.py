@@ -7,7 +7,6 @@ a support S, :math:`(Az)_i = \sum_{j \in S} (f_i'f_j)^2 z_j = f_i' M f_i` with
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from sklearn.linear_model import enet_path
 
 from coterie._numba import run_chunks
 from coterie._parameters import N_BINS, Number, check
+from coterie._quiet import ignored
 from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns
 from coterie.data.view import FeatureView
@@ -219,8 +219,7 @@ def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: flo
     gram = columns.T @ columns
     matrix = np.zeros_like(gram)
     everyone = np.arange(len(features))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a measure of similarity
+    with ignored(ConvergenceWarning):  # close enough for a measure of similarity
         for i in everyone if len(features) > 1 else ():
             others = np.delete(everyone, i)
             own = gram[np.ix_(others, others)]

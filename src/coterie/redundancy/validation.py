@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import type_of_target
 
 from coterie._numba import one_blas_thread
+from coterie._quiet import ignored
 from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import take_samples
 from coterie.inputs.folds import Fold
@@ -116,13 +116,11 @@ def validated_scores(
     scorers = [check_scoring(model, scoring=scoring) for model in models]
     table = np.empty((len(settings), len(folds)))
     for column, (train, test) in enumerate(folds):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LoneClassWarning)  # said of all samples already
+        with ignored(LoneClassWarning):  # said of all samples already
             refinement = refinement_of(take_samples(X, train), y[train])
         known: dict[bytes, float] = {}
         for row, setting in enumerate(settings):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # the last fit tells, of the setting that is used
+            with ignored(ConvergenceWarning):  # the last fit tells, of the setting that is used
                 found = refinement.refine(n_selected, *setting)
             features = np.sort(found.order[:n_selected])
             if features.tobytes() not in known:
@@ -162,8 +160,7 @@ def _mean_score(
     columns = X[:, features]
     dense = np.asarray(columns.toarray() if sparse.issparse(columns) else columns, dtype=np.float64)
     scores = []
-    with one_blas_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of models of a fold: classes of one sample, features that are collinear
+    with one_blas_thread(), ignored():  # of models of a fold: classes of one sample, features that are collinear
         for model, scorer in zip(models, scorers, strict=True):
             scores.append(scorer(clone(model).fit(dense[train], y[train]), dense[test], y[test]))
     return float(np.mean(scores))

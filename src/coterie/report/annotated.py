@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from scipy.stats import false_discovery_control
 
 from coterie._parameters import OneOf, check
+from coterie._quiet import ignored
 from coterie.data.opening import open_features
 from coterie.groups import FeatureGroups
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
@@ -130,8 +130,7 @@ def read_quietly(path: Path) -> Any:
         import anndata
     except ImportError as error:
         raise ImportError("AnnData files need anndata: pip install 'coterie[bio]'.") from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with ignored():
         return anndata.read_h5ad(path)
 
 
@@ -140,8 +139,7 @@ def write_annotated(path: Path, adata: Any, result: Discovery, *, layer: str | N
     classes = result.model.groups_.classes
     label = result.target.get("label") if classes is not None else None
     annotate(adata, result, label, layer=layer)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with ignored():
         adata.write_h5ad(path)
 
 

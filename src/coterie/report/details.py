@@ -5,7 +5,6 @@ A report shows them, so their size is bounded whatever the data: some features, 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread
+from coterie._quiet import ignored
 from coterie.data import as_source
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
@@ -124,8 +124,7 @@ def describe(
     if not isinstance(model, GroupDiscovery):
         raise TypeError(f"A report needs a group-discovery estimator, got {type(model).__name__}.")
     check_is_fitted(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said at the fit already
+    with ignored(UserWarning):  # said at the fit already
         data = input_of(model, X, y, sample_weight)
     if data.source.shape[1] != model.n_features_in_:
         given, known = data.source.shape[1], model.n_features_in_

@@ -356,13 +356,17 @@ class Discovery:
         return str(tag("div", *lines, warned, Markup(self.groups._repr_html_()), class_="coterie"))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> Any:
     """Load an estimator or a discovery that was saved. No code from the file is run.
 
     Parameters
     ----------
     path : path
         A file written by :func:`coterie.save`, or a folder written by :meth:`Discovery.save` or ``coterie discover``.
+    max_features : int, optional
+        Largest number of features accepted in a model file. By default as many as the file has values, and at least 2**25:
+        arrays with one value per feature must not outgrow memory because of one wrong number. Only models of more features
+        that were saved with ``content="prediction"`` need it.
 
     Returns
     -------
@@ -388,7 +392,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     folder = Path(path)
     if not folder.is_dir():
-        return models.load(path)
+        return models.load(path, max_features=max_features)
     content, model = read_result(folder), read_result(folder, model=True)
     try:
         return _discovery_from(content, model)

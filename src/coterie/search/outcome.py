@@ -18,7 +18,7 @@ from coterie.search.oracle import Oracle
 from coterie.search.voting import VotingOracle
 from coterie.solver.block_problem import Solution
 from coterie.solver.design import Rows, design_of
-from coterie.solver.losses import MERGING, LossState, require
+from coterie.solver.loss import MERGING, LossState, require
 from coterie.solver.ridge import fit_ridge
 
 

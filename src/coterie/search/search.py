@@ -26,9 +26,9 @@ from coterie.search.loop import CuttingPlane, Round, StoppingRule
 from coterie.search.oracle import Oracle, OracleOptions, Representative
 from coterie.search.voting import VotingOracle, fold_parts
 from coterie.selection import fixed_positions
-from coterie.solver.adjusted import adjusted
+from coterie.solver.adjusted import AdjustedLoss
 from coterie.solver.design import design_of
-from coterie.solver.losses import Loss, Targets
+from coterie.solver.loss import Loss, LossLike, Targets
 from coterie.solver.master import Master
 
 # A name, a function of two blocks of columns, a class with the methods of Correlation, or None for no constraint.
@@ -77,7 +77,7 @@ class SearchSettings:
         Relative precision.
     """
 
-    loss: type[Loss]
+    loss: LossLike
     C: float = 1.0
     fit_intercept: bool = True
     class_weight: ClassWeightLike = None
@@ -107,7 +107,7 @@ class SearchSettings:
         n_classes = 0 if data.classes is None else len(data.classes)
         used = weight if data.classes is None else class_weights(self.class_weight, data.classes, data.targets, weight)
         loss = self.loss.of(Targets(data.targets, n_classes), used, self.C, self.fit_intercept)
-        return adjusted(loss, data.covariates, weight)
+        return loss if data.covariates is None else AdjustedLoss(loss, data.covariates, weight)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ would take all weight there is, so other losses have a penalty: one ten-thousand
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from coterie.solver.block_problem import eliminated_curvature
 from coterie.solver.design import Rows
-from coterie.solver.losses import Loss, LossState, SquaredLoss
+from coterie.solver.loss import Loss, LossState
+from coterie.solver.losses import SquaredLoss
 
 # The penalty of the covariates' weights, over the curvature of the loss.
 _LIGHT = 1e-4
@@ -161,8 +161,3 @@ def _basis(covariates: np.ndarray, weight: np.ndarray) -> np.ndarray:
     _, values, vectors = linalg.svd(root * (covariates / scale), full_matrices=False)
     kept = values > _RANK * max(1.0, float(values.max(initial=0.0)))
     return (vectors[kept].T / values[kept]) / scale[:, None]
-
-
-def adjusted(loss: Loss, covariates: Any, weight: np.ndarray) -> Loss:
-    """The loss, adjusted where there are covariates."""
-    return loss if covariates is None else AdjustedLoss(loss, covariates, weight)

@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 
 from coterie.kernels.blocks import block_descent, block_newton
 from coterie.solver.design import AnyDesign
-from coterie.solver.losses import Loss, LossState
+from coterie.solver.loss import Loss, LossState
 
 _TOLERANCE = 1e-13
 # Weights of one output up to which compiled loops are faster than LAPACK and what it takes to call it.

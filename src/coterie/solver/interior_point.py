@@ -37,7 +37,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from coterie.solver.design import Design
-from coterie.solver.losses import Loss, feasible_residual, require
+from coterie.solver.loss import Loss, feasible_residual, require
 
 _MAX_STEPS = 80
 # Steps in a row that gain less than a tenth.

@@ -26,7 +26,7 @@ import numpy as np
 from coterie.solver.block_problem import Solution, constraint, loss_hessian, minimise_block_model, penalty
 from coterie.solver.design import Design, Rows
 from coterie.solver.interior_point import interior_point
-from coterie.solver.losses import MERGING, Loss, LossState, feasible_residual
+from coterie.solver.loss import MERGING, Loss, LossState, feasible_residual
 from coterie.solver.wide import wide_master
 
 # Relative gap under which a step without progress is a sign of rounding, not of a hard problem.

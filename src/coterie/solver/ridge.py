@@ -22,7 +22,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from coterie.solver.block_problem import Solution, curved, eliminated_curvature, loss_hessian
 from coterie.solver.design import AnyDesign, DenseDesign
-from coterie.solver.losses import Loss, LossState
+from coterie.solver.loss import Loss, LossState
 
 # Unknowns up to which Newton's equations are solved by factorisation.
 _MAX_DIRECT = 2000

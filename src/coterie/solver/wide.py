@@ -23,13 +23,13 @@ loss of importance :math:`\rho` has :math:`\rho\gamma` and :math:`\rho^2` times 
 from __future__ import annotations
 
 import contextlib
-import warnings
 
 import numpy as np
 from scipy import optimize
 
+from coterie._quiet import ignored
 from coterie.solver.design import Design, ScaledDesign
-from coterie.solver.losses import Loss, require
+from coterie.solver.loss import Loss, require
 from coterie.solver.ridge import fit_ridge
 
 # Relative gap at which the weights of the blocks are good enough, and the steps towards them at most.
@@ -69,8 +69,8 @@ def wide_master(design: Design, loss: Loss, blocks: np.ndarray, coef: np.ndarray
     if len(start) == 1:
         search.objective(start)
         return search.coef, search.residual, search.n_iter
-    with contextlib.suppress(_GoodEnough), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Values in x were outside bounds")  # by rounding; the objective clips them
+    # The warning is about values outside their bounds, by rounding; the objective clips them.
+    with contextlib.suppress(_GoodEnough), ignored(RuntimeWarning):
         for _ in range(_RESTARTS):
             optimize.minimize(
                 search.objective,

@@ -8,7 +8,7 @@ from sklearn.metrics import check_scoring
 
 from coterie.inputs.opening import Input
 from coterie.inputs.types import ScoringLike
-from coterie.solver.losses import Loss
+from coterie.solver.loss import LossLike
 
 
 class HeldOutScores:
@@ -30,7 +30,7 @@ class HeldOutScores:
     _model: BaseEstimator
     _y: np.ndarray
 
-    def __init__(self, scoring: ScoringLike, data: Input, loss: type[Loss]) -> None:
+    def __init__(self, scoring: ScoringLike, data: Input, loss: LossLike) -> None:
         scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # as messages show it
         if isinstance(scoring, (list, tuple, set, dict)):
             raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
@@ -38,7 +38,7 @@ class HeldOutScores:
         self._model, self._y = self._judged(data, loss)
         self._scorer = None if scoring is None else check_scoring(self._model, scoring=scoring)
 
-    def _judged(self, data: Input, loss: type[Loss]) -> tuple[BaseEstimator, np.ndarray]:
+    def _judged(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
         """What scorers take for the model, and the targets as they want them."""
         classes = data.classes
         if classes is None:
@@ -71,12 +71,12 @@ class NormalityScores(HeldOutScores):
     None is ``"balanced_accuracy"``. Other parameters as in :class:`HeldOutScores`.
     """
 
-    def __init__(self, scoring: ScoringLike, data: Input, loss: type[Loss]) -> None:
+    def __init__(self, scoring: ScoringLike, data: Input, loss: LossLike) -> None:
         name = "balanced_accuracy" if scoring is None else scoring
         self._quick = {"balanced_accuracy": _balanced_accuracy, "roc_auc": _roc_auc}.get(name if isinstance(name, str) else "")
         super().__init__(scoring if self._quick is None else None, data, loss)
 
-    def _judged(self, data: Input, loss: type[Loss]) -> tuple[BaseEstimator, np.ndarray]:
+    def _judged(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
         assert data.y is not None
         return _Normality(loss), data.y
 
@@ -88,7 +88,7 @@ class NormalityScores(HeldOutScores):
 class _DecisionValues(ClassifierMixin, BaseEstimator):
     """A classifier whose data are decision values already; scorers take it for the model that made them."""
 
-    def __init__(self, classes: np.ndarray, loss: type[Loss]) -> None:
+    def __init__(self, classes: np.ndarray, loss: LossLike) -> None:
         self.classes = classes
         self.loss = loss
         self.classes_ = classes
@@ -107,7 +107,7 @@ class _DecisionValues(ClassifierMixin, BaseEstimator):
 class _Normality(OutlierMixin, BaseEstimator):
     """An outlier detector whose data are decision values already."""
 
-    def __init__(self, loss: type[Loss]) -> None:
+    def __init__(self, loss: LossLike) -> None:
         self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Normality:
@@ -124,7 +124,7 @@ class _Normality(OutlierMixin, BaseEstimator):
 class _Numbers(RegressorMixin, BaseEstimator):
     """A regressor whose data are linear outputs already."""
 
-    def __init__(self, loss: type[Loss]) -> None:
+    def __init__(self, loss: LossLike) -> None:
         self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Numbers:

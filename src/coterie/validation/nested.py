@@ -16,7 +16,7 @@ import numpy as np
 
 from coterie.inputs.opening import Input
 from coterie.search.search import SearchSettings
-from coterie.solver.losses import Loss, Targets
+from coterie.solver.loss import Loss, Targets
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.path_search import Fold
 from coterie.validation.score_table import Candidate, ScoredPath, choose, merge_paths, score_table

@@ -17,17 +17,39 @@ from coterie.data.errors import DataFileError
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+# The mark of UTF-32 begins with that of UTF-16.
+_BYTE_ORDER_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 # Bytes that a byte of a line can take while it is read: the text and its copy while a buffer grows, the numbers in it, and
 # the copy of those that is kept.
 _BYTES_A_BYTE = 9
 # The same for a text that becomes Python strings, one a line: short ones are the worst.
 _LINES_BYTES = 12
+# First bytes of a text by which its encoding is judged.
+_LOOKED_AT = 1 << 12
 
 
 def compression_of(start: bytes) -> str | None:
     """gzip, bzip2 or xz by the first bytes, whatever the file's name; None for anything else."""
     return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+
+
+def refuse_wide(text: bytes | bytearray, path: Path) -> None:
+    """Refuse text in UTF-16 or UTF-32 by its first bytes: a byte order mark, or zeros where UTF-8 never has any."""
+    start = text[:_LOOKED_AT]
+    wide = next((name for mark, name in _BYTE_ORDER_MARKS.items() if start.startswith(mark)), None)
+    zeros = [start[place::4].count(0) * 8 > len(start) for place in range(4)]  # most characters have a code below 256
+    if wide is None and sum(zeros) == 3:
+        wide = "UTF-32"
+    elif wide is None and zeros in ([True, False] * 2, [False, True] * 2):
+        wide = "UTF-16"
+    if wide is not None:
+        raise DataFileError(f"the file is {wide}; save it as UTF-8.", path)
 
 
 class ByteStream:
@@ -39,15 +61,17 @@ class ByteStream:
     def __init__(self, path: Path, span: tuple[int, int] | None = None) -> None:
         self.path = path
         self._raw = open_regular(path)
-        start = self._raw.read(6)
-        self._raw.seek(0)
-        self.compression = compression_of(start)
         self.n_bytes = path.stat().st_size
         self._first, self._left = 0, None
-        if span is not None:
-            self._first, last = (_line_from(self._raw, place) for place in span)
-            self._left = max(0, last - self._first)
+        try:
+            self.compression = compression_of(self._raw.read(6))
+            if span is not None:
+                self._first, last = (_line_from(self._raw, place) for place in span)
+                self._left = max(0, last - self._first)
             self._raw.seek(self._first)
+        except OSError:
+            self._raw.close()
+            raise
         self._stream: IO[bytes] = self._raw if self.compression is None else _OPENERS[self.compression](self._raw)
 
     @property
@@ -93,6 +117,8 @@ class ByteStream:
         kept = done = 0
         while True:
             count = kept + self.read_into(memoryview(buffer)[kept:])
+            if done == kept == self._first == 0:
+                refuse_wide(buffer[:count], self.path)
             if count < len(buffer):  # the end
                 if count and buffer[count - 1] != ord("\n"):
                     buffer[count] = ord("\n")
@@ -165,6 +191,7 @@ def read_lines(path: Path) -> list[str]:
             claim(_LINES_BYTES * len(content), path, "its text")
     finally:
         stream.close()
+    refuse_wide(content, path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

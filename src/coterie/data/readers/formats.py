@@ -238,7 +238,7 @@ def resolve(path: Path) -> Path:
 
 def detect_format(path: Path) -> str:
     """Name of the format of a file: by its first bytes, then by its name, then by its look."""
-    from coterie.data.readers.byte_stream import ByteStream
+    from coterie.data.readers.byte_stream import ByteStream, refuse_wide
 
     stream = ByteStream(path)
     try:
@@ -251,6 +251,8 @@ def detect_format(path: Path) -> str:
         if head.startswith(magic):
             raise DataFileError(advice, path)
     found = next((entry for entry in FORMATS.values() if entry.begins(head)), None) or _by_name(path) or _by_look(head)
+    if found is None or found.text:
+        refuse_wide(head, path)
     if found is None:
         raise DataFileError(f"its format is unknown. State format=, one of {', '.join(FORMATS)}.", path)
     return found.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie._quiet import ignored
 from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError, missing_extra
@@ -71,8 +71,7 @@ class H5adReader(Reader):
             raise missing_extra("Reading .h5ad files", "anndata", "bio") from error
         look.wait()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about files of old versions
+            with ignored():  # about files of old versions
                 self._data = anndata.read_h5ad(path, backed="r")
                 self._values, self._names = self._find_values(layer)
                 shape = tuple(self._values.shape)

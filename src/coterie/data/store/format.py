@@ -138,11 +138,9 @@ def read_header(folder: Path | Folder) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataFileError(f'it does not say "format": "{FORMAT}", so this is not a Coterie store.', path)
     version = content.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise damaged(path, f"its version is {version!r}")
-    if version > VERSION:
+    if type(version) is not int or version != VERSION:
         raise DataFileError(
-            f"the store has format version {version}; this Coterie reads up to {VERSION}. Upgrade Coterie, or convert again.",
+            f"the store has format version {version!r}; this Coterie reads version {VERSION}. Update Coterie or convert anew.",
             path,
         )
     if content.get("header_crc32") != _header_checksum(content):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -16,6 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from coterie._numba import one_blas_thread
 from coterie._parameters import PENALTY, Rule, Whole, check_parameters
+from coterie._quiet import ignored
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold
 from coterie.probing.criteria.base import Criterion, dense_columns
@@ -92,8 +92,8 @@ class Silhouette:
         X = dense_columns(self.source, features)
         model = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.seed)
         # With several threads the sums of k-means would depend on who is first.
-        with warnings.catch_warnings(), _threads().limit(limits=1, user_api="openmp"):
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than clusters
+        # The warning is about fewer distinct samples than clusters.
+        with ignored(ConvergenceWarning), _threads().limit(limits=1, user_api="openmp"):
             labels = model.fit_predict(X)
             return float(silhouette_score(X, labels)) if 1 < len(np.unique(labels)) < len(X) else -1.0
 

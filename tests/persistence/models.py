@@ -1,22 +1,12 @@
-"""Writes the files of version 1 that later versions must open: models of every kind, a checkpoint, a result.
-
-They were written on 2026-11-16, when files still named their classes by module path. They stay as they are; this script is
-kept to show what is in them.
-"""
+"""Models of every kind, with every kind of record that a file can hold."""
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
+import pandas as pd
 
 import coterie
 from coterie import baselines
-from coterie.report import Discovery, write_result
-
-ARCHIVE = Path(__file__).parent / "archive"
 
 
 def data():
@@ -46,20 +36,12 @@ def models():
 def daf(**options):
     """A short run of probes."""
     criterion = coterie.KNNCriterion(3)
-    options = {"sampling": "uniform", **options}  # there was nothing else
     return coterie.DependencyAwareSelector(criterion, n_features_to_select=3, n_probes=30, random_state=0, **options)
 
 
-if __name__ == "__main__":
-    if any(ARCHIVE.iterdir()):
-        sys.exit("The archive is there already, and stays as it is.")
-    X, y, _ = data()
-    kept = {}
-    for name, model in models():
-        coterie.save(model, ARCHIVE / f"{name}.coterie")
-        kept[name] = model.get_support(indices=True).tolist()
-        if name == "classifier":
-            result = Discovery(model, {"path": "synthetic"}, "classification")
-            write_result(ARCHIVE / "result", result)
-    (ARCHIVE / "kept.json").write_text(json.dumps(kept, indent=1) + "\n")
-    daf(checkpoint=ARCHIVE / "probes.npz").fit(X, y)
+def small():
+    """A classifier of four named features."""
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    X[:, 2] = X[:, 0] + 0.2 * X[:, 2]
+    model = coterie.GroupDiscoveryClassifier(2, n_features_per_round=1)
+    return model.fit(pd.DataFrame(X, columns=["a", "b", "c", "ü"]), np.where(X[:, 0] > 0, "yes", "no"))
