@@ -89,7 +89,6 @@ class Ranked:
 
     @cached_property
     def _whole(self) -> np.ndarray:
-        """All features in order."""
         scores = np.asarray(self.scores)
         return in_order(self.source, np.arange(len(scores)), scores, seed=self.seed)
 

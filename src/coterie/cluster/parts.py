@@ -21,7 +21,7 @@ from coterie._numba import one_blas_thread
 from coterie.cluster import ClusterError
 from coterie.cluster.dask_engine import this_version
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.source import Exemplar, Moments, StrongQuery
+from coterie.data.source import Exemplar, Moments, StrongPairs, StrongQuery
 from coterie.data.store.reading import Store
 from coterie.data.validity import BadValues, canonical_csc
 from coterie.data.view import FeatureView
@@ -60,7 +60,6 @@ class Recipe:
     passes: bool = False
 
     def item(self, place: int) -> Recipe:
-        """One of the values that it makes."""
         return Recipe(f"{self.token}[{place}]", _item, (self, place))
 
 
@@ -185,7 +184,6 @@ _lock = threading.Lock()
 
 
 def _opened(part: StorePart | ArrayPart, array: Any) -> _Part:
-    """The part, opened once by this process."""
     key = tuple(part)
     with _lock:
         known = _parts.get(key)
@@ -246,7 +244,7 @@ def _worker() -> Any:
 
 
 def is_wanted() -> bool:
-    """Whether somebody still waits for the task of this thread: a task that runs is not ended by Dask, it must ask."""
+    """Whether the task of this thread is still needed: Dask does not end a running task."""
     worker = _worker()
     if worker is None:
         return True
@@ -266,7 +264,7 @@ def _own_address() -> str | None:
 
 
 def _has_limit() -> bool:
-    """Whether somebody watches the memory of this worker."""
+    """Whether the memory of this worker is limited."""
     worker = _worker()
     manager = getattr(worker, "memory_manager", None)
     return bool(getattr(manager, "memory_limit", None))
@@ -326,27 +324,14 @@ def products_of(source: PartSource, vectors: np.ndarray, centre: np.ndarray | No
     return source.products(vectors, centre=centre, features=features)
 
 
-class PartPairs(NamedTuple):
-    """Strong pairs of a part, with the moments of their features."""
-
-    feature: np.ndarray
-    position: np.ndarray
-    product: np.ndarray
-    n_evaluated: int
-    n_read: int
-    mean: np.ndarray
-    norm: np.ndarray
-
-
 def strong_of(
     source: PartSource, query: StrongQuery, moments: Moments, scores: np.ndarray | None, shift: float, norm: float
-) -> PartPairs:
-    """Large products with a few columns."""
+) -> tuple[StrongPairs, np.ndarray, np.ndarray]:
+    """Strong pairs of a part, and the means and norms of their features."""
     exemplar = None if scores is None else Exemplar(scores, shift, norm)
     found = source.strong_products(replace(query, exemplar=exemplar), moments)
     own = found.feature
-    rest = found.position, found.product, found.n_evaluated, found.n_read
-    return PartPairs(own + source.first_feature, *rest, moments.mean[own], moments.norm[own])
+    return found._replace(feature=own + source.first_feature), moments.mean[own], moments.norm[own]
 
 
 def types_of(source: PartSource) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:

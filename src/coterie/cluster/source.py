@@ -349,7 +349,6 @@ class DistributedSource(FeatureSource):
     def _remote_products(
         self, vectors: np.ndarray, centre: np.ndarray | FeatureValues | None, features: np.ndarray | None
     ) -> np.ndarray:
-        """Products that the workers compute, of all features or of many."""
         many = np.arange(self.shape[1]) if features is None else np.asarray(features, dtype=np.int64)
         part = self._part_of(many)
         only = np.unique(part).tolist()
@@ -375,13 +374,11 @@ class DistributedSource(FeatureSource):
         shared = self.share(plain)
         arguments = [(shared, one, *rest) for one in own]
         parts = self.ask_each(strong_of, arguments, what="correlated features", only=range(len(self.parts)))
-        feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
         if isinstance(moments, ClusterMoments):
-            for part in parts:
-                moments.mean._table.remember(part.feature, part.mean, part.norm)  # type: ignore[attr-defined]
-        return StrongPairs(
-            feature, position, product, sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)
-        )
+            for pairs, mean, norm in parts:
+                moments.mean._table.remember(pairs.feature, mean, norm)  # type: ignore[attr-defined]
+        feature, position, product = (np.concatenate([pairs[i] for pairs, _, _ in parts]) for i in range(3))
+        return StrongPairs(feature, position, product, *(sum(pairs[i] for pairs, _, _ in parts) for i in (3, 4)))
 
     def top(self, query: TopQuery) -> ClusterTop:
         return ClusterTop(self, query)
@@ -432,7 +429,6 @@ class DistributedSource(FeatureSource):
         return self._plain_columns(np.arange(start, stop))
 
     def prefetch(self, features: np.ndarray) -> None:
-        """Fetch columns that will be asked for soon, as far as there is room for them."""
         wanted = np.unique(np.asarray(features, dtype=np.int64))
         room = max(1, _CACHE // 2 // max(1, self.shape[0] * self._dtype.itemsize)) if not self.is_sparse else _FETCHED
         with self._lock:
@@ -454,7 +450,6 @@ class DistributedSource(FeatureSource):
         return [known[j] for j in features.tolist()]
 
     def _fetch(self, features: np.ndarray) -> list[Column]:
-        """Some columns (rising) from the workers."""
         columns: list[Column] = []
         for found in self._ask_columns(features):
             if isinstance(found, np.ndarray):
@@ -498,7 +493,6 @@ class DistributedSource(FeatureSource):
         return SparseSource.from_arrays(columns.indptr, columns.indices, columns.data, (self.shape[0], len(features)))
 
     def _part_of(self, features: np.ndarray) -> np.ndarray:
-        """The part that each of some features is in."""
         if len(features) and not 0 <= features.min() <= features.max() < self.shape[1]:
             raise IndexError(f"There is no feature {int(features.max())} among {self.shape[1]}.")
         return np.searchsorted(self._starts, features, side="right") - 1

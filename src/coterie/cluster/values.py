@@ -52,7 +52,6 @@ class Table:
         self._known.update(zip(features.tolist(), rows, strict=True))
 
     def take(self, features: np.ndarray, place: int) -> np.ndarray:
-        """One number of each of some features."""
         features = np.asarray(features, dtype=np.int64)
         missing = np.unique([j for j in features.tolist() if j not in self._known]).astype(np.int64)
         if len(missing):
@@ -118,7 +117,6 @@ class FeatureValues(NDArrayOperatorsMixin):
         return found if chosen.ndim else float(found[0])
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """All of them, part by part."""
         return iter(self._table.source.ask(_whole, self.recipe, what="numbers of all features"))
 
     def for_saving(self) -> np.ndarray | None:
@@ -145,7 +143,6 @@ class ScaledValues(FeatureValues):
 
     @property
     def recipe(self) -> Recipe:
-        """How a worker makes the numbers of its part."""
         plain = super().recipe
         return Recipe(f"{plain.token}/{self.divisor!r}", _divided, (plain, self.divisor))
 
@@ -174,7 +171,6 @@ class FewValues:
         return np.where(inside, self.values[np.minimum(place, max(len(self.values) - 1, 0))] if len(self.values) else 0, 0)
 
     def for_saving(self) -> np.ndarray | None:
-        """All of them, as part of a model's file; None where they are too many for one."""
         return np.asarray(self) if len(self) <= _SAVED else None
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:

@@ -80,7 +80,6 @@ def _joined(parts: Sequence[tuple[list[str], np.ndarray]], n_samples: int) -> Co
 
 
 def _column(name: str, values: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The name and numbers of a column."""
     if values.dtype.kind not in "biufO" or not _are_numbers(values):
         raise ValueError(
             f"The covariate {name!r} is not made of numbers ({values.dtype}); encode it first, for instance with "
@@ -192,7 +191,6 @@ def read_sample_table(path: Path, lines: list[list[str]], what: str, prefix: str
 
 
 def _places(names: Any, known: Sequence[str], file: Path) -> list[int]:
-    """The positions of the columns asked for."""
     if names is None:
         return list(range(len(known)))
     asked = [name.strip() for name in names.split(",")] if isinstance(names, str) else [str(name) for name in names]

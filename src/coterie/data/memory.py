@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from coterie._numba import read_only, run_chunks, run_evenly
@@ -28,6 +29,9 @@ from coterie.kernels.correlation import within_angle
 from coterie.kernels.moments import csc_many_moments, csc_moments, feature_major_moments, sample_major_moments
 from coterie.kernels.pairs import pair_products, standardise
 from coterie.kernels.transposition import csc_take
+
+if TYPE_CHECKING:
+    from coterie.inputs.types import NamesLike
 
 # Strong products for which a chunk has room at first; with more it is done again.
 _ROOM = 1 << 16
@@ -193,7 +197,6 @@ class DenseSource(_InMemory):
         return _joined([self._strong_batch(query, batch, moments, n_threads) for batch in batches])
 
     def _strong_batch(self, query: StrongQuery, batch: slice, moments: Moments, n_threads: int) -> StrongPairs:
-        """Strong products with at most 16 columns."""
         rows = read_only(np.ascontiguousarray(query.columns[:, batch].T, dtype=np.float64))
         threshold = float(query.limits[batch].min())
         wanted = self._within_angle(query, batch, moments, n_threads)
@@ -445,7 +448,9 @@ class SparseSource(_InMemory):
         )
 
 
-def as_source(X: Any, feature_names: Any = None) -> FeatureSource:
+def as_source(
+    X: ArrayLike | sparse.sparray | sparse.spmatrix | FeatureSource, feature_names: NamesLike = None
+) -> FeatureSource:
     """A source over an array, a sparse matrix, or a source itself, with names for its features.
 
     All estimators of Coterie's take a source for X, in ``fit`` as well as in ``predict`` and ``transform``. So a sparse
@@ -502,7 +507,6 @@ def _renamed(source: FeatureSource, names: Sequence[str]) -> FeatureSource:
 
 
 def _joined(parts: list[StrongPairs]) -> StrongPairs:
-    """Batches of columns one after the other, in order of feature, then column."""
     feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sort = np.lexsort((position, feature))
     counts = sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,13 +28,21 @@ from coterie.data.source import FeatureSource
 from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
+if TYPE_CHECKING:
+    from coterie.inputs.types import AnnDataLike
+
+# Labels: a column by name or position, a key, or a text file; False for none.
+LabelLike: TypeAlias = "str | int | os.PathLike[str] | None"
+# Columns by name or position; text may have several names with commas between.
+ColumnsLike: TypeAlias = "str | int | Sequence[str | int] | None"
+
 
 def open_features(
-    path: PathLike | Any,
+    path: PathLike | AnnDataLike,
     *,
-    label: Any = None,
+    label: LabelLike = None,
     format: str | None = None,
-    drop: Any = None,
+    drop: ColumnsLike = None,
     keep_numeric: bool = False,
     impute: str | None = None,
     **options: Any,
@@ -98,6 +106,8 @@ def open_features(
         if format not in (None, "h5ad"):
             raise ValueError(f"format={format!r} does not go with an AnnData object; leave it out.")
         return _changed(from_anndata(path, label=label, **options), drop, impute)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path is a {type(path).__name__}; a file, the folder or address of a store, or AnnData is needed.")
     if is_address(path):
         return _open_store(path, label, options)
     path, format = _settled(path, format)
@@ -119,8 +129,7 @@ def open_features(
     return _changed(dataset, None if in_table else drop, impute)
 
 
-def _changed(dataset: Dataset, drop: Any, impute: str | None) -> Dataset:
-    """The data without some features, and with gaps filled."""
+def _changed(dataset: Dataset, drop: ColumnsLike, impute: str | None) -> Dataset:
     if drop is not None:
         dataset = without_features(dataset, drop)
     return dataset if impute is None else imputed_dataset(dataset, impute)
@@ -130,9 +139,9 @@ def convert(
     src: PathLike,
     store: PathLike,
     *,
-    label: Any = None,
+    label: LabelLike = None,
     format: str | None = None,
-    drop: Any = None,
+    drop: ColumnsLike = None,
     keep_numeric: bool = False,
     overwrite: bool = False,
     memory_limit: int | None = None,
@@ -185,9 +194,9 @@ def convert_with(
     src: PathLike,
     store: PathLike,
     *,
-    label: Any = None,
+    label: LabelLike = None,
     format: str | None = None,
-    drop: Any = None,
+    drop: ColumnsLike = None,
     keep_numeric: bool = False,
     overwrite: bool = False,
     memory_limit: int | None = None,
@@ -211,7 +220,7 @@ def convert_with(
             reader.close()
 
 
-def without_features(dataset: Dataset, drop: Any) -> Dataset:
+def without_features(dataset: Dataset, drop: ColumnsLike) -> Dataset:
     """The data without some features, given by name or position."""
     source = dataset.source
     names = None if source.feature_names is None else list(source.feature_names)
@@ -244,7 +253,6 @@ def imputed_dataset(dataset: Dataset, strategy: str) -> Dataset:
 
 
 def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
-    """The file to read, and its format."""
     if format is not None and format != "store" and format not in FORMATS:
         raise ValueError(f"format={format!r} must be one of store, {', '.join(FORMATS)}.")
     settled = resolve(Path(path))
@@ -262,7 +270,12 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
 
 
 def open_store_with(
-    path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
+    path: PathLike,
+    place: Callable[[Store], FeatureSource],
+    *,
+    label: LabelLike = None,
+    format: str | None = None,
+    **options: Any,
 ) -> Dataset:
     """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
     check_store(path, format)
@@ -276,7 +289,7 @@ def check_store(path: PathLike, format: str | None = None) -> None:
 
 
 def _open_store(
-    path: PathLike, label: Any, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
+    path: PathLike, label: LabelLike, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
 ) -> Dataset:
     file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
@@ -286,7 +299,7 @@ def _open_store(
     if label is not None and label is not False:
         y = labels_in_file(label, Path(path))
         if len(y) != store.shape[0]:
-            raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
+            raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", str(label))
     covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
     source = store.source if place is None else place(store)
     return Dataset(source, y, store.sample_names, "store", store.path, store.notes, store.feature_info, covariates)
@@ -310,7 +323,7 @@ def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> 
     return known.parsed(texts)
 
 
-def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:
+def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) -> Reader:
     """The reader of a file, with labels and names of other files attached."""
     kind, takes = FORMATS[format].load(), FORMATS[format].options()
     feature_names = options.pop("feature_names", None)

@@ -79,17 +79,14 @@ class Free:
 
     @classmethod
     def where(cls, moments: Moments, mask: np.ndarray) -> Free:
-        """Those of a mask that vary."""
         return cls(moments, np.flatnonzero(~mask))
 
     def bar(self, features: np.ndarray) -> None:
-        """Some features do not count any more."""
         self.taken = np.union1d(self.taken, features)
         if self._mask is not None:
             self._mask[features] = False
 
     def __getitem__(self, features: np.ndarray) -> np.ndarray:
-        """Whether each of some features counts."""
         varying = self.moments.norm[features] > 0.0
         if not len(self.taken):
             return np.asarray(varying)
@@ -111,7 +108,6 @@ class Free:
 
     @property
     def count(self) -> int:
-        """How many features count."""
         return self.moments.n_varying - len(self.barred)
 
 
@@ -130,9 +126,7 @@ class Top(Protocol):
     """The scores of the free features for one residual, as far as they are known."""
 
     @property
-    def n_scored(self) -> int:
-        """Features scored so far."""
-        ...
+    def n_scored(self) -> int: ...
 
     @property
     def best(self) -> float:
@@ -194,7 +188,6 @@ class LayeredTop:
         return self._floor * self._length * (1.0 + 1e-9)
 
     def _begin(self) -> None:
-        """Score the first features, once."""
         if not self._begun:
             self._begun = True
             self._features, self._scores = self._first()
@@ -204,7 +197,6 @@ class LayeredTop:
         return self._layer(self._next_floor(np.inf), np.inf)
 
     def _more(self) -> None:
-        """Score the next layer."""
         more, scores = self._layer(self._next_floor(self._floor), self._floor)
         assert self._features is not None  # the first layer was not the whole
         assert more is not None
@@ -236,7 +228,6 @@ class LayeredTop:
         return features, scores
 
     def _of(self, features: np.ndarray | None) -> np.ndarray:
-        """Scores of some (None: all) features."""
         self.n_scored += self.view.n_features if features is None else len(features)
         return finite(self.view.scores(self.residual, features))
 
@@ -496,7 +487,6 @@ class _Best:
         return max(reach, np.finfo(float).tiny)
 
     def add(self, features: np.ndarray, products: np.ndarray) -> None:
-        """Keep some features; when they are many, only the best."""
         self._new.append((features, products))
         self._n += len(features)
         if self._n > 4 * self.query.size:

@@ -65,7 +65,6 @@ def check_structure(X: Any) -> None:
 
 
 def _check_compressed(X: Any) -> None:
-    """The pointers of CSC, CSR or BSR."""
     n_parts = X.shape[1] if X.format == "csc" else X.shape[0] // (X.blocksize[0] if X.format == "bsr" else 1)
     if X.indptr.dtype.kind != "i" or X.indices.dtype.kind != "i" or X.indices.ndim != 1:
         raise _broken("its indices are no whole numbers")

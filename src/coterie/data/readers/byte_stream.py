@@ -99,7 +99,6 @@ class ByteStream:
         return filled
 
     def read(self, n_bytes: int) -> bytes:
-        """At most so many bytes."""
         buffer = bytearray(n_bytes)
         return bytes(buffer[: self.read_into(memoryview(buffer))])
 
@@ -139,7 +138,6 @@ class ByteStream:
             kept = len(rest)
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
         self._raw.close()
 

@@ -61,7 +61,6 @@ class SparseRows:
         self._runs: list[Run] = []
 
     def add(self, block: RowBlock) -> None:
-        """Take some samples."""
         columns = read_only(block.columns)
         self.n_columns = max(self.n_columns, int(columns.max(initial=-1)) + 1)
         if self.n_columns > len(self._counts):
@@ -75,11 +74,6 @@ class SparseRows:
         self.n_rows += len(block.ends)
         if self.folder is not None and self._n_pending >= self.capacity:
             self._write_run(self.folder)
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries so far."""
-        return int(self._counts.sum())
 
     @property
     def whole_bytes(self) -> int:
@@ -230,7 +224,6 @@ class DenseRows:
         self._type = np.dtype(np.float64)
 
     def add(self, block: np.ndarray) -> None:
-        """Take some samples."""
         if self.n_rows and block.shape[1] != self.n_columns:
             raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.n_columns}.")
         self.n_columns = block.shape[1]
@@ -296,7 +289,8 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
         else:
             rows = rows or _rows_for(block)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
-            claim(rows.whole_bytes + _vectors(rows), reader.path, f"a matrix of more than {rows.n_rows} samples")
+            vectors = _LABEL_BYTES * rows.n_rows + _FEATURE_BYTES * rows.n_columns
+            claim(rows.whole_bytes + vectors, reader.path, f"a matrix of more than {rows.n_rows} samples")
     source: DenseSource | SparseSource | None = None
     if rows is not None:
         (source,) = _pieces_of_rows(rows, reader, _n_features(reader, rows))  # one piece: nothing went to the disk
@@ -352,19 +346,12 @@ def _bytes_of(block: Any) -> int:
     return int(block.data.nbytes + block.indices.nbytes) if sparse.issparse(block) else int(block.nbytes)
 
 
-def _vectors(rows: SparseRows | DenseRows) -> int:
-    """Bytes of what there is once a sample and once a feature."""
-    return _LABEL_BYTES * rows.n_rows + _FEATURE_BYTES * rows.n_columns
-
-
 def _n_features(reader: Reader, rows: SparseRows | DenseRows) -> int:
-    """Number of features: stated by the reader, or as many as were seen."""
     stated = reader.shape[1]
     return max(0, rows.n_columns - reader.first_column) if stated is None else stated
 
 
 def _pieces_of_rows(rows: SparseRows | DenseRows, reader: Reader, n_features: int) -> Iterator[DenseSource | SparseSource]:
-    """Features of collected rows, range by range."""
     dtype = np.dtype(rows.kind.dtype if reader.dtype is None else reader.dtype)
     if isinstance(rows, DenseRows):
         for _, columns in rows.pieces(dtype):
@@ -389,7 +376,6 @@ def _pieces_of_block(block: Any, dtype: np.dtype | None, limit: int) -> Iterator
 
 
 def _joined(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSource:
-    """Blocks of features as one source."""
     if sparse.issparse(parts[0]):
         joined = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csc")
         return SparseSource(joined if dtype is None else joined.astype(dtype, copy=False))

@@ -2,13 +2,14 @@
 
 To add a format:
 
-1. Write its reader in this folder, a subclass of :class:`coterie.data.readers.reader.Reader`. The keyword-only parameters of
-   its ``__init__`` become options of ``open_features``, ``convert`` and ``--read``; its docstring says what they do.
+1. Write its reader in this folder, a subclass of :class:`coterie.data.readers.reader.Reader`; for a table whose columns have
+   types, of :class:`coterie.data.readers.tabular.ArrowReader`. The keyword-only parameters of its ``__init__`` become options
+   of ``open_features``, ``convert`` and ``--read``; its docstring says what they do.
 2. Add its entry to ``_ENTRIES`` below.
 3. Add its row to the table of docs/reference/store.md.
 
 Finding out a file's format, opening it, messages and the command line's help are made from the entries, and
-``tests/data/test_formats.py`` checks each one. Nothing is imported before a file is read: ``--help`` comes by here.
+``tests/data/test_formats.py`` checks each one. Nothing is imported before a file is read: ``--help`` imports this module.
 """
 
 from __future__ import annotations
@@ -110,15 +111,6 @@ def _looks_like_libsvm(head: bytes) -> bool:
     return any(b":" in token for token in tokens[1:]) or (len(tokens) == 1 and b"," not in line and is_number(tokens[0]))
 
 
-def _looks_like_csv(head: bytes) -> bool:
-    line = _first_line(head)
-    return b"," in line and b"\t" not in line
-
-
-def _looks_like_tsv(head: bytes) -> bool:
-    return b"\t" in _first_line(head)
-
-
 def is_number(token: bytes | str) -> bool:
     """Whether a word is a number."""
     try:
@@ -159,7 +151,7 @@ _ENTRIES = (
         words="CSV",
         suffixes=(".csv",),
         text=True,
-        looks_like=_looks_like_csv,
+        looks_like=lambda head: b"," in _first_line(head) and b"\t" not in _first_line(head),
         labels="a column",
         table=True,
     ),
@@ -169,7 +161,7 @@ _ENTRIES = (
         words="TSV",
         suffixes=(".tsv",),
         text=True,
-        looks_like=_looks_like_tsv,
+        looks_like=lambda head: b"\t" in _first_line(head),
         labels="a column",
         table=True,
     ),

@@ -128,7 +128,6 @@ class H5adReader(Reader):
         return columns, [*self._data.layers, *(["raw"] if self._data.raw is not None else [])]
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some samples at a time, or some features of a CSC matrix."""
         n_samples, n_features = self._data.n_obs, len(self._names)
         by_features = self.by == "features"
         length, other = (n_features, n_samples) if by_features else (n_samples, n_features)
@@ -188,7 +187,6 @@ class _FirstLook:
         )
 
     def give_up(self) -> None:
-        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()

@@ -83,7 +83,6 @@ class LibsvmReader(Reader):
 
     @property
     def seen(self) -> Seen:
-        """What has been found out so far."""
         return Seen(self._n_lines, self._n_queries, self._lowest, self._highest)
 
     def take(self, parts: Sequence[Seen], labels: Sequence[np.ndarray]) -> None:
@@ -93,7 +92,6 @@ class LibsvmReader(Reader):
         self._settle(labels)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Samples of a few megabytes of text at a time."""
         stream = ByteStream(self.path, self.span)
         n_threads = thread_count()
         parser = _Parser(n_threads)
@@ -121,14 +119,12 @@ class LibsvmReader(Reader):
             self.labels = np.concatenate([np.empty(0), *labels])
 
     def _settle(self, labels: Sequence[np.ndarray]) -> None:
-        """What is known once the last line is read."""
         self.labels = whole_numbers(np.concatenate([np.empty(0), *labels]))
         if self._n_queries:
             self.notes["query_ids_ignored"] = self._n_queries
         self._settle_indices()
 
     def _largest_index(self, n_bytes: int) -> int:
-        """The largest index that is accepted."""
         stated = self.shape[1]
         if stated is not None:
             return stated - (self._zero_based is True)
@@ -149,7 +145,6 @@ class LibsvmReader(Reader):
             )
 
     def _error(self, text: np.ndarray, chunk: _Chunk, stream: ByteStream, limit: int) -> DataFileError:
-        """An error at its line and column."""
         content = text.tobytes()
         line_start = content.rfind(b"\n", 0, chunk.place) + 1
         line = self._n_lines + chunk.n_lines + 1

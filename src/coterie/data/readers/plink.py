@@ -167,7 +167,6 @@ class PlinkReader(Reader):
         self.covariates = file.parsed(texts)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some SNPs at a time."""
         try:
             from bed_reader import open_bed
         except ImportError as error:
@@ -226,7 +225,6 @@ def _read_table(path: Path, n_columns: int, columns: str) -> list[list[str]]:
 
 
 def _split_lines(path: Path) -> list[list[str]]:
-    """The words of each line."""
     claim(_WORD_BYTES * path.stat().st_size, path, "the table")
     return [line.split() for line in read_lines(path)]
 

@@ -119,7 +119,6 @@ class ValueKind:
         self.lowest, self.highest, self.whole, self.single = 0.0, 0.0, True, True
 
     def see(self, values: np.ndarray) -> None:
-        """Take more values into account."""
         if not (self.whole or self.single):
             return
         lowest, highest, whole, single = value_range(np.ravel(values, order="K"))
@@ -133,7 +132,6 @@ class ValueKind:
 
     @property
     def dtype(self) -> np.dtype:
-        """uint8, int8, int16, float32 or float64."""
         if self.whole:
             for candidate in (np.uint8, np.int8, np.int16):
                 limits = np.iinfo(candidate)

@@ -359,7 +359,6 @@ class CsvReader(TabularReader):
         return any(not (_is_real(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)) for kind in types)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some samples at a time."""
         import pyarrow as pa
 
         words = {self._label_column, self._name_column}
@@ -440,7 +439,6 @@ class ArrowReader(TabularReader):
                 yield batch.select(names)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some samples at a time."""
         assert self.dtype is not None
         # Names are not used where all columns are: they may come twice.
         names = None if len(self._used) == self._n_columns else [self._name(j) for j in self._used]
@@ -506,7 +504,6 @@ def _is_real(kind: Any) -> bool:
 
 
 def _dtype_of(kind: Any) -> np.dtype:
-    """Type of a column's numbers in memory."""
     if str(kind) == "bool":
         return np.dtype(np.bool_)
     return np.dtype(kind.to_pandas_dtype() if _is_real(kind) and not str(kind).startswith("decimal") else np.float64)

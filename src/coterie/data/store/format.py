@@ -75,7 +75,6 @@ class ArrayFile:
         }
 
     def close(self) -> None:
-        """Give the file up."""
         with suppress(OSError):  # the disk is full: what is buffered is lost, as it should be
             self._file.close()
 
@@ -102,7 +101,6 @@ def write_header(folder: Path, content: dict[str, Any]) -> None:
 
 
 def _header_text(content: dict[str, Any]) -> str:
-    """A header as it is written."""
     return json.dumps(content, indent=2) + "\n"
 
 
@@ -209,7 +207,6 @@ class Folder:
         return Path(self.path) / name
 
     def exists(self) -> bool:
-        """Whether there is such a folder."""
         return Path(self.path).is_dir()
 
     def read(self, name: str, most: int) -> bytes:

@@ -302,13 +302,8 @@ class Store:
     def part(self, first: int, last: int, *, release: bool = False) -> StoredSource:
         """The features from ``first`` to before ``last``: nothing else of the store is mapped (or fetched), or checked.
 
-        Parameters
-        ----------
-        first, last : int
-            The features. The source's ``first_feature`` is the first one, so that errors name features of the whole.
-        release : bool, default=False
-            Whether a pass gives mapped pages back every 64 MB, so that they do not count as memory of this process. The next
-            pass may have to read them from the disk again.
+        With ``release``, a pass releases mapped pages every 64 MB, so that they do not count as memory of this process; the
+        next pass may have to read them from the disk again.
 
         Examples
         --------
@@ -480,7 +475,6 @@ class Pages:
 
 
 def _map_of(array: np.ndarray) -> mmap.mmap | None:
-    """The map under an array, if there is one."""
     base: object = array
     while isinstance(base, np.ndarray):
         found = getattr(base, "_mmap", None)

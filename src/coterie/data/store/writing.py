@@ -47,7 +47,6 @@ class StoreWriter:
         self.bad = BadValues()
 
     def append(self, source: DenseSource | SparseSource) -> None:
-        """Add the features of a piece of the data."""
         if source.shape[0] != self.n_samples:
             raise ValueError(f"A block of features has {source.shape[0]} samples, but those before it {self.n_samples}.")
         if 0 in source.shape:
@@ -78,7 +77,6 @@ class StoreWriter:
         return self._files[name]
 
     def add(self, name: str, values: np.ndarray) -> None:
-        """Add an array whole."""
         file = self.folder.array(name, values.dtype)
         file.append(values)
         self.arrays[name] = file.finish()
@@ -190,7 +188,6 @@ class _Given(Reader):
                 self.labels = np.concatenate(self._y)
 
     def _whole(self, X: Any) -> Block:
-        """A matrix by feature, in one block."""
         self.by = "features"
         if not sparse.issparse(X):
             return X
@@ -346,7 +343,6 @@ class StoreFolder:
         self._stack.close()
 
     def array(self, name: str, dtype: Any) -> ArrayFile:
-        """A new array file."""
         file = ArrayFile(self.folder / f"{name}{self._suffix}.npy", dtype)
         self._stack.callback(file.close)
         return file
@@ -395,7 +391,6 @@ class StoreFolder:
 
 
 def _array_files(header: dict[str, Any]) -> set[str]:
-    """The files of a store's arrays."""
     entries = header.get("arrays")
     found = entries.values() if isinstance(entries, dict) else ()
     return _plain_names(entry.get("file") for entry in found if isinstance(entry, dict))
