@@ -80,7 +80,7 @@ def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[
                 idle.append(time.perf_counter() - began)
             rows.append(
                 {
-                    "shape": shape, "samples": n, "features": m, "workers": n_workers, "parts": source.n_parts,
+                    "shape": shape, "samples": n, "features": m, "workers": n_workers, "parts": len(source.parts),
                     "seconds": took,
                     "same": bool(np.array_equal(model.support_coef_, alone.support_coef_) and model.groups_ == alone.groups_),
                     "rounds": N_SUPPORT, "shared_bytes_a_round": up / N_SUPPORT, "answered_bytes_a_round": down / N_SUPPORT,

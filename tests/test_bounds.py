@@ -14,7 +14,7 @@ from coterie import bounds, load
 from coterie.bounds import DataFileError, claim, memory_limit, open_regular
 from coterie.data import convert, open_features, open_store
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.detection import detect_format
+from coterie.data.readers.formats import detect_format
 from coterie.persistence.archive import is_model
 from coterie.probing.checkpoint import Checkpoint
 

@@ -17,8 +17,7 @@ from coterie._parameters import Flag, OneOf, Whole, check_parameters
 from coterie._quiet import Told, recorded
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
-from coterie.data.totals import mostly_zero
-from coterie.data.view import FeatureView
+from coterie.data.view import FeatureView, mostly_zero
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.inputs.targets import task_of

@@ -40,24 +40,8 @@ def in_order(
 ) -> np.ndarray:
     """The positions of some features in order, the best first.
 
-    Parameters
-    ----------
-    source : FeatureSource
-        The features.
-    features : ndarray of int of shape (k,)
-        Some of them.
-    scores : ndarray of shape (k,)
-        Their scores, higher is better.
-    tie : float, optional
-        Difference up to which scores are tied; 1e-10 of the largest (finite) absolute score by default.
-    votes : ndarray of shape (k,), optional
-        What comes before the scores, higher is better; equal ones are equal to the last digit.
-    sample_weight : ndarray of shape (n_samples,), optional
-        The weights that the scores were computed with.
-    seed : int
-        Seed of the random vector.
-    n_threads : int, default=1
-        Number of threads.
+    Higher scores are better. Scores are tied up to a difference of ``tie`` (by default 1e-10 of the largest finite absolute
+    score). ``votes`` come before the scores; only equal ones are tied. ``sample_weight`` are the weights of the scores.
 
     Examples
     --------
@@ -85,16 +69,7 @@ def ranked(source: FeatureSource, scores: np.ndarray, *, n_threads: int = 1) -> 
 
 
 class Ranked:
-    """Features by their scores, best first, no further than asked where the scores are with the workers of a cluster.
-
-    Parameters
-    ----------
-    source : FeatureSource
-        The features.
-    scores : ndarray or FeatureValues of shape (n_features,)
-        Their scores.
-    seed : int
-        Seed of the random vector of ties.
+    """Features by their scores, best first, as far as requested where the scores are with the workers of a cluster.
 
     Examples
     --------
@@ -114,7 +89,6 @@ class Ranked:
 
     @cached_property
     def _whole(self) -> np.ndarray:
-        """All features in order."""
         scores = np.asarray(self.scores)
         return in_order(self.source, np.arange(len(scores)), scores, seed=self.seed)
 
@@ -155,17 +129,7 @@ class Ranked:
 
 
 class FeatureRanks:
-    """The rank of each feature, of which the first few are known; all are computed when another one is requested.
-
-    Parameters
-    ----------
-    first : ndarray of int
-        The best features in order.
-    n_features : int
-        Number of features.
-    whole : callable
-        Returns all features in order.
-    """
+    """The rank of each feature: that of the first few is known, and ``whole()`` puts all in order if another is requested."""
 
     dtype = np.dtype(np.int64)
 

@@ -66,7 +66,7 @@ def lazy(monkeypatch):
         pytest.fail("refused only after work")
 
     monkeypatch.setattr("coterie.data.open_features", never)
-    monkeypatch.setattr("coterie.data.readers.features.read_into_memory", never)
+    monkeypatch.setattr("coterie.data.readers.collect.read_into_memory", never)
     monkeypatch.setattr("coterie.data.store.writing.pieces", never)
     monkeypatch.setattr("coterie.datasets.make_support_affiliated", never)
 

@@ -6,7 +6,7 @@ from tests.test_architecture import MODULES, ROOT, imports_of, name_of
 
 READERS, STORE = "coterie.data.readers", "coterie.data.store"
 # What the store may know of the readers: the base class, and its blocks as features.
-HANDED_OVER = (f"{READERS}.reader", f"{READERS}.features")
+HANDED_OVER = (f"{READERS}.reader", f"{READERS}.collect")
 
 
 def within(name, *packages):

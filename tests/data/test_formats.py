@@ -12,6 +12,7 @@ from coterie.data import FORMATS, DataFileError, open_features
 from coterie.data.readers import formats
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.reader import Reader
+from coterie.data.readers.tabular import TabularReader
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "store.md"
 every_format = pytest.mark.parametrize("entry", FORMATS.values(), ids=list(FORMATS))
@@ -23,6 +24,7 @@ def test_an_entry_leads_to_its_reader(entry):
     assert issubclass(reader, Reader)
     assert reader.format == entry.name
     assert ("label" in entry.options()) == bool(entry.labels)  # without the option, labels come from a text file
+    assert entry.table == issubclass(reader, TabularReader)
     assert entry.words
     assert entry.suffixes
 

@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryRegressor
 from coterie.data import DataFileError, DenseSource, convert, open_features
-from coterie.data.readers.detection import detect_format
+from coterie.data.readers.formats import detect_format
 from tests.conftest import sparse_counts
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from coterie import GroupDiscoveryClassifier
 from coterie.data import as_source
-from coterie.data.structure import canonical_csc, check_structure, is_partition
+from coterie.data.validity import canonical_csc, check_structure, is_partition
 
 FORMATS = ["csc", "csr", "bsr", "coo", "lil", "dok", "dia"]
 

@@ -13,8 +13,7 @@ from sklearn.base import clone
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
 from coterie._numba import one_blas_thread
 from coterie.data import as_source
-from coterie.data.shared_top import SharedTop
-from coterie.data.top import Free, TopQuery
+from coterie.data.top import Free, SharedTop, TopQuery
 from coterie.estimators.base import input_of
 from coterie.interruption import stopping_gracefully
 from coterie.search import lockstep

@@ -18,8 +18,8 @@ from rich.text import Text
 from coterie.cli.options import option
 from coterie.cli.output import Output
 from coterie.cli.parameters import Parameter, Settings, criteria_text, parse_settings, parse_value
-from coterie.data.addresses import with_scheme
-from coterie.data.readers.formats import COMPRESSED, formats_in_words, labels_in_words
+from coterie.data.errors import with_scheme
+from coterie.data.readers.formats import COMPRESSED, FORMATS, formats_in_words, labels_in_words
 from coterie.interruption import unheard
 from coterie.methods import DISCOVERY, Method
 
@@ -48,7 +48,7 @@ Task = Annotated[
     ),
 ]
 # Formats whose columns can be anything.
-TABLES = ("csv", "tsv", "parquet")
+TABLES = tuple(name for name, entry in FORMATS.items() if entry.table)
 TASKS = ("auto", *DISCOVERY)
 # Seconds to wait for a scheduler, and for its first worker.
 _PATIENCE = 60.0

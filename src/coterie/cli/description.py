@@ -15,7 +15,7 @@ _MOST_CLASSES = 20
 
 def format_of(path: Path, options: DataOptions) -> str:
     """The format of a file; empty for a folder, or where opening will tell."""
-    from coterie.data.readers.detection import detect_format, resolve
+    from coterie.data.readers.formats import detect_format, resolve
 
     file = resolve(path)
     if not file.is_file():
@@ -25,7 +25,7 @@ def format_of(path: Path, options: DataOptions) -> str:
 
 def table_facts(path: Path, kind: str, options: DataOptions) -> dict[str, Any]:
     """A table, whatever its columns hold; ``column table`` has a row a column."""
-    from coterie.data.readers.detection import resolve
+    from coterie.data.readers.formats import resolve
     from coterie.data.readers.tabular import table_columns
 
     arguments = {name: value for name, value in options.arguments().items() if name not in ("format", "impute")}

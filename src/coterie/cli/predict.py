@@ -70,7 +70,7 @@ def predict(
 
 def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
     """The columns of a table that the model reads, by name: all others may hold anything."""
-    from coterie.data.readers.detection import detect_format, resolve
+    from coterie.data.readers.formats import detect_format, resolve
     from coterie.inputs.naming import names_at
 
     known = names_at(estimator, estimator.prediction_features_)

@@ -13,14 +13,14 @@ _HOMES = {
     "DaskEngine": "coterie.cluster.dask_engine",
     "DistributedSource": "coterie.cluster.source",
     "FeatureValues": "coterie.cluster.values",
-    "convert": "coterie.cluster.conversion",
+    "convert": "coterie.cluster.jobs",
 }
 
 __all__ = ["ClusterError", "DaskEngine", "DistributedSource", "FeatureValues", "convert"]
 
 if TYPE_CHECKING:
-    from coterie.cluster.conversion import convert
     from coterie.cluster.dask_engine import DaskEngine
+    from coterie.cluster.jobs import convert
     from coterie.cluster.source import DistributedSource
     from coterie.cluster.values import FeatureValues
 

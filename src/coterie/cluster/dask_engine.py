@@ -16,7 +16,7 @@ from scipy import sparse
 from coterie.cluster import ClusterError
 from coterie.data.errors import missing_extra
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.structure import canonical_csc
+from coterie.data.validity import canonical_csc
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -84,7 +84,6 @@ class DaskEngine:
 
     @property
     def n_threads(self) -> int:
-        """Threads of all workers."""
         return sum(self._ask(self.client.nthreads, "the number of threads").values())
 
     def share(self, value: object, home: str | None = None) -> Future:
@@ -198,7 +197,6 @@ class DaskEngine:
 
     @contextmanager
     def _translated(self, what: str) -> Iterator[None]:
-        """Dask's errors of a lost scheduler as ours."""
         try:
             yield
         except TimeoutError:
@@ -229,7 +227,6 @@ class DaskEngine:
             raise self._gone(what, error) from error
 
     def _check(self, what: str) -> None:
-        """Raise an error if the client has lost its scheduler."""
         if self.client.status not in ("running", "newly-created"):
             raise self._gone(what, None)
 
@@ -322,7 +319,6 @@ def check_workers(engine: DaskEngine) -> None:
 
 
 def _introduce(_: dict[str, object]) -> tuple[str, str]:
-    """What a worker says of itself."""
     return this_version(), fingerprint()
 
 

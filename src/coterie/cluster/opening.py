@@ -11,8 +11,8 @@ import numpy as np
 from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import ArrayPart, StorePart
 from coterie.cluster.source import DistributedSource
-from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
+from coterie.data.errors import is_address
 from coterie.data.source import FeatureSource, block_size
 from coterie.data.store.reading import PathLike, Store, is_store
 
@@ -81,7 +81,8 @@ def dask_source(X: Any, client: Client, **options: float) -> DistributedSource:
     check_workers(engine)
     kept = client.persist(X)
     by_key = {future.key: future for future in futures_of(kept)}
-    arrays = [by_key[key] for key in _keys(kept)]
+    (keys,) = kept.__dask_keys__()
+    arrays = [by_key[key] for key in keys]
     starts = np.concatenate([[0], np.cumsum(X.chunks[1])]).astype(int).tolist()
     parts = [ArrayPart(str(kept.name), "", a, b) for a, b in itertools.pairwise(starts)]
     nonempty = [k for k, part in enumerate(parts) if part.last > part.first]
@@ -89,12 +90,6 @@ def dask_source(X: Any, client: Client, **options: float) -> DistributedSource:
     source = DistributedSource(engine, [parts[k] for k in nonempty], [arrays[k] for k in nonempty], X.shape, is_sparse)
     source.is_sparse = bool(source.ask(_is_sparse, what="the kind of the array", only=[0])[0])
     return source
-
-
-def _keys(array: Any) -> list[Any]:
-    """Keys of the chunks of a Dask array with one row of them."""
-    (row,) = array.__dask_keys__()
-    return list(row)
 
 
 def _is_sparse(source: FeatureSource) -> bool:

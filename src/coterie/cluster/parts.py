@@ -1,4 +1,4 @@
-"""What happens on a worker: it opens its part of the features, keeps what it has found out about them, and answers.
+"""What happens on a worker: it opens its part of the features, keeps what it has computed about them, and answers.
 
 A task is a pure function of the part (the address of a store and a range of features, or an array), a :class:`Call`, and
 shared values. What a call needs of each feature (moments, entropies, scores) is given as a :class:`Recipe`, which says how to
@@ -7,20 +7,24 @@ compute it. A worker that has computed it before has it in its memory; any other
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from coterie._numba import one_blas_thread
 from coterie.cluster import ClusterError
 from coterie.cluster.dask_engine import this_version
 from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.source import Exemplar, Moments, StrongPairs, StrongQuery
 from coterie.data.store.reading import Store
-from coterie.data.structure import canonical_csc
+from coterie.data.validity import BadValues, canonical_csc
+from coterie.data.view import FeatureView
 
 # Values that a part keeps, at most: moments of many half-samples, views, entropies.
 _KEPT = 512
@@ -45,20 +49,36 @@ class Ref:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a value of a part is made: ``function(source, *arguments)``, where arguments may be recipes, references or lists."""
+    """How a value of a part is made: ``function(source, *arguments)``, where arguments may be recipes, references or lists.
+
+    A value that ``passes`` may be as large as the features: a part keeps no more than the last one of them.
+    """
 
     token: str
     function: Callable[..., Any] = field(compare=False)
     arguments: tuple[Any, ...] = field(compare=False)
     passes: bool = False
 
-    def passing(self) -> Recipe:
-        """The same for a value that may be as large as the features: a part keeps no more than the last one of them."""
-        return replace(self, passes=True)
-
     def item(self, place: int) -> Recipe:
-        """One of the values that it makes."""
         return Recipe(f"{self.token}[{place}]", _item, (self, place))
+
+
+def recipe_of(function: Callable[..., Any], *arguments: Any) -> Recipe:
+    """A recipe whose name tells what it makes: the same arguments, the same name."""
+    text = "|".join([f"{function.__module__}.{function.__qualname__}", *(_token(one) for one in arguments)])
+    return Recipe(hashlib.sha256(text.encode()).hexdigest()[:24], function, arguments)
+
+
+def _token(value: Any) -> str:
+    if isinstance(value, (Ref, Recipe)):
+        return value.token
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(_token(one) for one in value) + "]"
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(np.ascontiguousarray(value).tobytes() + str(value.dtype).encode()).hexdigest()
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
 
 
 class Call(NamedTuple):
@@ -106,7 +126,7 @@ def answer(part: StorePart | ArrayPart, array: Any, call: Call, shared: dict[str
     try:
         return Answer(call.function(opened.source, *opened.resolved(call.arguments, shared)), _own_address())
     finally:
-        opened.release()
+        opened.source.release()
 
 
 def references(value: Any) -> Iterator[Ref]:
@@ -139,10 +159,6 @@ class _Part:
             return type(value)(self.resolved(one, shared) for one in value)
         return value
 
-    def release(self) -> None:
-        """Release mapped pages."""
-        self.source.release()
-
     def _made(self, recipe: Recipe, shared: dict[str, Any]) -> Any:
         with self._lock:
             if recipe.token in self._kept:
@@ -168,7 +184,6 @@ _lock = threading.Lock()
 
 
 def _opened(part: StorePart | ArrayPart, array: Any) -> _Part:
-    """The part, opened once by this process."""
     key = tuple(part)
     with _lock:
         known = _parts.get(key)
@@ -229,7 +244,7 @@ def _worker() -> Any:
 
 
 def is_wanted() -> bool:
-    """Whether somebody still waits for the task of this thread: a task that runs is not ended by Dask, it must ask."""
+    """Whether the task of this thread is still needed: Dask does not end a running task."""
     worker = _worker()
     if worker is None:
         return True
@@ -249,7 +264,84 @@ def _own_address() -> str | None:
 
 
 def _has_limit() -> bool:
-    """Whether somebody watches the memory of this worker."""
+    """Whether the memory of this worker is limited."""
     worker = _worker()
     manager = getattr(worker, "memory_manager", None)
     return bool(getattr(manager, "memory_limit", None))
+
+
+def method(source: PartSource, name: str, *arguments: Any) -> Any:
+    """The answer of a method of the part's source."""
+    return getattr(source, name)(*arguments)
+
+
+def summary_of(source: PartSource, both: tuple[Moments, BadValues]) -> tuple[int, bool, BadValues]:
+    """What the client is told about the moments."""
+    return int(np.count_nonzero(both[0].norm)), both[0].nonnegative, both[1]
+
+
+def summaries_of(source: PartSource, moments: list[Moments]) -> list[tuple[int, bool]]:
+    """What the client is told about them."""
+    return [(int(np.count_nonzero(one.norm)), one.nonnegative) for one in moments]
+
+
+def moment_arrays(source: PartSource, moments: Moments) -> list[np.ndarray]:
+    """Means and norms."""
+    return [moments.mean, moments.norm]
+
+
+def part_view(
+    source: PartSource, moments: Moments, weight: np.ndarray | None, scale: np.ndarray | None, centred: bool
+) -> FeatureView:
+    """A part of a view."""
+    return FeatureView(source, moments, weight, scale, centred)
+
+
+def on_block(source: PartSource, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> Any:
+    """A call on a part, or on its view."""
+    return function(source if view is None else view, *arguments)
+
+
+def on_whole(source: PartSource, function: Callable[..., Any], *arguments: Any) -> Any:
+    """A call on all features; with one thread of BLAS, since a worker runs one task per thread."""
+    with one_blas_thread():
+        return function(source, *arguments)
+
+
+def arrays_of(source: PartSource, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
+    """Arrays with one entry per feature."""
+    found = function(view, *arguments)
+    return found if isinstance(found, tuple) else [found]
+
+
+def length_of(source: PartSource, arrays: Sequence[np.ndarray]) -> int:
+    """Number of arrays; negative where the function returns one that is not in a tuple."""
+    return len(arrays) if isinstance(arrays, tuple) else -len(arrays)
+
+
+def products_of(source: PartSource, vectors: np.ndarray, centre: np.ndarray | None, features: np.ndarray | None) -> np.ndarray:
+    """Products with vectors."""
+    return source.products(vectors, centre=centre, features=features)
+
+
+def strong_of(
+    source: PartSource, query: StrongQuery, moments: Moments, scores: np.ndarray | None, shift: float, norm: float
+) -> tuple[StrongPairs, np.ndarray, np.ndarray]:
+    """Strong pairs of a part, and the means and norms of their features."""
+    exemplar = None if scores is None else Exemplar(scores, shift, norm)
+    found = source.strong_products(replace(query, exemplar=exemplar), moments)
+    own = found.feature
+    return found._replace(feature=own + source.first_feature), moments.mean[own], moments.norm[own]
+
+
+def types_of(source: PartSource) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
+    """Types of the values and of the indices."""
+    if isinstance(source, SparseSource):
+        indptr, indices, values = source.arrays
+        return values.dtype, (indptr.dtype, indices.dtype)
+    return source.array.dtype, (np.dtype(np.int64), np.dtype(np.int64))
+
+
+def slice_of(moments: Moments, first: int, last: int) -> Moments:
+    """The moments of a part."""
+    return replace(moments, mean=moments.mean[first:last], norm=moments.norm[first:last])

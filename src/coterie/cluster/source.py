@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import threading
 import uuid
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,16 +15,37 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from coterie.cluster import work
 from coterie.cluster.dask_engine import DaskEngine, this_version
-from coterie.cluster.parts import Answer, ArrayPart, Call, Recipe, Ref, StorePart, answer, references
-from coterie.cluster.tops import ClusterSharedTop, ClusterTop
-from coterie.cluster.values import ClusterMoments, FeatureValues, FewValues, Table, rows_of
-from coterie.data.bad_values import BadValues
+from coterie.cluster.parts import (
+    Answer,
+    ArrayPart,
+    Call,
+    Recipe,
+    Ref,
+    StorePart,
+    answer,
+    arrays_of,
+    length_of,
+    method,
+    moment_arrays,
+    on_block,
+    on_whole,
+    part_view,
+    products_of,
+    recipe_of,
+    references,
+    slice_of,
+    strong_of,
+    summaries_of,
+    summary_of,
+    types_of,
+)
+from coterie.cluster.values import ClusterMoments, ClusterSharedTop, ClusterTop, FeatureValues, FewValues, Table, rows_of
 from coterie.data.memory import DenseSource, SparseSource
-from coterie.data.source import Columns, Moments, StrongPairs, StrongQuery
+from coterie.data.source import Columns, FeatureSource, Moments, StrongPairs, StrongQuery
 from coterie.data.store.reading import PathLike, Store
 from coterie.data.top import TopQuery
+from coterie.data.validity import BadValues
 from coterie.data.view import FeatureView
 
 if TYPE_CHECKING:
@@ -34,7 +54,7 @@ if TYPE_CHECKING:
 # Bytes of columns that the client keeps; and columns up to which a product is computed here, from columns that are fetched.
 _CACHE = 1 << 28
 _FETCHED = 4096
-# Values that are shared for a while although nobody may ask for them again: a round's residual.
+# Values that are kept for a while although they may not be needed again: a round's residual.
 _RECENT = 4
 # Arguments that go with every task; larger ones are shared.
 _SMALL = 1 << 10
@@ -42,7 +62,7 @@ _SMALL = 1 << 10
 Column: TypeAlias = "np.ndarray | tuple[np.ndarray, np.ndarray]"
 
 
-class DistributedSource:
+class DistributedSource(FeatureSource):
     """Features of a store or a Dask array whose columns are read by the workers of a cluster, part by part.
 
     It is a :class:`~coterie.data.FeatureSource` like any other, and every estimator of group discovery gives the same result
@@ -80,8 +100,9 @@ class DistributedSource:
     ((4, 4), array([0.25, 0.25]))
     """
 
-    first_feature = 0
-    array = None
+    shape = (0, 0)
+    is_sparse = False
+    feature_names: Sequence[str] | None = None
 
     def __init__(
         self,
@@ -97,7 +118,6 @@ class DistributedSource:
         self.shape = shape
         self.is_sparse = is_sparse
         self.feature_names = feature_names
-        self.annotations: Mapping[str, Any] = {}
         self._arrays = list(arrays)
         self._starts = np.array([part.first for part in parts] + [shape[1]], dtype=np.int64)
         workers = engine.workers
@@ -134,11 +154,6 @@ class DistributedSource:
 
         return store_source(store, client, n_parts=n_parts, **options)
 
-    @cached_property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return len(self.parts)
-
     @property
     def n_workers(self) -> int:
         """Number of workers that have parts open; of all workers for an array, which lies where Dask has it."""
@@ -148,7 +163,7 @@ class DistributedSource:
 
     def ask(self, function: Callable[..., Any], *arguments: Any, what: str, only: Sequence[int] | None = None) -> list[Any]:
         """Answers of ``function(source, *arguments)`` of all parts (or some), in order; see :mod:`coterie.cluster.parts`."""
-        chosen = list(range(self.n_parts)) if only is None else list(only)
+        chosen = list(range(len(self.parts))) if only is None else list(only)
         return self.ask_each(function, [arguments] * len(chosen), what=what, only=chosen)
 
     def ask_each(
@@ -182,15 +197,14 @@ class DistributedSource:
         count, places = len(tasks), [(whole, None)] * len(tasks)
         tell = None if on_answer is None else lambda place, found: on_answer(place, found.value)
         calls = [(function, *task) for task in tasks]
-        return [found.value for found in self._answers(work.on_whole, calls, places, [None] * count, what, tell)]
+        return [found.value for found in self._answers(on_whole, calls, places, [None] * count, what, tell)]
 
     def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Recipe:
         """How each worker makes ``function(source, *arguments)`` of all features, for tasks of :meth:`map_tasks`."""
-        made = _recipe(function, *(self.sent(one) for one in arguments))
-        return made.passing() if large else made
+        made = recipe_of(function, *(self.sent(one) for one in arguments))
+        return replace(made, passes=large)
 
     def concurrency(self, n_threads: int) -> int:
-        """Number of tasks that run at the same time: that of the workers' threads."""
         return max(1, self.engine.n_threads)
 
     def _answers(
@@ -230,9 +244,7 @@ class DistributedSource:
 
     def sent(self, value: Any) -> Any:
         """A value as it goes to the workers: what they have by its recipe, what is large by reference."""
-        if isinstance(value, FeatureValues):
-            return value.recipe
-        if isinstance(value, ClusterMoments):
+        if isinstance(value, (FeatureValues, ClusterMoments)):
             return value.recipe
         if isinstance(value, FeatureView):
             return self.view_recipe(value)
@@ -262,13 +274,8 @@ class DistributedSource:
         return ref
 
     def _forget(self, key: int, _: object) -> None:
-        """Release a shared array that nobody has any more."""
+        """Release a shared array that is no longer in use."""
         self._shared.pop(key, None)
-
-    @staticmethod
-    def recipe(function: Callable[..., Any], *arguments: Any) -> Recipe:
-        """How a worker makes something of its part that it then keeps."""
-        return _recipe(function, *arguments)
 
     def view_recipe(self, view: FeatureView) -> Recipe:
         """How a worker makes its part of a view."""
@@ -279,7 +286,7 @@ class DistributedSource:
             assert moments.recipe is not None
             weight = None if view.sample_weight is None else self.share(view.sample_weight)
             scale = None if view.scale is None else view.scale.recipe  # type: ignore[attr-defined]
-            known = _recipe(work.part_view, moments.recipe, weight, scale, view.centred)
+            known = recipe_of(part_view, moments.recipe, weight, scale, view.centred)
             view.__dict__["_cluster_recipe"] = known
         return known
 
@@ -288,9 +295,9 @@ class DistributedSource:
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         """Mean and norm of all features, which stay with the workers; refuses NaN by the feature's number in the whole."""
         weight = None if sample_weight is None else self.share(sample_weight)
-        both = _recipe(work.moments_and_bad_values, weight)
+        both = recipe_of(method, "moments_and_bad_values", weight)
         total = float(self.shape[0] if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).sum())
-        parts = self.ask(work.summary_of, both, what="means and norms of the features")
+        parts = self.ask(summary_of, both, what="means and norms of the features")
         bad = BadValues()
         for part in parts:
             bad = bad.joined(part[2])
@@ -298,17 +305,16 @@ class DistributedSource:
         return self._moments_of(both.item(0), total, parts)
 
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
-        """Moments for each of many sample weights: one pass over the features for all of them."""
-        recipe = _recipe(work.many_moments_of, [self.share(weight) for weight in weights])
+        recipe = recipe_of(method, "many_moments", [self.share(weight) for weight in weights])
         what = f"means and norms of the features for {len(weights)} sets of sample weights"
-        parts = self.ask(work.summaries_of, recipe, what=what)
+        parts = self.ask(summaries_of, recipe, what=what)
         totals = [float(np.asarray(weight, dtype=np.float64).sum()) for weight in weights]
         if not self.is_sparse and len(weights) > 1:  # as many_moments sums them
             totals = [float(total) for total in np.column_stack(weights).sum(axis=0)]
         return [self._moments_of(recipe.item(k), total, [part[k] for part in parts]) for k, total in enumerate(totals)]
 
     def _moments_of(self, recipe: Recipe, total: float, parts: Sequence[tuple[Any, ...]]) -> ClusterMoments:
-        table = Table(self, _recipe(work.moment_arrays, recipe))
+        table = Table(self, recipe_of(moment_arrays, recipe))
         mean, norm = FeatureValues(table, 0), FeatureValues(table, 1)
         return ClusterMoments(
             mean,  # type: ignore[arg-type]  # like an array
@@ -343,7 +349,6 @@ class DistributedSource:
     def _remote_products(
         self, vectors: np.ndarray, centre: np.ndarray | FeatureValues | None, features: np.ndarray | None
     ) -> np.ndarray:
-        """Products that the workers compute, of all features or of many."""
         many = np.arange(self.shape[1]) if features is None else np.asarray(features, dtype=np.int64)
         part = self._part_of(many)
         only = np.unique(part).tolist()
@@ -355,52 +360,44 @@ class DistributedSource:
                 middle = np.ascontiguousarray(centre[self._starts[k] : self._starts[k + 1]])
             arguments.append((vectors, middle, own))
         result = np.empty((len(many), vectors.shape[1]))
-        for k, found in zip(only, self.ask_each(work.products_of, arguments, what="products", only=only), strict=True):
+        for k, found in zip(only, self.ask_each(products_of, arguments, what="products", only=only), strict=True):
             result[part == k] = found
         return result
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
-        """Large products of the features with a few columns, found by the workers."""
         exemplar = query.exemplar
         plain = replace(query, exemplar=None)
         rest = (None, 0.0, 0.0) if exemplar is None else (exemplar.scores, exemplar.shift, exemplar.norm)
-        own = [moments] * self.n_parts
+        own = [moments] * len(self.parts)
         if not isinstance(moments, ClusterMoments):
-            own = [work.slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
+            own = [slice_of(moments, a, b) for a, b in itertools.pairwise(self._starts.tolist())]
         shared = self.share(plain)
         arguments = [(shared, one, *rest) for one in own]
-        parts = self.ask_each(work.strong_of, arguments, what="correlated features", only=range(self.n_parts))
-        feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        parts = self.ask_each(strong_of, arguments, what="correlated features", only=range(len(self.parts)))
         if isinstance(moments, ClusterMoments):
-            for part in parts:
-                moments.mean._table.remember(part.feature, part.mean, part.norm)  # type: ignore[attr-defined]
-        return StrongPairs(
-            feature, position, product, sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)
-        )
+            for pairs, mean, norm in parts:
+                moments.mean._table.remember(pairs.feature, mean, norm)  # type: ignore[attr-defined]
+        feature, position, product = (np.concatenate([pairs[i] for pairs, _, _ in parts]) for i in range(3))
+        return StrongPairs(feature, position, product, *(sum(pairs[i] for pairs, _, _ in parts) for i in (3, 4)))
 
     def top(self, query: TopQuery) -> ClusterTop:
-        """The features with the best scores for a residual, from the top, no further than asked."""
         return ClusterTop(self, query)
 
     def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> ClusterSharedTop:
-        """The same for many residuals of some views of this source, by one pass for all."""
         return ClusterSharedTop(self, views)
 
     def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
-        """Answers of ``function(block, *arguments)`` for all parts, in order."""
         what = f"answers of {getattr(function, '__name__', 'a function').strip('_').replace('_', ' ')}"
-        return self.ask(work.on_block, function, view, *arguments, what=what)
+        return self.ask(on_block, function, view, *arguments, what=what)
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-        """An array, or several, with an entry a feature, which stay with the workers."""
-        recipe = _recipe(work.arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
-        count = self.ask(work.length_of, recipe, what="numbers of each feature")[0]
+        recipe = recipe_of(arrays_of, function, self.sent(view), *(self.sent(one) for one in arguments))
+        count = self.ask(length_of, recipe, what="numbers of each feature")[0]
         table = Table(self, recipe)
         found = tuple(FeatureValues(table, place) for place in range(abs(count)))
         return found if count > 0 else found[0]
 
     def spread(self, features: np.ndarray, values: np.ndarray) -> FewValues:
-        """An array with an entry a feature: the values of some features, and 0 for all others."""
         return FewValues(features, values, self.shape[1])
 
     def rows(self, recipe: Recipe, features: np.ndarray) -> list[np.ndarray]:
@@ -429,16 +426,9 @@ class DistributedSource:
         return sparse.csc_array((values, rows, starts), shape=(self.shape[0], len(features)))
 
     def block(self, start: int, stop: int) -> Columns:
-        """The columns ``start <= j < stop``, fetched."""
         return self._plain_columns(np.arange(start, stop))
 
-    def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
-        """All columns in blocks, fetched one after the other."""
-        for start in range(0, self.shape[1], n_features):
-            yield start, self.block(start, min(start + n_features, self.shape[1]))
-
     def prefetch(self, features: np.ndarray) -> None:
-        """Fetch columns that will be asked for soon, as far as there is room for them."""
         wanted = np.unique(np.asarray(features, dtype=np.int64))
         room = max(1, _CACHE // 2 // max(1, self.shape[0] * self._dtype.itemsize)) if not self.is_sparse else _FETCHED
         with self._lock:
@@ -460,7 +450,6 @@ class DistributedSource:
         return [known[j] for j in features.tolist()]
 
     def _fetch(self, features: np.ndarray) -> list[Column]:
-        """Some columns (rising) from the workers."""
         columns: list[Column] = []
         for found in self._ask_columns(features):
             if isinstance(found, np.ndarray):
@@ -474,8 +463,8 @@ class DistributedSource:
         part = self._part_of(features)
         only = np.unique(part).tolist()
         return self.ask_each(
-            work.columns_of,
-            [(features[part == k] - self._starts[k],) for k in only],
+            method,
+            [("columns", features[part == k] - self._starts[k]) for k in only],
             what=f"the columns of {len(features)} feature(s)",
             only=only,
         )
@@ -504,14 +493,13 @@ class DistributedSource:
         return SparseSource.from_arrays(columns.indptr, columns.indices, columns.data, (self.shape[0], len(features)))
 
     def _part_of(self, features: np.ndarray) -> np.ndarray:
-        """The part that each of some features is in."""
         if len(features) and not 0 <= features.min() <= features.max() < self.shape[1]:
             raise IndexError(f"There is no feature {int(features.max())} among {self.shape[1]}.")
         return np.searchsorted(self._starts, features, side="right") - 1
 
     @cached_property
     def _types(self) -> tuple[np.dtype, tuple[np.dtype, np.dtype]]:
-        return self.ask(work.types_of, what="the type of the values", only=[0])[0]
+        return self.ask(types_of, what="the type of the values", only=[0])[0]
 
     @property
     def _dtype(self) -> np.dtype:
@@ -523,26 +511,8 @@ class DistributedSource:
 
     def __repr__(self) -> str:
         n, m = self.shape
-        return f"<DistributedSource: {n:,} samples x {m:,} features in {self.n_parts} parts>"
+        return f"<DistributedSource: {n:,} samples x {m:,} features in {len(self.parts)} parts>"
 
 
 def _bytes_of(column: Column) -> int:
     return int(column.nbytes) if isinstance(column, np.ndarray) else int(column[0].nbytes + column[1].nbytes)
-
-
-def _recipe(function: Callable[..., Any], *arguments: Any) -> Recipe:
-    """A recipe whose name tells what it makes: the same arguments, the same name."""
-    text = "|".join([f"{function.__module__}.{function.__qualname__}", *(_token(one) for one in arguments)])
-    return Recipe(hashlib.sha256(text.encode()).hexdigest()[:24], function, arguments)
-
-
-def _token(value: Any) -> str:
-    if isinstance(value, (Ref, Recipe)):
-        return value.token
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(_token(one) for one in value) + "]"
-    if isinstance(value, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(value).tobytes() + str(value.dtype).encode()).hexdigest()
-    if callable(value):
-        return f"{value.__module__}.{value.__qualname__}"
-    return repr(value)

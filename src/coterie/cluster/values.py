@@ -1,36 +1,43 @@
-"""Numbers of each feature that stay with the workers: moments, scores, entropies. The client has those it has asked for."""
+"""Numbers of each feature that stay with the workers: moments, scores, and the best of them.
+
+**Best scores.** Every part returns its best few, and these are merged exactly. The k-th best score of all is no worse than the
+k-th best of any part, so what a part leaves out is bounded by the last score that it has returned; when a walk comes down to
+the highest of these bounds, the parts are asked for more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from coterie.cluster.parts import PartSource, Recipe
+from coterie.cluster.parts import PartSource, Recipe, recipe_of
 from coterie.data.source import Moments
+from coterie.data.top import NOBODY, Free, LayeredTop, Scored, SharedTop, TopQuery
+from coterie.data.view import FeatureView
+from coterie.kernels.columns import kth_largest, positions_between
 
 if TYPE_CHECKING:
     from coterie.cluster.source import DistributedSource
+
 
 # Features whose numbers the client remembers.
 _REMEMBERED = 1 << 17
 # Features up to which a saved model has all their scores.
 _SAVED = 1 << 24
+# How many first chunks of a walk a part is asked for, and by how much more when these were not enough.
+_ROOM = 4
+_MORE = 8
+# Features tied with the last one that a part tells at first, over those that it was asked for.
+_TIED = 4
 
 
 class Table:
-    """Several numbers of each feature, which one recipe makes; the client remembers what it was told.
-
-    Parameters
-    ----------
-    source : DistributedSource
-        The features.
-    recipe : Recipe
-        Makes a list of arrays with an entry a feature of the part.
-    """
+    """Several numbers of each feature, which a recipe makes as a list of arrays; the client remembers what it has received."""
 
     def __init__(self, source: DistributedSource, recipe: Recipe) -> None:
         self.source = source
@@ -45,7 +52,6 @@ class Table:
         self._known.update(zip(features.tolist(), rows, strict=True))
 
     def take(self, features: np.ndarray, place: int) -> np.ndarray:
-        """One number of each of some features."""
         features = np.asarray(features, dtype=np.int64)
         missing = np.unique([j for j in features.tolist() if j not in self._known]).astype(np.int64)
         if len(missing):
@@ -55,7 +61,7 @@ class Table:
         return np.array([self._known[j][place] for j in features.tolist()])
 
 
-class FeatureValues:
+class FeatureValues(NDArrayOperatorsMixin):
     """A number of each feature, computed by the workers and kept there; like an array that is fetched where it is indexed.
 
     ``values[features]`` fetches those of some features, ``numpy.asarray(values)`` all of them: as long as there are features.
@@ -94,28 +100,23 @@ class FeatureValues:
 
     @property
     def shape(self) -> tuple[int]:
-        """Number of features."""
         return (self._table.source.shape[1],)
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the numbers."""
         return np.dtype(np.float64)
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, features: Any) -> Any:
-        if isinstance(features, slice):
-            return np.asarray(self)[features] if features != slice(None) else np.asarray(self)
-        chosen = np.asarray(features)
-        if chosen.dtype == np.bool_:
-            return np.asarray(self)[chosen]
+        chosen = None if isinstance(features, slice) else np.asarray(features)
+        if chosen is None or chosen.dtype == np.bool_:
+            return np.asarray(self)[features]
         found = self._table.take(np.atleast_1d(chosen), self._place)
         return found if chosen.ndim else float(found[0])
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """All of them, part by part."""
         return iter(self._table.source.ask(_whole, self.recipe, what="numbers of all features"))
 
     def for_saving(self) -> np.ndarray | None:
@@ -128,17 +129,6 @@ class FeatureValues:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         plain = [np.asarray(one) if isinstance(one, FeatureValues) else one for one in inputs]
         return getattr(ufunc, method)(*plain, **options)
-
-    def __gt__(self, other: Any) -> Any:
-        return np.asarray(self) > other
-
-    def __eq__(self, other: object) -> Any:  # as arrays do
-        return np.asarray(self) == other
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __truediv__(self, other: Any) -> Any:
-        return np.asarray(self) / other
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self):,} features, with the workers of a cluster>"
@@ -153,16 +143,12 @@ class ScaledValues(FeatureValues):
 
     @property
     def recipe(self) -> Recipe:
-        """How a worker makes the numbers of its part."""
         plain = super().recipe
         return Recipe(f"{plain.token}/{self.divisor!r}", _divided, (plain, self.divisor))
 
     def __getitem__(self, features: Any) -> Any:
         found = super().__getitem__(features)
         return found / self.divisor if not isinstance(features, slice) else found
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return super().__array__(dtype, copy)
 
 
 class FewValues:
@@ -173,7 +159,6 @@ class FewValues:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the numbers."""
         return self.values.dtype
 
     def __len__(self) -> int:
@@ -186,7 +171,6 @@ class FewValues:
         return np.where(inside, self.values[np.minimum(place, max(len(self.values) - 1, 0))] if len(self.values) else 0, 0)
 
     def for_saving(self) -> np.ndarray | None:
-        """All of them, as part of a model's file; None where they are too many for one."""
         return np.asarray(self) if len(self) <= _SAVED else None
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
@@ -197,33 +181,22 @@ class FewValues:
 
 @dataclass(frozen=True)
 class ClusterMoments(Moments):
-    """Moments that stay with the workers.
-
-    Attributes
-    ----------
-    recipe : Recipe or None
-        How a worker makes the :class:`Moments` of its part.
-    varying : int
-        Number of features that are not constant.
-    """
+    """Moments that stay with the workers, each of which makes those of its part by the recipe."""
 
     recipe: Recipe | None = None
     varying: int = 0
 
     @cached_property
     def n_varying(self) -> int:
-        """Number of features that are not constant."""
         return self.varying
 
     @property
     def scale(self) -> np.ndarray:
-        """Standard deviation of each feature, with the workers."""
         assert isinstance(self.norm, FeatureValues)
         return ScaledValues(self.norm, float(np.sqrt(self.total_weight)))
 
     @property
     def far_mean(self) -> np.ndarray:
-        """Nobody on the client has all means."""
         raise NotImplementedError("far means of all features stay with the workers")
 
 
@@ -238,3 +211,179 @@ def _divided(source: PartSource, values: np.ndarray, divisor: float) -> np.ndarr
 def rows_of(source: PartSource, columns: Sequence[np.ndarray], features: np.ndarray) -> list[np.ndarray]:
     """Entries of some features of the part in several arrays."""
     return [np.asarray(column[features]) for column in columns]
+
+
+class PartTop(NamedTuple):
+    """The best free features of a part, counted in the whole matrix, in order of storage, with scores and moments."""
+
+    features: np.ndarray
+    scores: np.ndarray
+    hidden: float  # no other free feature of the part has a better score; -1 if there is no other one
+    mean: np.ndarray
+    norm: np.ndarray
+    barred: np.ndarray  # features that vary and are not free
+    barred_scores: np.ndarray
+    n_scored: int
+
+
+class ClusterTop:
+    """The scores of the features of a query, as far as the parts have returned them (``first``: already)."""
+
+    def __init__(self, source: DistributedSource, query: TopQuery, first: Sequence[PartTop] | None = None) -> None:
+        self.source = source
+        self.query = query
+        self.known = NOBODY
+        self.n_scored = 0
+        self._scores = np.empty(0)
+        self._hidden = np.inf
+        self._barred: Scored = (NOBODY, np.empty(0))
+        self._size = _ROOM * query.size
+        if first is not None:
+            self._size = query.size
+            self._enter(first)
+
+    @property
+    def best(self) -> float:
+        return float(self._scores.max(initial=0.0))
+
+    def kth(self, below: float, size: int) -> float:
+        while True:
+            low = float(kth_largest(self._scores, below, size))
+            n_under = int(np.count_nonzero(self._scores < below))
+            if self._hidden < 0.0 or (low > self._hidden and n_under >= size):
+                return low
+            self._more(size)
+
+    def between(self, low: float, below: float) -> Scored:
+        while self._hidden >= low:
+            self._more(self._size)
+        where = positions_between(self._scores, low, below)
+        return self.known[where], self._scores[where]
+
+    def barred(self) -> Scored:
+        if self._hidden == np.inf:
+            self._more(self._size)
+        return self._barred
+
+    def first(self, most: int) -> np.ndarray:
+        """Those with the best of the known scores."""
+        return self.known[np.argsort(-self._scores)[:most]]
+
+    def _more(self, size: int) -> None:
+        """Ask the parts, for more than the last time."""
+        asked = self._hidden < np.inf
+        if asked:
+            self._size = _MORE * max(self._size, size)
+        free = self.query.free
+        arguments = [
+            (
+                self.query.view,
+                self.query.residual,
+                free.taken[(free.taken >= part.first) & (free.taken < part.last)] - part.first,
+                self._size,
+                float(self.query.first_floor),
+                not asked,
+            )
+            for part in self.source.parts
+        ]
+        only = range(len(arguments))
+        self._enter(self.source.ask_each(part_top, arguments, what="the features with the best scores", only=only))
+
+    def _enter(self, parts: Sequence[PartTop]) -> None:
+        self.known, self._scores, mean, norm = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3, 4))
+        self._barred = np.concatenate([part.barred for part in parts]), np.concatenate([part.barred_scores for part in parts])
+        self._hidden = max(part.hidden for part in parts)
+        self.n_scored += sum(part.n_scored for part in parts)
+        table: Any = self.query.view.moments.norm
+        table._table.remember(self.known, mean, norm)
+
+
+class ClusterSharedTop:
+    """The best features for many residuals of some views, by one pass of every part over its features."""
+
+    def __init__(self, source: DistributedSource, views: Sequence[FeatureView]) -> None:
+        self.source = source
+        different = list({id(view): view for view in views}.values())
+        self._shared = recipe_of(_shared_top, [source.view_recipe(view) for view in different])
+        self._n_multiplied = 0.0
+
+    @property
+    def n_passes(self) -> float:
+        return self._n_multiplied / self.source.shape[1]
+
+    def best(self, queries: Sequence[TopQuery]) -> list[ClusterTop]:
+        """The best features of each query, in one pass; the columns of the very best are fetched for all of them."""
+        residuals = self.source.share(np.hstack([query.residual for query in queries]))
+        widths = [query.residual.shape[1] for query in queries]
+        views: list[Recipe] = [self.source.view_recipe(query.view) for query in queries]
+        sizes = [query.size for query in queries]
+        arguments = []
+        for part in self.source.parts:
+            taken, hints = (
+                [own[(own >= part.first) & (own < part.last)] - part.first for own in lists]
+                for lists in ([query.free.taken for query in queries], [query.hint for query in queries])
+            )
+            arguments.append((self._shared, list(views), residuals, widths, sizes, _Lists(taken), _Lists(hints)))
+        what = f"the features with the best scores for {len(queries)} residuals"
+        parts = self.source.ask_each(_part_tops, arguments, what=what, only=range(len(arguments)))
+        self._n_multiplied += sum(n_multiplied for _, n_multiplied in parts)
+        tops = [ClusterTop(self.source, query, [found[k] for found, _ in parts]) for k, query in enumerate(queries)]
+        soon = [top.first(max(1, query.size // _ROOM)) for top, query in zip(tops, queries, strict=True)]
+        self.source.prefetch(np.concatenate([NOBODY, *soon]))
+        return tops
+
+
+class _Lists(NamedTuple):
+    """Lists of features, one per query."""
+
+    lists: list[np.ndarray]
+
+
+def part_top(
+    source: PartSource, view: FeatureView, residual: np.ndarray, taken: np.ndarray, size: int, first_floor: float, brief: bool
+) -> PartTop:
+    """The best of a part, on a worker; a ``brief`` answer leaves out features that are tied with its last by the dozen."""
+    free = Free(view.moments, taken)
+    top = LayeredTop(TopQuery(view, residual, free, size, first_floor=first_floor))
+    low = top.kth(np.inf, size)
+    features, scores = top.between(low, np.inf) if low >= 0.0 else (NOBODY, np.empty(0))
+    hidden = low if len(features) < free.count else -1.0
+    if brief and len(features) > _TIED * size:
+        keep = scores > low
+        features, scores, hidden = features[keep], scores[keep], low
+    return _told(view, features, scores, hidden, top.barred(), top.n_scored)
+
+
+def _told(
+    view: FeatureView, features: np.ndarray, scores: np.ndarray, hidden: float, barred: Scored, n_scored: int
+) -> PartTop:
+    order = np.argsort(features)
+    features, scores = features[order], scores[order]
+    first = view.source.first_feature
+    moments = view.moments.mean[features], view.moments.norm[features]
+    return PartTop(features + first, scores, hidden, *moments, barred[0] + first, barred[1], n_scored)
+
+
+def _shared_top(source: PartSource, views: list[FeatureView]) -> SharedTop:
+    return SharedTop(views)
+
+
+def _part_tops(
+    source: PartSource, shared: SharedTop, views: list[FeatureView], residuals: np.ndarray, widths: list[int],
+    sizes: list[int], taken: _Lists, hints: _Lists,
+) -> tuple[list[PartTop], float]:  # fmt: skip
+    """The best of a part for many residuals, on a worker: found by one pass, scored by the kernel that everybody uses."""
+    fresh = SharedTop.like(shared)
+    ends = np.cumsum(widths)
+    queries = [
+        TopQuery(view, np.ascontiguousarray(residuals[:, end - width : end]), Free(view.moments, own), size, hint)
+        for view, width, end, own, size, hint in zip(views, widths, ends, taken.lists, sizes, hints.lists, strict=True)
+    ]
+    found = []
+    for query, top in zip(queries, fresh.best(queries), strict=True):
+        low = top.kth(np.inf, query.size)
+        features, scores = top.between(low, np.inf) if low >= 0.0 else (NOBODY, np.empty(0))
+        hidden = low if len(features) < query.free.count else -1.0
+        n_scored = top.n_scored
+        found.append(_told(query.view, features, scores, hidden, top.barred(), n_scored))
+    return found, fresh.n_multiplied

@@ -28,8 +28,8 @@ from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import AnySchedule, Limits, Schedule, Unit
 from coterie.comparison.result import Comparison, Row
 from coterie.comparison.trial import Contender, Gaps, MethodsLike, Setting, check_for_task, estimator_digest, read_contenders
-from coterie.data.addresses import is_address
 from coterie.data.dataset import Dataset
+from coterie.data.errors import is_address
 from coterie.data.imputation import ImputedSource
 from coterie.data.store.reading import Store, is_store, open_store
 from coterie.data.store.writing import write_store

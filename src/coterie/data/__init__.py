@@ -8,30 +8,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_HOMES = {
-    "FORMATS": "coterie.data.readers.formats",
-    "DataFileError": "coterie.data.errors",
-    "Dataset": "coterie.data.dataset",
-    "DenseSource": "coterie.data.memory",
-    "Exemplar": "coterie.data.source",
-    "FeatureSource": "coterie.data.source",
-    "FeatureView": "coterie.data.view",
-    "Format": "coterie.data.readers.formats",
-    "ImputedSource": "coterie.data.imputation",
-    "Moments": "coterie.data.source",
-    "PackedStrings": "coterie.data.names",
-    "SparseSource": "coterie.data.memory",
-    "Store": "coterie.data.store.reading",
-    "StrongPairs": "coterie.data.source",
-    "StrongQuery": "coterie.data.source",
-    "annotated": "coterie.data.source",
-    "as_source": "coterie.data.memory",
-    "check_store": "coterie.data.store.reading",
-    "convert": "coterie.data.opening",
-    "open_features": "coterie.data.opening",
-    "open_store": "coterie.data.store.reading",
-    "write_store": "coterie.data.store.writing",
+_NAMES = {
+    "dataset": ("Dataset",),
+    "errors": ("DataFileError",),
+    "imputation": ("ImputedSource",),
+    "memory": ("DenseSource", "SparseSource", "as_source"),
+    "names": ("PackedStrings",),
+    "opening": ("convert", "open_features"),
+    "readers.formats": ("FORMATS", "Format"),
+    "source": ("Exemplar", "FeatureSource", "Moments", "StrongPairs", "StrongQuery", "annotated"),
+    "store.reading": ("Store", "check_store", "open_store"),
+    "store.writing": ("write_store",),
+    "view": ("FeatureView",),
 }
+_HOMES = {name: f"coterie.data.{module}" for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "FORMATS",

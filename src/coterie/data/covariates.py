@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.labels import MISSING_WORDS
+from coterie.data.readers.reader import MISSING_WORDS
 from coterie.data.source import LARGEST_NORM
 
 # A column of text has at most so many different values; more of them are names, not categories.
@@ -18,15 +18,7 @@ _MOST_CATEGORIES = 50
 
 
 class Covariates(NamedTuple):
-    """Covariates of some samples.
-
-    Attributes
-    ----------
-    values : ndarray of float64 of shape (n_samples, n_covariates)
-        Their values.
-    names : tuple of str
-        Their names.
-    """
+    """Covariates of some samples: float64 values of shape (n_samples, n_covariates), and their names."""
 
     values: np.ndarray
     names: tuple[str, ...]
@@ -88,7 +80,6 @@ def _joined(parts: Sequence[tuple[list[str], np.ndarray]], n_samples: int) -> Co
 
 
 def _column(name: str, values: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The name and numbers of a column."""
     if values.dtype.kind not in "biufO" or not _are_numbers(values):
         raise ValueError(
             f"The covariate {name!r} is not made of numbers ({values.dtype}); encode it first, for instance with "
@@ -131,17 +122,7 @@ def _from_text(name: str, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
 
 
 class CovariateFile(NamedTuple):
-    """A file of covariates as PLINK has it: FID, IID and columns.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    names : list of str
-        The columns asked for.
-    rows : dict of (str, str) to list of str
-        Their texts by FID and IID.
-    """
+    """Columns of a file of PLINK's, such as covariates: their names, and their texts by FID and IID."""
 
     path: Path
     names: list[str]
@@ -151,7 +132,7 @@ class CovariateFile(NamedTuple):
         """The texts of some samples, and which of them have no row or a missing value."""
         empty = [""] * len(self.names)
         texts = [self.rows.get(sample, empty) for sample in samples]
-        absent = np.array([any(_is_absent(text) for text in row) for row in texts], dtype=bool)
+        absent = np.array([any(is_absent(text) for text in row) for row in texts], dtype=bool)
         if absent.all():
             reason = "none of its FID and IID is in the data" if not any(map(any, texts)) else "no sample has all of them"
             raise DataFileError(f"{reason}, so there are no covariates.", self.path)
@@ -166,8 +147,8 @@ class CovariateFile(NamedTuple):
             raise DataFileError(str(error), self.path) from error
 
 
-def _is_absent(text: str) -> bool:
-    """PLINK's words for a missing value; -9 is one of them."""
+def is_absent(text: str) -> bool:
+    """Whether a word stands for a missing value in PLINK's files, as -9 does."""
     try:
         return text.lower() in MISSING_WORDS or float(text) == -9.0
     except ValueError:
@@ -187,25 +168,29 @@ def read_covariate_file(path: Any, names: Any = None) -> CovariateFile:
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(2, "there is no such file of covariates", str(file))
-    lines = [line.split() for line in read_lines(file)]
-    lines = [line for line in lines if line]
+    table = read_sample_table(file, [line for line in map(str.split, read_lines(file)) if line], "covariate", "COV")
+    places = _places(names, table.names, file)
+    rows = {sample: [row[place] for place in places] for sample, row in table.rows.items()}
+    return CovariateFile(file, [table.names[place] for place in places], rows)
+
+
+def read_sample_table(path: Path, lines: list[list[str]], what: str, prefix: str = "") -> CovariateFile:
+    """The words of the lines of a file with FID, IID and columns, with or without a header, by sample."""
     if not lines or len(lines[0]) < 3:
-        raise DataFileError("it must have the columns FID, IID and at least one covariate.", file, line=1)
+        raise DataFileError(f"it must have the columns FID, IID and at least one {what}.", path, line=1)
     has_header = lines[0][0].lstrip("#").upper() == "FID" and lines[0][1].upper() == "IID"
-    known = lines[0][2:] if has_header else [f"COV{k}" for k in range(1, len(lines[0]) - 1)]
-    places = _places(names, known, file)
+    names = lines[0][2:] if has_header else [f"{prefix}{k}" for k in range(1, len(lines[0]) - 1)]
     rows: dict[tuple[str, str], list[str]] = {}
     for number, row in enumerate(lines[1:] if has_header else lines, start=1 + has_header):
-        if len(row) != len(known) + 2:
-            raise DataFileError(f"the line has {len(row)} columns instead of {len(known) + 2}.", file, line=number)
+        if len(row) != len(names) + 2:
+            raise DataFileError(f"the line has {len(row)} columns instead of {len(names) + 2}.", path, line=number)
         if (row[0], row[1]) in rows:
-            raise DataFileError(f"sample {row[0]} {row[1]} comes twice.", file, line=number)
-        rows[row[0], row[1]] = [row[2 + place] for place in places]
-    return CovariateFile(file, [known[place] for place in places], rows)
+            raise DataFileError(f"sample {row[0]} {row[1]} comes twice.", path, line=number)
+        rows[row[0], row[1]] = row[2:]
+    return CovariateFile(path, names, rows)
 
 
 def _places(names: Any, known: Sequence[str], file: Path) -> list[int]:
-    """The positions of the columns asked for."""
     if names is None:
         return list(range(len(known)))
     asked = [name.strip() for name in names.split(",")] if isinstance(names, str) else [str(name) for name in names]

@@ -8,13 +8,20 @@ import numpy as np
 
 from coterie.data.memory import DenseSource
 
-STRATEGIES = ("median", "mean", "most_frequent")
+
+def _most_frequent(values: np.ndarray) -> float:
+    different, counts = np.unique(values, return_counts=True)
+    return float(different[np.argmax(counts)])
+
+
+_STATISTICS: dict[str, Callable[[np.ndarray], float]] = {"median": np.median, "mean": np.mean, "most_frequent": _most_frequent}
+STRATEGIES = tuple(_STATISTICS)
 
 
 class ImputedSource(DenseSource):
     """Dense features with their missing values (NaN) filled by the median, mean or most frequent value of each feature.
 
-    What is judged on held-out samples must not have seen them, not even in a median. So the source keeps the places
+    A model that is scored on held-out samples must not have seen them, not even in a median. So the source keeps the places
     of the gaps, and :meth:`refilled` fills them from some of the samples alone.
 
     Parameters
@@ -59,7 +66,6 @@ class ImputedSource(DenseSource):
 
     @property
     def n_missing(self) -> np.ndarray:
-        """Number of values missing of each feature."""
         return np.bincount(self.gaps[1], minlength=self.shape[1])
 
     def refilled(self, samples: np.ndarray) -> DenseSource:
@@ -76,7 +82,6 @@ class ImputedSource(DenseSource):
 
 
 def _gaps_of(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Samples and features of the values that are NaN, feature by feature."""
     if array.dtype.kind != "f":
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     columns, rows = np.nonzero(np.isnan(array).T)
@@ -93,27 +98,12 @@ def _filled(array: np.ndarray, gaps: tuple[np.ndarray, np.ndarray], values: np.n
 
 def _statistics(array: np.ndarray, features: Sequence[int], strategy: str) -> np.ndarray:
     """The value of each feature that stands for those missing; NaN for a feature without any."""
-    function: Callable[[np.ndarray], float] = {"median": _median, "mean": _mean, "most_frequent": _most_frequent}[strategy]
     values = np.full(len(features), np.nan)
     for place, feature in enumerate(features):
         column = np.asarray(array[:, feature], dtype=np.float64)
         known = column[~np.isnan(column)]
         if len(known):
-            values[place] = function(known)
+            with np.errstate(all="ignore"):  # infinite values are refused when they are computed with
+                values[place] = _STATISTICS[strategy](known)
     # As the features hold it: new samples in another type are filled with the same number.
     return values.astype(array.dtype).astype(np.float64) if array.dtype.kind == "f" else values
-
-
-def _median(values: np.ndarray) -> float:
-    with np.errstate(all="ignore"):  # infinite values are refused when they are computed with
-        return float(np.median(values))
-
-
-def _mean(values: np.ndarray) -> float:
-    with np.errstate(all="ignore"):
-        return float(values.mean())
-
-
-def _most_frequent(values: np.ndarray) -> float:
-    different, counts = np.unique(values, return_counts=True)
-    return float(different[np.argmax(counts)])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from coterie._numba import read_only, run_chunks, run_evenly
-from coterie.data.bad_values import BadValues
 from coterie.data.names import check_names
 from coterie.data.source import (
     SMALLEST_NORM,
@@ -19,16 +19,18 @@ from coterie.data.source import (
     Exemplar,
     FeatureSource,
     Moments,
-    OnePlace,
     StrongPairs,
     StrongQuery,
     for_blocks,
 )
-from coterie.data.structure import canonical_csc
+from coterie.data.validity import BadValues, canonical_csc
 from coterie.kernels import columns as kernels
 from coterie.kernels.correlation import pair_products, standardise, within_angle
 from coterie.kernels.moments import csc_many_moments, csc_moments, feature_major_moments, sample_major_moments
 from coterie.kernels.transposition import csc_take
+
+if TYPE_CHECKING:
+    from coterie.inputs.types import NamesLike
 
 # Strong products for which a chunk has room at first; with more it is done again.
 _ROOM = 1 << 16
@@ -47,7 +49,35 @@ _NO_CENTRE = read_only(np.empty(0))
 _NO_FEATURES = read_only(np.empty(0, dtype=np.int64))
 
 
-class DenseSource(OnePlace):
+class _InMemory(FeatureSource):
+    """What the two sources over arrays share."""
+
+    first_feature = 0
+    feature_names: Sequence[str] | None = None
+
+    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
+        moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
+        bad.refuse(self.feature_names, first_feature=self.first_feature)
+        return moments
+
+    def moments_and_bad_values(
+        self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
+    ) -> tuple[Moments, BadValues]:
+        """Moments, which are meaningless where there are bad values, and those."""
+        raise NotImplementedError  # each source has its own
+
+    def prefetch(self, features: np.ndarray) -> None:
+        """Columns in memory need not be fetched."""
+
+    def release(self) -> None:
+        """Release mapped pages; a source in memory has none."""
+
+    def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
+        """Call ``task(start, stop)`` for chunks of all features of about equal cost; a store may release pages after one."""
+        run_evenly(task, cost, n_threads)
+
+
+class DenseSource(_InMemory):
     """Features of a NumPy array (C or F order, any real type, memory-mapped or not), never copied.
 
     Parameters
@@ -88,8 +118,12 @@ class DenseSource(OnePlace):
 
     @property
     def array(self) -> np.ndarray:
-        """The array; read-only."""
         return self._array
+
+    @property
+    def _by_kernel(self) -> np.ndarray:
+        """The array as the kernels of its order take it."""
+        return self._array.T if self._feature_major else self._array
 
     def moments_and_bad_values(
         self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
@@ -98,16 +132,9 @@ class DenseSource(OnePlace):
         weight = _weights(sample_weight, n_samples)
         first = int(np.argmax(weight > 0))
         mean, norm, finite = np.empty(n_features), np.empty(n_features), np.empty(n_features, dtype=np.bool_)
-        if self._feature_major:
-            matrix, task = self._array.T, feature_major_moments
-        else:
-            matrix, task = self._array, sample_major_moments
+        task = feature_major_moments if self._feature_major else sample_major_moments
         with np.errstate(all="ignore"):
-            self._each(
-                lambda start, stop: task(matrix, weight, first, mean, norm, finite, start, stop),
-                n_features,
-                n_threads,
-            )
+            self._each(partial(task, self._by_kernel, weight, first, mean, norm, finite), n_features, n_threads)
         norm[norm < SMALLEST_NORM] = 0.0
         bad = BadValues.find(self, finite, mean, norm, self.first_feature)
         return Moments(mean, norm, float(weight.sum())), bad
@@ -153,46 +180,30 @@ class DenseSource(OnePlace):
         chosen = _chosen(features)
         everything = features is None
         out = np.empty((n_features, rows.shape[0])) if out is None else out
-        if self._feature_major:
-            matrix, task = self._array.T, kernels.feature_major_products
-        elif features is not None and 0 < n_features <= _FEW:  # the same sums, from columns that are at hand
-            matrix, task, everything = read_only(self._gather(features)), kernels.sample_major_products, True
+        task = kernels.feature_major_products if self._feature_major else kernels.sample_major_products
+        matrix = self._by_kernel
+        if not self._feature_major and features is not None and 0 < n_features <= _FEW:
+            matrix, everything = read_only(self._gather(features)), True  # the same sums, from columns that are at hand
             middle = middle if centre is None else read_only(middle[features])
-        else:
-            matrix, task = self._array, kernels.sample_major_products
         run = self._each if everything else run_evenly
-        run(lambda start, stop: task(matrix, rows, middle, chosen, everything, out, start, stop), n_features, n_threads)
+        run(partial(task, matrix, rows, middle, chosen, everything, out), n_features, n_threads)
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
         if query.exemplar is None and len(query.limits) >= _MANY_COLUMNS:
             return self._many_strong_products(query, moments, n_threads)
-        parts = []
-        for first in range(0, len(query.limits), _MASK_BITS):
-            batch = slice(first, first + _MASK_BITS)
-            parts.append(self._strong_batch(query, batch, moments, n_threads))
-        return _joined(parts)
+        batches = (slice(first, first + _MASK_BITS) for first in range(0, len(query.limits), _MASK_BITS))
+        return _joined([self._strong_batch(query, batch, moments, n_threads) for batch in batches])
 
     def _strong_batch(self, query: StrongQuery, batch: slice, moments: Moments, n_threads: int) -> StrongPairs:
-        """Strong products with at most 16 columns."""
         rows = read_only(np.ascontiguousarray(query.columns[:, batch].T, dtype=np.float64))
         threshold = float(query.limits[batch].min())
         wanted = self._within_angle(query, batch, moments, n_threads)
         head = self._head(rows, threshold) if query.tail_bound else rows.shape[1]
         tails = np.sqrt((rows[:, head:] ** 2).sum(axis=1))
-        if self._feature_major:
-            matrix, task = self._array.T, kernels.feature_major_strong_products
-        else:
-            matrix, task = self._array, kernels.sample_major_strong_products
-        found = _collect(
-            lambda found, start, stop: task(
-                matrix, rows, tails, head, moments.mean, moments.norm, threshold, wanted, found, start, stop
-            ),
-            self.shape[1],
-            n_threads,
-            self._each,
-        )
-        feature, position, product = found
+        task = kernels.feature_major_strong_products if self._feature_major else kernels.sample_major_strong_products
+        search = partial(task, self._by_kernel, rows, tails, head, moments.mean, moments.norm, threshold, wanted)
+        feature, position, product = _collect(search, self.shape[1], n_threads, self._each)
         strong = np.abs(product) >= moments.norm[feature] * query.limits[batch][position]
         n_evaluated = int(np.bitwise_count(wanted).sum(dtype=np.int64))
         return StrongPairs(
@@ -241,22 +252,8 @@ class DenseSource(OnePlace):
         if query.exemplar is None:
             return np.where(moments.norm > 0, 2 ** len(lowest) - 1, 0).astype(np.uint16)
         wanted, exemplar = np.empty(self.shape[1], dtype=np.uint16), query.exemplar
-        run_evenly(
-            lambda start, stop: within_angle(
-                exemplar.scores,
-                exemplar.shift,
-                moments.mean,
-                moments.norm,
-                exemplar.norm,
-                lowest,
-                highest,
-                wanted,
-                start,
-                stop,
-            ),
-            self.shape[1],
-            n_threads,
-        )
+        facts = exemplar.scores, exemplar.shift, moments.mean, moments.norm, exemplar.norm, lowest, highest
+        run_evenly(partial(within_angle, *facts, wanted), self.shape[1], n_threads)
         return wanted
 
     @staticmethod
@@ -294,7 +291,7 @@ class DenseSource(OnePlace):
         return np.asfortranarray(self._array[:, start:stop])
 
 
-class SparseSource(OnePlace):
+class SparseSource(_InMemory):
     """Features of a CSC matrix or array with int32 or int64 indices, never copied.
 
     The matrix must be in canonical form (sorted, no repeated entries), as
@@ -320,11 +317,7 @@ class SparseSource(OnePlace):
     is_sparse = True
 
     def __init__(self, matrix: sparse.csc_array | sparse.csc_matrix, feature_names: Sequence[str] | None = None) -> None:
-        self._n_samples, self._n_features = matrix.shape
-        self._indptr = read_only(matrix.indptr)
-        self._indices = read_only(matrix.indices)
-        self._values = read_only(matrix.data)
-        self.feature_names = feature_names
+        self._set((matrix.indptr, matrix.indices, matrix.data), matrix.shape, feature_names)
 
     @classmethod
     def from_arrays(
@@ -337,10 +330,14 @@ class SparseSource(OnePlace):
     ) -> Self:
         """A source over the three arrays of a CSC matrix, which SciPy would copy if their types differ."""
         source = cls.__new__(cls)
-        source._n_samples, source._n_features = shape
-        source._indptr, source._indices, source._values = read_only(indptr), read_only(indices), read_only(values)
-        source.feature_names = feature_names
+        source._set((indptr, indices, values), shape, feature_names)
         return source
+
+    def _set(
+        self, arrays: tuple[np.ndarray, np.ndarray, np.ndarray], shape: tuple[int, int], names: Sequence[str] | None
+    ) -> None:
+        self._indptr, self._indices, self._values = (read_only(array) for array in arrays)
+        (self._n_samples, self._n_features), self.feature_names = shape, names
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -358,30 +355,20 @@ class SparseSource(OnePlace):
         mean, norm = np.empty(self._n_features), np.empty(self._n_features)
         finite = np.empty(self._n_features, dtype=np.bool_)
         with np.errstate(all="ignore"):
-            self._each(
-                lambda start, stop: csc_moments(
-                    self._indptr, self._indices, self._values, weight, mean, norm, finite, start, stop
-                ),
-                self._indptr,
-                n_threads,
-            )
-            nonnegative = self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
+            self._each(partial(csc_moments, *self.arrays, weight, mean, norm, finite), self._indptr, n_threads)
+            nonnegative = self._is_nonnegative()
         norm[norm < SMALLEST_NORM] = 0.0
         bad = BadValues.find(self, finite, mean, norm, self.first_feature)
         return Moments(mean, norm, float(weight.sum()), nonnegative), bad
 
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:
-        nonnegative = self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
+        nonnegative = self._is_nonnegative()
         found: list[Moments] = []
         for first in range(0, len(weights), _WEIGHTS_AT_ONCE):
             some = weights[first : first + _WEIGHTS_AT_ONCE]
             matrix = read_only(np.column_stack([_weights(weight, self._n_samples) for weight in some]))
             mean, norm = (np.empty((len(some), self._n_features)) for _ in range(2))
-            self._each(
-                partial(csc_many_moments, self._indptr, self._indices, self._values, matrix, mean, norm),
-                self._indptr,
-                n_threads,
-            )
+            self._each(partial(csc_many_moments, *self.arrays, matrix, mean, norm), self._indptr, n_threads)
             norm[norm < SMALLEST_NORM] = 0.0
             found += [Moments(mean[k], norm[k], float(weight.sum()), nonnegative) for k, weight in enumerate(some)]
         return found
@@ -399,16 +386,12 @@ class SparseSource(OnePlace):
         chosen = _chosen(features)
         everything = features is None
         n_features = self._n_features if everything else len(chosen)
-        middle, totals = self._centring(rows, centre)
+        middle = read_only(_NO_CENTRE if centre is None else centre)
+        totals = np.zeros(rows.shape[1]) if centre is None else rows.sum(axis=0)
         out = np.empty((n_features, rows.shape[1])) if out is None else out
         run = self._each if everything else run_evenly
-        run(
-            lambda start, stop: kernels.csc_products(
-                self._indptr, self._indices, self._values, rows, totals, middle, chosen, everything, out, start, stop
-            ),
-            self._indptr if everything else self._cost(chosen),
-            n_threads,
-        )
+        task = partial(kernels.csc_products, *self.arrays, rows, totals, middle, chosen, everything, out)
+        run(task, self._indptr if everything else self._cost(chosen), n_threads)
         return out
 
     def strong_products(self, query: StrongQuery, moments: Moments, *, n_threads: int = 1) -> StrongPairs:
@@ -425,7 +408,7 @@ class SparseSource(OnePlace):
 
         def task(found: np.ndarray, start: int, stop: int) -> int:
             count, evaluated = kernels.csc_strong_products(
-                self._indptr, self._indices, self._values, moments.mean, moments.norm, moments.total_weight,
+                *self.arrays, moments.mean, moments.norm, moments.total_weight,
                 exemplar.scores, exemplar.shift, exemplar.norm, float(query.lowest.min()), float(query.highest.max()),
                 rows.indptr, rows.indices, rows.data, query.fewest[order], means, limits,
                 float((np.abs(means) / limits).max()), shares, found, start, stop,
@@ -440,23 +423,20 @@ class SparseSource(OnePlace):
         n_read = int(np.count_nonzero(np.diff(self._indptr) >= query.fewest.min()))
         return StrongPairs(feature[sort], position[sort], product[sort], sum(counts), n_read)
 
-    def _centring(self, rows: np.ndarray, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """What to subtract: the centre of each feature, times the sum of each vector."""
-        if centre is None:
-            return _NO_CENTRE, np.zeros(rows.shape[1])
-        return read_only(centre), rows.sum(axis=0)
+    def _is_nonnegative(self) -> bool:
+        return self._values.dtype.kind == "u" or bool(self._values.min(initial=0) >= 0)
 
-    def _cost(self, features: np.ndarray) -> np.ndarray:
-        cost = np.zeros(len(features) + 1, dtype=np.int64)
+    def _cost(self, features: np.ndarray, dtype: Any = np.int64) -> np.ndarray:
+        """Numbers of entries of some features, cumulated."""
+        cost = np.zeros(len(features) + 1, dtype=dtype)
         np.cumsum(self._indptr[features + 1] - self._indptr[features], out=cost[1:])
         return cost
 
     def columns(self, features: np.ndarray) -> Columns:
         chosen = np.asarray(features, dtype=np.int64)
-        indptr = np.zeros(len(chosen) + 1, dtype=self._indptr.dtype)
-        np.cumsum(self._indptr[chosen + 1] - self._indptr[chosen], out=indptr[1:])
+        indptr = self._cost(chosen, self._indptr.dtype)
         indices, values = (np.empty(indptr[-1], dtype=array.dtype) for array in (self._indices, self._values))
-        csc_take(self._indptr, self._indices, self._values, chosen, indptr, indices, values)
+        csc_take(*self.arrays, chosen, indptr, indices, values)
         return sparse.csc_array((values, indices, indptr), shape=(self._n_samples, len(chosen)))
 
     def block(self, start: int, stop: int) -> Columns:
@@ -467,7 +447,9 @@ class SparseSource(OnePlace):
         )
 
 
-def as_source(X: Any, feature_names: Any = None) -> FeatureSource:
+def as_source(
+    X: ArrayLike | sparse.sparray | sparse.spmatrix | FeatureSource, feature_names: NamesLike = None
+) -> FeatureSource:
     """A source over an array, a sparse matrix, or a source itself, with names for its features.
 
     All estimators of Coterie's take a source for X, in ``fit`` as well as in ``predict`` and ``transform``. So a sparse
@@ -524,16 +506,10 @@ def _renamed(source: FeatureSource, names: Sequence[str]) -> FeatureSource:
 
 
 def _joined(parts: list[StrongPairs]) -> StrongPairs:
-    """Batches of columns one after the other, in order of feature, then column."""
     feature, position, product = (np.concatenate([part[i] for part in parts]) for i in range(3))
     sort = np.lexsort((position, feature))
-    return StrongPairs(
-        feature[sort],
-        position[sort],
-        product[sort],
-        sum(part.n_evaluated for part in parts),
-        sum(part.n_read for part in parts),
-    )
+    counts = sum(part.n_evaluated for part in parts), sum(part.n_read for part in parts)
+    return StrongPairs(feature[sort], position[sort], product[sort], *counts)
 
 
 def _collect(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from coterie.inputs.types import NamesLike
 
 
 def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None, *, of: str = "") -> None:
@@ -21,17 +24,16 @@ def refuse_repeated(names: Sequence[str], columns: Sequence[int] | None = None, 
         places[name] = j
 
 
-def check_names(names: Any, n_features: int) -> Sequence[str]:
-    """Names that somebody gives to features (or a function makes of nothing): text, one each, none of them twice."""
-    if callable(names):
-        names = names()
-    if isinstance(names, (str, bytes)) or not hasattr(names, "__len__"):
+def check_names(names: NamesLike, n_features: int) -> Sequence[str]:
+    """Names of features, given by the user or returned by a function: text, one per feature, none of them twice."""
+    given: Any = names() if callable(names) else names
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
         raise ValueError(f"feature_names must be a list of names, one for each of the {n_features} features.")
-    if len(names) != n_features:
-        raise ValueError(f"feature_names has {len(names)} names, but X has {n_features} features.")
-    if isinstance(names, PackedStrings):
-        return names
-    found = list(names)
+    if len(given) != n_features:
+        raise ValueError(f"feature_names has {len(given)} names, but X has {n_features} features.")
+    if isinstance(given, PackedStrings):
+        return given
+    found = list(given)
     wrong = next((name for name in found if not isinstance(name, str)), None)
     if wrong is not None:
         raise ValueError(f"feature_names must be text, but {wrong!r} is of type {type(wrong).__name__}.")

@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from coterie.bounds import check_regular
 from coterie.bounds import memory_limit as limited
-from coterie.data.addresses import is_address
-from coterie.data.anndata_objects import from_anndata
 from coterie.data.covariates import Covariates, read_covariate_file
 from coterie.data.dataset import Dataset
-from coterie.data.errors import DataFileError
+from coterie.data.errors import DataFileError, is_address
 from coterie.data.imputation import STRATEGIES, ImputedSource
 from coterie.data.memory import DenseSource, as_source
 from coterie.data.names import PackedStrings
-from coterie.data.readers.anndata_parts import is_anndata
 from coterie.data.readers.byte_stream import read_lines
+from coterie.data.readers.collect import Collect, read_into_memory
 from coterie.data.readers.columns import places_of
-from coterie.data.readers.detection import detect_format, resolve
-from coterie.data.readers.features import Collect, read_into_memory
-from coterie.data.readers.formats import FORMATS
-from coterie.data.readers.labels import labels_in_file
-from coterie.data.readers.reader import Progress, Reader
+from coterie.data.readers.formats import FORMATS, detect_format, resolve, tables_in_words
+from coterie.data.readers.h5ad import from_anndata, is_anndata
+from coterie.data.readers.reader import Progress, Reader, labels_in_file
 from coterie.data.source import FeatureSource
 from coterie.data.store.reading import PathLike, Store, is_store, open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 
+if TYPE_CHECKING:
+    from coterie.inputs.types import AnnDataLike
+
+# Labels: a column by name or position, a key, or a text file; False for none.
+LabelLike: TypeAlias = "str | int | os.PathLike[str] | None"
+# Columns by name or position; text may have several names with commas between.
+ColumnsLike: TypeAlias = "str | int | Sequence[str | int] | None"
+
 
 def open_features(
-    path: PathLike | Any,
+    path: PathLike | AnnDataLike,
     *,
-    label: Any = None,
+    label: LabelLike = None,
     format: str | None = None,
-    drop: Any = None,
+    drop: ColumnsLike = None,
     keep_numeric: bool = False,
     impute: str | None = None,
     **options: Any,
@@ -102,6 +106,8 @@ def open_features(
         if format not in (None, "h5ad"):
             raise ValueError(f"format={format!r} does not go with an AnnData object; leave it out.")
         return _changed(from_anndata(path, label=label, **options), drop, impute)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path is a {type(path).__name__}; a file, the folder or address of a store, or AnnData is needed.")
     if is_address(path):
         return _open_store(path, label, options)
     path, format = _settled(path, format)
@@ -109,7 +115,7 @@ def open_features(
         if drop is not None:
             raise ValueError("drop: a store is opened as it is; leave features out when it is made (convert with drop=).")
         return _open_store(path, label, options)
-    in_table = "drop" in FORMATS[format].options()
+    in_table = FORMATS[format].table
     if in_table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     reader = _reader(path, format, label, options)
@@ -123,8 +129,7 @@ def open_features(
     return _changed(dataset, None if in_table else drop, impute)
 
 
-def _changed(dataset: Dataset, drop: Any, impute: str | None) -> Dataset:
-    """The data without some features, and with gaps filled."""
+def _changed(dataset: Dataset, drop: ColumnsLike, impute: str | None) -> Dataset:
     if drop is not None:
         dataset = without_features(dataset, drop)
     return dataset if impute is None else imputed_dataset(dataset, impute)
@@ -134,9 +139,9 @@ def convert(
     src: PathLike,
     store: PathLike,
     *,
-    label: Any = None,
+    label: LabelLike = None,
     format: str | None = None,
-    drop: Any = None,
+    drop: ColumnsLike = None,
     keep_numeric: bool = False,
     overwrite: bool = False,
     memory_limit: int | None = None,
@@ -152,8 +157,7 @@ def convert(
     store : path-like
         The folder to make, in a folder that exists.
     label, format, drop, keep_numeric, **options
-        As for :func:`open_features`; ``drop`` and ``keep_numeric`` for tables (CSV, TSV, Parquet). A store has no gaps: fill
-        them beforehand.
+        As for :func:`open_features`; ``drop`` and ``keep_numeric`` for tables. A store has no gaps: fill them beforehand.
     overwrite : bool, default=False
         Whether a store of that name may be replaced; it stays whole until the new one is.
     memory_limit : int, optional
@@ -190,9 +194,9 @@ def convert_with(
     src: PathLike,
     store: PathLike,
     *,
-    label: Any = None,
+    label: LabelLike = None,
     format: str | None = None,
-    drop: Any = None,
+    drop: ColumnsLike = None,
     keep_numeric: bool = False,
     overwrite: bool = False,
     memory_limit: int | None = None,
@@ -203,10 +207,10 @@ def convert_with(
     path, format = _settled(src, format)
     if format == "store":
         raise DataFileError("it is a store already.", path)
-    if "drop" in FORMATS[format].options():
+    if FORMATS[format].table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     elif drop is not None:
-        raise DataFileError("drop leaves out columns of tables (CSV, TSV, Parquet) when a store is made.", path)
+        raise DataFileError(f"drop leaves out columns of tables ({tables_in_words()}) when a store is made.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
         reader = _reader(path, format, label, options)
@@ -216,7 +220,7 @@ def convert_with(
             reader.close()
 
 
-def without_features(dataset: Dataset, drop: Any) -> Dataset:
+def without_features(dataset: Dataset, drop: ColumnsLike) -> Dataset:
     """The data without some features, given by name or position."""
     source = dataset.source
     names = None if source.feature_names is None else list(source.feature_names)
@@ -249,7 +253,6 @@ def imputed_dataset(dataset: Dataset, strategy: str) -> Dataset:
 
 
 def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
-    """The file to read, and its format."""
     if format is not None and format != "store" and format not in FORMATS:
         raise ValueError(f"format={format!r} must be one of store, {', '.join(FORMATS)}.")
     settled = resolve(Path(path))
@@ -267,7 +270,12 @@ def _settled(path: PathLike, format: str | None) -> tuple[Path, str]:
 
 
 def open_store_with(
-    path: PathLike, place: Callable[[Store], FeatureSource], *, label: Any = None, format: str | None = None, **options: Any
+    path: PathLike,
+    place: Callable[[Store], FeatureSource],
+    *,
+    label: LabelLike = None,
+    format: str | None = None,
+    **options: Any,
 ) -> Dataset:
     """A store as :func:`open_features` opens it, with features by ``place(store)``: only the header is read for them."""
     check_store(path, format)
@@ -281,7 +289,7 @@ def check_store(path: PathLike, format: str | None = None) -> None:
 
 
 def _open_store(
-    path: PathLike, label: Any, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
+    path: PathLike, label: LabelLike, options: dict[str, Any], place: Callable[[Store], FeatureSource] | None = None
 ) -> Dataset:
     file, names = options.pop("covariates", None), options.pop("covariate_names", None)
     if options:
@@ -291,7 +299,7 @@ def _open_store(
     if label is not None and label is not False:
         y = labels_in_file(label, Path(path))
         if len(y) != store.shape[0]:
-            raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", label)
+            raise DataFileError(f"there are {len(y)} labels, but {store.shape[0]} samples in {path}.", str(label))
     covariates = store.covariates if file is None else _covariates_by_name(file, names, store, path)
     source = store.source if place is None else place(store)
     return Dataset(source, y, store.sample_names, "store", store.path, store.notes, store.feature_info, covariates)
@@ -315,7 +323,7 @@ def _covariates_by_name(file: Any, names: Any, store: Store, path: PathLike) -> 
     return known.parsed(texts)
 
 
-def _reader(path: Path, format: str, label: Any, options: dict[str, Any]) -> Reader:
+def _reader(path: Path, format: str, label: LabelLike, options: dict[str, Any]) -> Reader:
     """The reader of a file, with labels and names of other files attached."""
     kind, takes = FORMATS[format].load(), FORMATS[format].options()
     feature_names = options.pop("feature_names", None)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar,
 import numpy as np
 from scipy import sparse
 
-from coterie._numba import one_blas_thread, run_chunks, run_evenly
+from coterie._numba import one_blas_thread, run_chunks
 
 if TYPE_CHECKING:
-    from coterie.data.bad_values import BadValues
     from coterie.data.top import Top, TopQuery
     from coterie.data.view import FeatureView
 
@@ -153,8 +152,8 @@ class StrongPairs(NamedTuple):
 class FeatureSource(Protocol):
     """A matrix of samples by features that is read feature by feature.
 
-    Implementations are views: they hold no copy of the data. All methods are pure and may be
-    called from several threads. ``n_threads`` never changes a result.
+    Implementations are views: they hold no copy of the data. All methods are pure and may be called from several threads.
+    ``n_threads`` never changes a result. A subclass inherits what holds for features that are all in this process.
 
     Attributes
     ----------
@@ -162,7 +161,7 @@ class FeatureSource(Protocol):
         Columns about the features, such as the chromosome of a SNP; see :func:`annotated`. No algorithm reads them.
     """
 
-    annotations: Mapping[str, Any]
+    annotations: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -177,22 +176,22 @@ class FeatureSource(Protocol):
     @property
     def first_feature(self) -> int:
         """What the first feature is in the whole matrix, for a source over a part of it; else 0."""
-        ...
+        return 0
 
     @property
     def feature_names(self) -> Sequence[str] | None:
         """Names of the features, or None; never made up."""
-        ...
+        return None
 
     @property
     def array(self) -> np.ndarray | None:
         """All features as one read-only array; None if they are sparse or not in this process."""
-        ...
+        return None
 
     @property
     def n_workers(self) -> int | None:
         """Number of workers that have the features open; None for features in this process."""
-        ...
+        return None
 
     def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
         """Mean and norm of all features in one pass.
@@ -221,8 +220,7 @@ class FeatureSource(Protocol):
     ) -> np.ndarray:
         """``(X - 1 centre')' vectors`` for vectors of shape (n_samples, k), in one pass.
 
-        ``features`` restricts the product to some features, in that order. ``out`` is an array of
-        the result's shape to reuse.
+        ``features`` restricts the product to some features, in that order. ``out`` is an array of the result's shape to reuse.
         """
         ...
 
@@ -234,12 +232,16 @@ class FeatureSource(Protocol):
         ...
 
     def top(self, query: TopQuery) -> Top:
-        """The features with the best scores for a residual, from the top, no further than asked."""
-        ...
+        """The features with the best scores for a residual, from the top, as far down as requested."""
+        from coterie.data.top import LayeredTop
+
+        return LayeredTop(query)
 
     def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> SharedBest:
         """The same for many residuals of some views of this source, by one pass for all."""
-        ...
+        from coterie.data.top import SharedTop
+
+        return SharedTop(views, n_threads)
 
     def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
         """Call ``function(block, *arguments)`` where the features are, and collect the answers in order of the features.
@@ -249,14 +251,14 @@ class FeatureSource(Protocol):
         ``block.source.first_feature``. The function must be pure, and one that other processes can import. An argument may be
         what :meth:`map_features` has returned, or an array of moments: the function gets the part that belongs to the block.
         """
-        ...
+        return [function(self if view is None else view, *arguments)]
 
     def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
         """The same for a function that returns an array (or several) with one entry per feature; it stays with the features.
 
         The result is indexed by features like an array; for a source in memory it is one.
         """
-        ...
+        return function(view, *arguments)
 
     def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Any:
         """The value of ``function(source, *arguments)``, as an argument of tasks: see :meth:`map_tasks`.
@@ -264,7 +266,7 @@ class FeatureSource(Protocol):
         On a cluster it is a recipe, by which each worker makes the value once. A worker keeps no more than one value that is
         ``large``, that is, may take as much memory as the features.
         """
-        ...
+        return function(self, *arguments)
 
     def map_tasks(
         self,
@@ -282,18 +284,30 @@ class FeatureSource(Protocol):
         :meth:`prepare`. ``what`` says in error messages what the answers are, and ``on_answer(position, answer)`` is called
         with each answer as it comes, possibly from several threads.
         """
-        ...
+        answers: list[Any] = [None] * len(tasks)
+
+        def run(start: int, stop: int) -> None:
+            for place in range(start, stop):
+                answers[place] = function(self, *tasks[place])
+                if on_answer is not None:
+                    on_answer(place, answers[place])
+
+        with one_blas_thread():  # the tasks take the threads
+            run_chunks(run, range(len(tasks) + 1), n_threads)
+        return answers
 
     def concurrency(self, n_threads: int) -> int:
         """Number of tasks of :meth:`map_tasks` that run at the same time."""
-        ...
+        return n_threads
 
     def spread(self, features: np.ndarray, values: np.ndarray) -> Any:
         """An array with one entry per feature: the values of some features (rising), and 0 for all others."""
-        ...
+        result: np.ndarray = np.zeros(self.shape[1], dtype=values.dtype)
+        result[features] = values
+        return result
 
     def prefetch(self, features: np.ndarray) -> None:
-        """These columns will be asked for soon, in several steps; where they are far away, they come together."""
+        """These columns will be needed soon, in several steps; where they are far away, they come together."""
         ...
 
     def columns(self, features: np.ndarray) -> Columns:
@@ -306,7 +320,8 @@ class FeatureSource(Protocol):
 
     def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
         """All columns in contiguous blocks of at most ``n_features``: (first feature, columns)."""
-        ...
+        for start in range(0, self.shape[1], n_features):
+            yield start, self.block(start, min(start + n_features, self.shape[1]))
 
 
 Source = TypeVar("Source", bound=FeatureSource)
@@ -323,116 +338,6 @@ class SharedBest(Protocol):
     def best(self, queries: Sequence[TopQuery]) -> Sequence[Top]:
         """The best features of each query, in one pass."""
         ...
-
-
-class OnePlace:
-    """What a source has from :class:`FeatureSource` when all its features are in one place: it is its own only block."""
-
-    first_feature = 0  # what the first column is in the whole matrix, for a source over a part of it
-    feature_names: Sequence[str] | None = None
-    annotations: Mapping[str, Any] = MappingProxyType({})
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of samples, number of features."""
-        raise NotImplementedError  # each source has its own
-
-    @property
-    def array(self) -> np.ndarray | None:
-        """All features as one read-only array; None if they are sparse."""
-        return None
-
-    @property
-    def n_workers(self) -> None:
-        """None: the features are in this process."""
-        return None
-
-    def moments(self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1) -> Moments:
-        """Mean and norm of all features in one pass; refuses values that are not finite."""
-        moments, bad = self.moments_and_bad_values(sample_weight, n_threads=n_threads)
-        bad.refuse(self.feature_names, first_feature=self.first_feature)
-        return moments
-
-    def moments_and_bad_values(
-        self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
-    ) -> tuple[Moments, BadValues]:
-        """Moments, which are meaningless where there are bad values, and those."""
-        raise NotImplementedError  # each source has its own
-
-    def block(self, start: int, stop: int) -> Columns:
-        """The columns ``start <= j < stop``."""
-        raise NotImplementedError  # each source has its own
-
-    def blocks(self, n_features: int) -> Iterator[tuple[int, Columns]]:
-        """All columns in contiguous blocks of at most ``n_features``: (first feature, columns)."""
-        for start in range(0, self.shape[1], n_features):
-            yield start, self.block(start, min(start + n_features, self.shape[1]))
-
-    def top(self, query: TopQuery) -> Top:
-        """The features with the best scores for a residual, from the top, no further than asked."""
-        from coterie.data.top import LayeredTop
-
-        return LayeredTop(query)
-
-    def shared_top(self, views: Sequence[FeatureView], *, n_threads: int = 1) -> SharedBest:
-        """The same for many residuals of some views of this source, by one pass for all."""
-        from coterie.data.shared_top import SharedTop
-
-        return SharedTop(views, n_threads)
-
-    def map_blocks(self, function: Callable[..., Any], view: FeatureView | None, *arguments: Any) -> list[Any]:
-        """Call ``function(view, *arguments)``: a list of one answer."""
-        return [function(self if view is None else view, *arguments)]
-
-    def map_features(self, function: Callable[..., Any], view: FeatureView, *arguments: Any) -> Any:
-        """Call ``function(view, *arguments)``, which returns an array with one entry per feature."""
-        return function(view, *arguments)
-
-    def prepare(self, function: Callable[..., Any], *arguments: Any, large: bool = False) -> Any:
-        """The value of ``function(source, *arguments)``."""
-        return function(self, *arguments)
-
-    def map_tasks(
-        self,
-        function: Callable[..., Any],
-        tasks: Sequence[tuple[Any, ...]],
-        *,
-        what: str,
-        n_threads: int = 1,
-        on_answer: Callable[[int, Any], None] | None = None,
-    ) -> list[Any]:
-        """Answers of ``function(source, *task)`` for all tasks, in order, computed on threads."""
-        answers: list[Any] = [None] * len(tasks)
-
-        def run(start: int, stop: int) -> None:
-            for place in range(start, stop):
-                answers[place] = function(self, *tasks[place])
-                if on_answer is not None:
-                    on_answer(place, answers[place])
-
-        with one_blas_thread():  # the tasks take the threads
-            run_chunks(run, range(len(tasks) + 1), n_threads)
-        return answers
-
-    def concurrency(self, n_threads: int) -> int:
-        """Number of tasks that run at the same time: that of the threads."""
-        return n_threads
-
-    def release(self) -> None:
-        """Release mapped pages; a source in memory has none."""
-
-    def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
-        """Call ``task(start, stop)`` for chunks of all features of about equal cost; a store may give pages back after one."""
-        run_evenly(task, cost, n_threads)
-
-    def spread(self, features: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """An array with one entry per feature: the values of some features, and 0 for all others."""
-        result: np.ndarray = np.zeros(self.shape[1], dtype=values.dtype)
-        result[features] = values
-        return result
-
-    def prefetch(self, features: np.ndarray) -> None:
-        """Columns in memory need not be fetched."""
 
 
 def shifted(columns: Columns, shift: np.ndarray) -> Columns:

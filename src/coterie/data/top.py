@@ -1,44 +1,65 @@
-r"""The features with the best scores for a residual, found from the top, no further than somebody asks.
+r"""The features with the best scores for one residual, or for many residuals by one pass, as far down as requested.
 
 **Norm bound.** A score is a product with the residual, so
 :math:`|s_j| \le \|f_j\|_\omega (\sum_i \tilde\alpha_i^2/\omega_i)^{1/2}` (Cauchy-Schwarz with the sample weights
-:math:`\omega`; features are centred where there is an intercept). Features are scored in layers of
-falling norm, and no layer is touched before the walk has come down to the best score that it could
-hold. In data with a long tail of rare features (words, clicks) that is a small part of one pass; where
-all norms are alike it is one pass.
+:math:`\omega`; features are centred where there is an intercept). Features are scored in layers of falling norm, and no layer
+is touched before the walk has come down to the best score that it could hold. In data with a long tail of rare features
+(words, clicks) that is a small part of one pass; where all norms are alike it is one pass.
 
-**Parts.** What is asked are order statistics: the k-th best score under some other, and the features between two scores. Those
-of a matrix follow exactly from those of its parts, so that features may lie on many machines, and nobody ever has all scores.
+**Parts.** Requests are order statistics: the k-th best score under some other, and the features between two scores. Those of a
+matrix follow exactly from those of its parts, so features may lie on many machines, and no process needs all scores.
+
+**Many residuals.** Folds, half-samples, permuted labels and values of C are other residuals (and sample weights) over the same
+features. :class:`SharedTop` multiplies a block of features with all residuals at once, by BLAS where the features are dense,
+and keeps the best few features of each. Their scores are then computed again by the kernel of a single residual
+(:class:`KnownTop`), so that BLAS, the order of the columns and the blocks leave no trace in a result: they decide only which
+features are looked at, with a margin for rounding. Features of a sparse source whose norm is too small for the best few of
+every residual are not multiplied; a lower bound of these is known from the features that were best in the round before.
+
+**Rounding.** A sum of n products in an arithmetic of precision u is off by at most about nu times the norms of the two
+vectors, in any order of summation. With some thousands of samples that is so little even in single precision, which BLAS
+computes twice as fast, that few more features need a second look.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from coterie.data.source import Moments
+from coterie._numba import run_chunks
+from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.kernels.columns import kth_largest, positions_between
+from coterie.kernels.promising import Asked, Block, csc_promising_products, promising_products
 
 # Each layer goes down to this part of the previous one's norms.
 _LAYER = 0.5
 NOBODY = np.empty(0, dtype=np.int64)
 Scored = tuple[np.ndarray, np.ndarray]  # features and their scores
+# Values of a block of dense features, and of its products, that are held at once by a thread.
+_BLOCK_VALUES = 1 << 21
+_BLOCK_PRODUCTS = 1 << 20
+# What rounding can add to a score in double precision, over the norms of feature and residual.
+_MARGIN = 1e-11
+# Samples up to which single precision is worth its margin; norms of features between which it neither over- nor underflows.
+_MOST_IN_SINGLE = 1 << 13
+_SAFE_IN_SINGLE = 1e-12, 1e12
+# Values that are kept in single precision, at most: 256 MB.
+_MOST_ROUNDED = 1 << 26
+# Weights of samples that are no further apart than this.
+_ALIKE = 1e6
+# Features of the first block, which all are among the best so far.
+_FIRST_FEATURES = 512
+# Features of a block that may be found at first, over all queries; if there are more, the block is looked at again.
+_FIRST_ROOM = 1 << 14
 
 
 class Free:
-    """The features that count: those that vary, but for some that are taken.
-
-    Only those that are taken are listed, so that it costs nothing where features are many and elsewhere.
-
-    Parameters
-    ----------
-    moments : Moments
-        Which features vary.
-    taken : ndarray of int, optional
-        Features that do not count.
+    """The features that count: those that vary, except for those that are taken, which alone are listed.
 
     Examples
     --------
@@ -58,17 +79,14 @@ class Free:
 
     @classmethod
     def where(cls, moments: Moments, mask: np.ndarray) -> Free:
-        """Those of a mask that vary."""
         return cls(moments, np.flatnonzero(~mask))
 
     def bar(self, features: np.ndarray) -> None:
-        """Some features do not count any more."""
         self.taken = np.union1d(self.taken, features)
         if self._mask is not None:
             self._mask[features] = False
 
     def __getitem__(self, features: np.ndarray) -> np.ndarray:
-        """Whether each of some features counts."""
         varying = self.moments.norm[features] > 0.0
         if not len(self.taken):
             return np.asarray(varying)
@@ -90,48 +108,29 @@ class Free:
 
     @property
     def count(self) -> int:
-        """How many features count."""
         return self.moments.n_varying - len(self.barred)
 
 
 class TopQuery(NamedTuple):
-    """A residual whose best features somebody wants to know.
-
-    Attributes
-    ----------
-    view : FeatureView
-        The features.
-    residual : ndarray of shape (n_samples, n_outputs)
-        Dual variables.
-    free : Free
-        The features that count.
-    size : int
-        How many of the best, at first.
-    hint : ndarray of int
-        Features that were among the best for a similar residual.
-    first_floor : float
-        Norm (over the scale) down to which scores were needed for a similar residual; inf where that is not known.
-    """
+    """A residual whose best features are requested."""
 
     view: FeatureView
-    residual: np.ndarray
+    residual: np.ndarray  # dual variables, of shape (n_samples, n_outputs)
     free: Free
-    size: int
-    hint: np.ndarray = NOBODY
-    first_floor: float = np.inf
+    size: int  # how many of the best, at first
+    hint: np.ndarray = NOBODY  # features that were among the best for a similar residual
+    first_floor: float = np.inf  # norm over scale down to which scores were needed for a similar residual; inf: unknown
 
 
 class Top(Protocol):
     """The scores of the free features for one residual, as far as they are known."""
 
     @property
-    def n_scored(self) -> int:
-        """Features scored so far."""
-        ...
+    def n_scored(self) -> int: ...
 
     @property
     def best(self) -> float:
-        """The best score; known when :meth:`kth` was asked."""
+        """The best score; known after the first call of :meth:`kth`."""
         ...
 
     def kth(self, below: float, size: int) -> float:
@@ -143,18 +142,12 @@ class Top(Protocol):
         ...
 
     def barred(self) -> Scored:
-        """The features that vary and are not free, as far as their scores can match those that were asked for."""
+        """The features that vary and are not free, as far as their scores can match those that were requested."""
         ...
 
 
 class LayeredTop:
-    """Scores of features in memory, computed layer by layer.
-
-    Parameters
-    ----------
-    query : TopQuery
-        What is asked.
-    """
+    """Scores of features in memory, computed layer by layer."""
 
     def __init__(self, query: TopQuery) -> None:
         self.view, self.residual, self.free = query.view, query.residual, query.free
@@ -195,7 +188,6 @@ class LayeredTop:
         return self._floor * self._length * (1.0 + 1e-9)
 
     def _begin(self) -> None:
-        """Score the first features, once."""
         if not self._begun:
             self._begun = True
             self._features, self._scores = self._first()
@@ -205,7 +197,6 @@ class LayeredTop:
         return self._layer(self._next_floor(np.inf), np.inf)
 
     def _more(self) -> None:
-        """Score the next layer."""
         more, scores = self._layer(self._next_floor(self._floor), self._floor)
         assert self._features is not None  # the first layer was not the whole
         assert more is not None
@@ -237,22 +228,14 @@ class LayeredTop:
         return features, scores
 
     def _of(self, features: np.ndarray | None) -> np.ndarray:
-        """Scores of some (None: all) features."""
         self.n_scored += self.view.n_features if features is None else len(features)
         return finite(self.view.scores(self.residual, features))
 
 
 class KnownTop(LayeredTop):
-    """Scores whose best are known to be among a few features; they are computed again, so no bit depends on who knew.
+    """Scores whose best are known to be among a few free features, whose scores are computed again.
 
-    Parameters
-    ----------
-    query : TopQuery
-        What is asked.
-    features : ndarray of int
-        Free features with the best scores, by somebody's reckoning.
-    hidden : float or None
-        What no other free feature has a better score than; None where there is no other one.
+    No other free feature has a better score than ``hidden``; None if there is no other one.
     """
 
     def __init__(self, query: TopQuery, features: np.ndarray, hidden: float | None) -> None:
@@ -274,7 +257,6 @@ class KnownTop(LayeredTop):
         self._features, self._scores = self._layer(0.0, np.inf)  # the few were not enough: one pass for all
 
     def barred(self) -> Scored:
-        """The features that are neither free nor constant: nobody has scored them yet."""
         features = self.free.barred
         return features, self._of(features)
 
@@ -287,3 +269,254 @@ def finite(scores: np.ndarray) -> np.ndarray:
             "C and sample_weight are too far apart. Check the data (coterie info --check for a store), or rescale them."
         )
     return scores
+
+
+class SharedTop:
+    """The best features for many residuals of some views of one source."""
+
+    def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
+        self.source: FeatureSource = views[0].source
+        self.n_features = views[0].n_features
+        self.n_threads = n_threads
+        self._known = _Known.of(list({id(view): view for view in views}.values()))
+        self._single = self._is_safe_in_single(views)
+        self._rounded = self._in_single()
+        self.n_multiplied = 0
+
+    def _is_safe_in_single(self, views: Sequence[FeatureView]) -> bool:
+        """Whether products in single precision tell the best features."""
+        if self.source.is_sparse or self.source.shape[0] > _MOST_IN_SINGLE:
+            return False
+        lowest, highest = _SAFE_IN_SINGLE
+        for view in {id(view): view for view in views}.values():
+            moments, weight = view.moments, view.sample_weight
+            if moments.norm.min(initial=lowest, where=moments.norm > 0.0) < lowest:
+                return False
+            if (moments.norm + np.sqrt(moments.total_weight) * np.abs(moments.mean)).max(initial=0.0) > highest:
+                return False
+            if weight is not None and weight.max() > _ALIKE * weight.min(initial=np.inf, where=weight > 0.0):
+                return False
+        return True
+
+    def _in_single(self) -> np.ndarray | None:
+        """The features as BLAS takes them, so that they are not converted anew in every round; None where they are many."""
+        array = self.source.array
+        if not self._single or array is None or array.size > _MOST_ROUNDED:
+            return None
+        with np.errstate(over="ignore"):
+            return np.asarray(array, dtype=np.float32)
+
+    @classmethod
+    def like(cls, other: SharedTop) -> Self:
+        """Another one for the same views, which has not counted anything yet."""
+        fresh = cls.__new__(cls)
+        fresh.__dict__.update(vars(other), n_multiplied=0)
+        return fresh
+
+    @property
+    def n_passes(self) -> float:
+        return self.n_multiplied / self.n_features
+
+    def best(self, queries: Sequence[TopQuery]) -> list[KnownTop]:
+        rounding = (self.source.shape[0] + 8) * 2.0**-24 if self._single else _MARGIN
+        lists = [_Best(query, self._known, rounding) for query in queries]
+        batch = _Batch(lists, self._single, self._rounded)
+        size = max(1, _BLOCK_PRODUCTS // batch.n_outputs)
+        if not self.source.is_sparse:
+            size = min(size, max(1, _BLOCK_VALUES // self.source.shape[0]))
+        # A few features first: what the best of them have spares most of the others a second look.
+        few = min(size, _FIRST_FEATURES, self.n_features)
+        bounds = np.concatenate([[0], np.arange(few, self.n_features, size), [self.n_features]])
+        lock = threading.Lock()
+
+        def task(start: int, stop: int) -> None:
+            features = np.arange(start, stop)
+            if self.source.is_sparse:
+                features = features[self._known.reach[start:stop] >= min(best.lowest_reach for best in lists)]
+            if not len(features):
+                return
+            found = batch.look(self.source, features, self._known.block(features))
+            with lock:
+                for best, *own in found:
+                    best.add(*own)
+                self.n_multiplied += len(features)
+
+        run_chunks(task, bounds, self.n_threads)
+        return [best.answer() for best in lists]
+
+
+class _Known(NamedTuple):
+    """Bounds that hold for each feature in all views."""
+
+    reach: np.ndarray  # the largest score over the norm of the residual
+    farthest: np.ndarray  # the largest absolute mean
+    least: np.ndarray | None  # the smallest scale; None for 1
+    root: float  # of the largest total weight
+    highest: float = 0.0  # largest norm about zero over the scale, the scale of rounding errors of products without a centre
+
+    @classmethod
+    def of(cls, views: Sequence[FeatureView]) -> _Known:
+        reach, farthest = views[0].reach.values, np.abs(views[0].moments.mean)
+        for view in views[1:]:
+            reach = np.maximum(reach, view.reach.values)
+            np.maximum(farthest, np.abs(view.moments.mean), out=farthest)
+        least = None
+        if any(view.scale is not None for view in views):
+            least = np.full(len(reach), np.inf)
+            for view in views:
+                scale = np.ones_like(least) if view.scale is None else view.scale
+                np.minimum(least, scale, out=least, where=scale > 0.0)  # constant features have none
+            least[np.isinf(least)] = 1.0
+        known = cls(reach, farthest, least, float(np.sqrt(max(view.moments.total_weight for view in views))))
+        return known._replace(highest=float(known.block(slice(None)).length.max(initial=0.0)))
+
+    def block(self, features: Any) -> Block:
+        farthest = self.farthest[features]
+        least = np.ones(len(farthest)) if self.least is None else self.least[features]
+        # A norm about zero is at most that about the mean plus what the mean adds.
+        return Block(farthest, least, self.reach[features] + self.root * farthest / least)
+
+
+class _Batch:
+    """All queries of a pass."""
+
+    def __init__(self, lists: Sequence[_Best], single: bool, rounded: np.ndarray | None = None) -> None:
+        self._lists = lists
+        self._rounded = rounded
+        residuals = np.ascontiguousarray(np.hstack([best.query.residual for best in lists]))
+        self.n_outputs = residuals.shape[1]
+        factors = np.ones(self.n_outputs)
+        if single:
+            factors = np.sqrt((residuals**2).sum(axis=0))
+            residuals = np.divide(residuals, factors, out=np.zeros_like(residuals), where=factors > 0.0).astype(np.float32)
+        self._residuals = residuals
+        self._widest = max(best.n_outputs for best in lists)
+        self._asked = Asked(
+            ends=np.cumsum([0, *(best.n_outputs for best in lists)]),
+            factors=factors,
+            sizes=np.array([np.sqrt((best.sums**2).sum()) for best in lists]),
+            lows=np.zeros(len(lists)),
+            rounding=np.array([best.rounding for best in lists]),
+        )
+
+    def look(self, source: FeatureSource, features: np.ndarray, block: Block) -> list[_Found]:
+        """Some features that may be among the best of a query; those of a dense source are neighbours."""
+        asked = self._asked._replace(lows=np.array([best.low for best in self._lists]))
+        kernel: Any = csc_promising_products
+        arguments: tuple[Any, ...]
+        if source.is_sparse:
+            in_memory: Any = source
+            arguments = *in_memory.arrays, self._residuals, features, block, asked
+        else:
+            kernel, arguments = promising_products, (self._products(source, features), 0, block, asked)
+        found = np.empty((_FIRST_ROOM, 2 + self._widest))
+        if (n := kernel(*arguments, found)) > len(found):
+            found = np.empty((n, 2 + self._widest))
+            kernel(*arguments, found)
+        found = found[:n]
+        found = found[np.argsort(found[:, 0], kind="stable")]
+        mine = features[found[:, 1].astype(np.int64)]
+        last = np.searchsorted(found[:, 0], np.arange(len(self._lists)), side="right")
+        return [
+            _Found(best, mine[a:b], found[a:b, 2 : 2 + best.n_outputs])
+            for best, a, b in zip(self._lists, [0, *last[:-1]], last, strict=True)
+            if b > a
+        ]
+
+    def _products(self, source: FeatureSource, features: np.ndarray) -> np.ndarray:
+        """Products of neighbouring features of a dense source, as they are stored, with all residuals."""
+        start, stop = features[0], features[-1] + 1
+        # A view of an array in memory: BLAS takes rows and columns as they lie.
+        array = source.array
+        block = source.block(start, stop) if array is None else array[:, start:stop]
+        first = block if self._rounded is None else self._rounded[:, start:stop]
+        for values, residuals in ((first, self._residuals), (block, self._residuals.astype(np.float64))):
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = np.asarray(np.asarray(values, dtype=residuals.dtype).T @ residuals)
+            if np.isfinite(products).all():  # values of samples without weight can be of any size
+                break
+        return products
+
+
+class _Found(NamedTuple):
+    """Features that may be among the best of a query, and their products with its residual."""
+
+    best: _Best
+    features: np.ndarray
+    products: np.ndarray
+
+
+class _Best:
+    """The best features so far for one query.
+
+    ``rounding`` is what it can change a score by, over the norms of feature and residual; the attribute has the norm of the
+    residual in it.
+    """
+
+    def __init__(self, query: TopQuery, known: _Known, rounding: float) -> None:
+        self.query = query
+        self._known = known
+        self.n_outputs = query.residual.shape[1]
+        # Residuals about which features may be centred at will sum to zero but for rounding; those of folds do not.
+        sums = query.residual.sum(axis=0)
+        self.sums = sums if query.view.centred and np.abs(sums).max() > _MARGIN * np.abs(query.residual).sum() else 0.0 * sums
+        self._length = query.view.norm_of(query.residual)
+        self.rounding = rounding * self._length
+        self._margin = _MARGIN * known.highest * self._length
+        self._kept: Scored = NOBODY, np.empty(0)
+        self._errors = np.empty(0)
+        self._new: list[tuple[np.ndarray, np.ndarray]] = []
+        self._n = 0
+        self.low = self._hinted()  # a score that about as many features are sure to reach as were asked for
+
+    def _hinted(self) -> float:
+        """A first low, which spares the rare features of sparse data; dense features are all multiplied anyway."""
+        if not self.query.view.is_sparse:
+            return 0.0
+        hint = self.query.hint[self.query.free[self.query.hint]]
+        if len(hint) < max(self.query.size // 2, 1):
+            return 0.0
+        scores = self.query.view.scores(self.query.residual, hint)
+        place = -min(self.query.size, len(hint))
+        return max(float(np.partition(scores, place)[place]) - self._margin, 0.0)
+
+    @property
+    def lowest_reach(self) -> float:
+        """The reach below which no feature is among the best; constant features have none."""
+        reach = (self.low - self._margin) / self._length if self._length > 0.0 else 0.0
+        return max(reach, np.finfo(float).tiny)
+
+    def add(self, features: np.ndarray, products: np.ndarray) -> None:
+        self._new.append((features, products))
+        self._n += len(features)
+        if self._n > 4 * self.query.size:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Keep no more free features than were asked for, and those that may be as good as the last."""
+        view, new = self.query.view, np.concatenate([features for features, _ in self._new]) if self._new else NOBODY
+        if len(new):
+            products = np.concatenate([products for _, products in self._new])
+            if self.sums.any():
+                products = products - np.outer(view.moments.mean[new], self.sums)
+            scores, errors = view.scores_of(products, new), self.rounding * self._known.block(new).length
+            good = self.query.free[new] & (scores + errors >= self.low)
+            self._kept = np.append(self._kept[0], new[good]), np.append(self._kept[1], scores[good])
+            self._errors = np.append(self._errors, errors[good])
+        features, scores = self._kept
+        if len(scores) > self.query.size:
+            self.low = max(self.low, float(np.partition(scores - self._errors, -self.query.size)[-self.query.size]))
+            good = scores + self._errors >= self.low
+            self._kept, self._errors = (features[good], scores[good]), self._errors[good]
+        self._new, self._n = [], len(self._errors)
+
+    def answer(self) -> KnownTop:
+        """The best features, in order of storage, and what the others cannot exceed."""
+        self._cut()
+        features, scores = self._kept
+        hidden = self.low + self._margin
+        # Features that were left out have a lower score than this. Fewer than requested are sure to have a better one, so a
+        # walk over as many goes through all features.
+        if len(features) >= self.query.size:
+            hidden = max(hidden, float(np.partition(scores + self._errors, -self.query.size)[-self.query.size]))
+        return KnownTop(self.query, np.sort(features), None if self.low == 0.0 else hidden)

@@ -16,21 +16,20 @@ from coterie.kernels.columns import row_norms
 
 # Features from which on products are worth a second thread.
 _MANY = 4096
+_UNIT = 1 << 44
+# Numbers whose sum cannot overflow.
+_SUMMED = 1 << 18
+# Features of a block: dense ones are looked at, of sparse ones only the number of entries.
+_DENSE, _SPARSE = 256, 1 << 16
+# The part of values below which features are counts of rare things: words, clicks.
+FEW_VALUES = 0.1
 
 
 class Reach(NamedTuple):
-    """The largest score that each feature can have, over the norm of the residual.
+    """The largest score that each feature can have, over the norm of the residual."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_features,)
-        Norm of each feature (about its mean where the view is centred) over its scale; 0 for constant features.
-    lowest, highest : float
-        Smallest and largest of those above 0.
-    """
-
-    values: np.ndarray
-    lowest: float
+    values: np.ndarray  # norm of each feature (about its mean where the view is centred) over its scale; 0 if constant
+    lowest: float  # of those above 0
     highest: float
 
 
@@ -203,3 +202,58 @@ class FeatureView:
 
 def _highest_reach(view: FeatureView) -> float:
     return view.reach.highest
+
+
+# A sum, in units of 2**-44.
+Total = int
+
+
+def exact_sum(values: np.ndarray) -> Total:
+    """The sum of numbers in [0, 1], each rounded to 44 binary places.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie.data.view import exact_sum, totals
+    >>> numbers = np.random.default_rng(0).random(1000)
+    >>> exact_sum(numbers) == exact_sum(numbers[::-1]) == exact_sum(numbers[:300]) + exact_sum(numbers[300:])
+    True
+    >>> totals([[exact_sum(np.array([0.5, 0.25]))], [exact_sum(np.array([1.0]))]])
+    [1.75]
+    """
+    return sum(int(np.rint(values[i : i + _SUMMED] * _UNIT).astype(np.int64).sum()) for i in range(0, len(values), _SUMMED))
+
+
+def totals(parts: Sequence[Sequence[Total]]) -> list[float]:
+    """Sums of several blocks as numbers over 0: one for each of the sums of a block."""
+    return [max(sum(values), 1) / _UNIT for values in zip(*parts, strict=True)]
+
+
+def mostly_zero(source: FeatureSource, most: float = FEW_VALUES) -> bool:
+    """Whether no more than this part of all values is other than zero.
+
+    It is the same for the same data in any format. Features are read until the answer is certain: with few zeros that is soon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from coterie.data import as_source
+    >>> from coterie.data.view import mostly_zero
+    >>> X = np.eye(20)
+    >>> mostly_zero(as_source(X)), mostly_zero(as_source(sparse.csc_array(X))), mostly_zero(as_source(X), 0.01)
+    (True, True, False)
+    """
+    n_samples, n_features = source.shape
+    limit = most * n_samples * n_features
+    return sum(source.map_blocks(_count, None, limit)) <= limit
+
+
+def _count(source: FeatureSource, limit: float) -> int:
+    """Number of values other than zero, or one over the limit."""
+    count = 0
+    for _, block in source.blocks(_SPARSE if source.is_sparse else _DENSE):
+        count += int(np.count_nonzero(block if isinstance(block, np.ndarray) else block.data))
+        if count > limit:
+            break
+    return count

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch, check_random_state
 
-from coterie.data.readers.features import read_into_memory
+from coterie.data.readers.collect import read_into_memory
 from coterie.data.readers.reader import Block, Progress, Reader
 from coterie.data.store.reading import open_store
 from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader

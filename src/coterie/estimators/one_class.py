@@ -12,8 +12,7 @@ from sklearn.base import OutlierMixin
 
 from coterie._parameters import Rule
 from coterie._sklearn import with_callbacks
-from coterie.data.totals import Total, exact_sum, totals
-from coterie.data.view import FeatureView
+from coterie.data.view import FeatureView, Total, exact_sum, totals
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, grid, validated_rules

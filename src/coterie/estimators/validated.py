@@ -25,8 +25,7 @@ from coterie._parameters import (
     Whole,
 )
 from coterie.data.source import Moments
-from coterie.data.totals import Total, exact_sum, totals
-from coterie.data.view import FeatureView
+from coterie.data.view import FeatureView, Total, exact_sum, totals
 from coterie.estimators.base import GroupDiscovery
 from coterie.inputs.folds import read_folds
 from coterie.inputs.opening import Input

@@ -15,7 +15,7 @@ from coterie.data.imputation import ImputedSource
 from coterie.data.memory import as_source
 from coterie.data.names import refuse_repeated
 from coterie.data.source import FeatureSource
-from coterie.data.structure import check_structure
+from coterie.data.validity import check_structure
 from coterie.inputs.frames import KINDS, is_frame, refuse_columns
 
 # Features up to which a fit on a cluster has the names of all of them as an attribute.

@@ -16,14 +16,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from coterie.data.addresses import is_address
 from coterie.data.covariates import Covariates, as_covariates, explains
 from coterie.data.dataset import Dataset
+from coterie.data.errors import is_address
 from coterie.data.opening import open_features
-from coterie.data.readers.anndata_parts import candidates, is_anndata
+from coterie.data.readers.h5ad import candidates, is_anndata
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store, is_store
-from coterie.data.totals import mostly_zero
+from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.frames import is_lazy
 from coterie.inputs.naming import named

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # What the package of the cluster does before there is a source: open a store or a Dask array there, and compare methods.
 _OPEN = "coterie.cluster.opening:open_on_cluster"
-_COMPARE = "coterie.cluster.comparison:ClusterSchedule"
+_COMPARE = "coterie.cluster.jobs:ClusterSchedule"
 
 
 def active_client() -> Client | None:

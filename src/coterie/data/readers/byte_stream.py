@@ -55,12 +55,7 @@ def refuse_wide(text: bytes | bytearray, path: Path) -> None:
 class ByteStream:
     """A file read from its beginning, decompressed if need be.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    span : tuple of int, optional
-        Of a file that is not compressed, only the lines that begin in this range of bytes.
+    Of a file that is not compressed, a ``span`` of bytes restricts it to the lines that begin there.
     """
 
     def __init__(self, path: Path, span: tuple[int, int] | None = None) -> None:
@@ -104,7 +99,6 @@ class ByteStream:
         return filled
 
     def read(self, n_bytes: int) -> bytes:
-        """At most so many bytes."""
         buffer = bytearray(n_bytes)
         return bytes(buffer[: self.read_into(memoryview(buffer))])
 
@@ -144,7 +138,6 @@ class ByteStream:
             kept = len(rest)
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
         self._raw.close()
 

@@ -7,14 +7,18 @@ and read once, whatever the number of runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from coterie._numba import read_only, run_chunks, thread_count
-from coterie.data.readers.reader import RowBlock, ValueKind
+from coterie.bounds import claim, memory_limit
+from coterie.data.memory import DenseSource, SparseSource
+from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, ValueKind
 from coterie.files import full_disk
 from coterie.kernels.transposition import append_columns, count_columns, scatter_rows
 
@@ -22,6 +26,9 @@ from coterie.kernels.transposition import append_columns, count_columns, scatter
 # the block that is being parsed, the counts, and memory that the allocator keeps.
 _ENTRY_BYTES = 56
 _LEAST_ENTRIES = 1 << 16
+# A label as it is read and once more while all are joined; counts, starts and moments of a feature.
+_LABEL_BYTES = 16
+_FEATURE_BYTES = 40
 
 
 class Run(NamedTuple):
@@ -37,14 +44,9 @@ class Run(NamedTuple):
 
 
 class SparseRows:
-    """Collects entries by sample and gives them back by feature.
+    """Collects entries by sample and returns them by feature.
 
-    Parameters
-    ----------
-    folder : Path or None
-        Where runs may be written; None keeps everything in memory.
-    memory_limit : int
-        Bytes that may be used before a run is written.
+    A run is written to ``folder`` whenever ``memory_limit`` bytes are used; without a folder everything stays in memory.
     """
 
     def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
@@ -59,7 +61,6 @@ class SparseRows:
         self._runs: list[Run] = []
 
     def add(self, block: RowBlock) -> None:
-        """Take some samples."""
         columns = read_only(block.columns)
         self.n_columns = max(self.n_columns, int(columns.max(initial=-1)) + 1)
         if self.n_columns > len(self._counts):
@@ -73,11 +74,6 @@ class SparseRows:
         self.n_rows += len(block.ends)
         if self.folder is not None and self._n_pending >= self.capacity:
             self._write_run(self.folder)
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries so far."""
-        return int(self._counts.sum())
 
     @property
     def whole_bytes(self) -> int:
@@ -138,7 +134,7 @@ class SparseRows:
         return rows, values
 
     def finish(self) -> list[Run]:
-        """All runs, for somebody who joins them; what is known of their columns is in files, too, and mapped."""
+        """All runs, to be joined by another process; their columns and starts are in files, too."""
         assert self.folder is not None
         if self._pending:
             self._write_run(self.folder)
@@ -148,10 +144,8 @@ class SparseRows:
     def _mapped(folder: Path, number: int, run: Run) -> Run:
         files = folder / f"run-{number}.columns.npy", folder / f"run-{number}.starts.npy"
         for path, array in zip(files, (run.columns, run.starts), strict=True):
-            try:
+            with _spilling(path):
                 np.save(path, array)
-            except OSError as error:
-                raise full_disk(error, path) from error
         return run._replace(columns=files[0], starts=files[1])
 
     def join(self, n_rows: int, n_columns: int, kind: ValueKind, runs: Sequence[Run]) -> None:
@@ -182,11 +176,18 @@ class SparseRows:
         number = len(self._runs)
         files = folder / f"run-{number}.rows", folder / f"run-{number}.values"
         for path, array in zip(files, (rows, values), strict=True):
-            try:
+            with _spilling(path):
                 array.tofile(path)
-            except OSError as error:
-                raise full_disk(error, path) from error
         self._runs.append(Run(used, np.append(starts[used], starts[-1]), files[0], row_type, files[1], kind.dtype))
+
+
+@contextmanager
+def _spilling(path: Path) -> Iterator[None]:
+    """Name the file in an error of the disk; a short write by NumPy has no number that tells a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise full_disk(error, path) from error
 
 
 def _scatter(
@@ -210,7 +211,7 @@ def _scatter(
 
 
 class DenseRows:
-    """Collects dense rows and gives them back by feature; the parameters are those of :class:`SparseRows`."""
+    """Collects dense rows and returns them by feature, as :class:`SparseRows` does."""
 
     def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
         self.folder = folder
@@ -223,7 +224,6 @@ class DenseRows:
         self._type = np.dtype(np.float64)
 
     def add(self, block: np.ndarray) -> None:
-        """Take some samples."""
         if self.n_rows and block.shape[1] != self.n_columns:
             raise ValueError(f"A block of samples has {block.shape[1]} features, but those before it {self.n_columns}.")
         self.n_columns = block.shape[1]
@@ -241,23 +241,18 @@ class DenseRows:
 
     @property
     def whole_bytes(self) -> int:
-        """As of :class:`SparseRows`; the smallest type that will do is not known before the end."""
         return self.n_rows * self.n_columns * self.kind.dtype.itemsize
 
     @property
     def column_bytes(self) -> int:
-        """As of :class:`SparseRows`."""
         return 2 * 8 * self.n_rows
 
     def _spill(self, folder: Path) -> None:
         """Append the rows to one file; all blocks of a reader have one type."""
         self._file = path = folder / "rows"
-        try:
-            with open(path, "ab") as file:
-                for part in self._pending:
-                    np.ascontiguousarray(part, dtype=self._type).tofile(file)
-        except OSError as error:
-            raise full_disk(error, path) from error
+        with _spilling(path), open(path, "ab") as file:
+            for part in self._pending:
+                np.ascontiguousarray(part, dtype=self._type).tofile(file)
         self._pending = []
 
     def pieces(self, dtype: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
@@ -277,3 +272,119 @@ class DenseRows:
         width = max(1, self.memory_limit // (4 * max(1, self.n_rows) * dtype.itemsize))
         for start in range(0, self.n_columns, width):
             yield start, np.asfortranarray(rows[:, start : start + width], dtype=dtype)
+
+
+# Collects what a reader reads: (reader, folder for runs, bytes to use, progress).
+Collect: TypeAlias = Callable[[Reader, Path, int, Progress | None], SparseRows]
+
+
+def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseSource | SparseSource:
+    """All that a reader reads, as a source in memory."""
+    rows: SparseRows | DenseRows | None = None
+    parts: list[Any] = []
+    for block in reader.blocks(1 << 24, progress):
+        if reader.by == "features":
+            parts.append(block)
+            claim(sum(map(_bytes_of, parts)), reader.path, f"a matrix of {parts[0].shape[0]} samples")
+        else:
+            rows = rows or _rows_for(block)
+            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+            vectors = _LABEL_BYTES * rows.n_rows + _FEATURE_BYTES * rows.n_columns
+            claim(rows.whole_bytes + vectors, reader.path, f"a matrix of more than {rows.n_rows} samples")
+    source: DenseSource | SparseSource | None = None
+    if rows is not None:
+        (source,) = _pieces_of_rows(rows, reader, _n_features(reader, rows))  # one piece: nothing went to the disk
+    elif parts:
+        source = _joined(parts, reader.dtype)
+    if source is None or 0 in source.shape:
+        raise no_data(reader)
+    reader.settle(*source.shape)
+    source.feature_names = reader.feature_names
+    return source
+
+
+def pieces(
+    reader: Reader, folder: Path, limit: int, progress: Progress | None = None, collect: Collect | None = None
+) -> Iterator[DenseSource | SparseSource]:
+    """All that a reader reads, in order of the features, in pieces that fit into memory.
+
+    Blocks of samples are collected first, through files in ``folder`` if need be, by ``collect`` if it is given; blocks of
+    features pass through.
+    """
+    rows: SparseRows | DenseRows | None = None if collect is None else collect(reader, folder, limit, progress)
+    for block in reader.blocks(limit // 64, progress) if rows is None else ():
+        if reader.by == "features":
+            yield from _pieces_of_block(block, reader.dtype, limit)
+        else:
+            rows = rows or _rows_for(block, folder, limit)
+            rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
+            claim(_LABEL_BYTES * rows.n_rows, reader.path, f"labels of more than {rows.n_rows} samples")
+            with memory_limit(None):  # what the features need comes on top of the limit
+                claim(_FEATURE_BYTES * rows.n_columns, reader.path, f"{rows.n_columns} features")
+    if rows is None:
+        return
+    claim(rows.column_bytes, reader.path, f"a feature of {rows.n_rows} samples")
+    n_features, done = _n_features(reader, rows), 0
+    for piece in _pieces_of_rows(rows, reader, n_features):
+        yield piece
+        done += piece.shape[1]
+        if progress is not None:
+            progress(done, n_features, "writing features")
+
+
+def no_data(reader: Reader) -> ValueError:
+    """The error of a file that has no samples or no features."""
+    return ValueError(f"{reader.path}: there are no data in it (no samples or no features).")
+
+
+def _rows_for(block: Block, folder: Path | None = None, limit: int = 1 << 62) -> SparseRows | DenseRows:
+    return SparseRows(folder, limit) if isinstance(block, RowBlock) else DenseRows(folder, limit)
+
+
+def _bytes_of(block: Any) -> int:
+    """Bytes of a block of features, which are needed a second time when blocks are joined."""
+    return int(block.data.nbytes + block.indices.nbytes) if sparse.issparse(block) else int(block.nbytes)
+
+
+def _n_features(reader: Reader, rows: SparseRows | DenseRows) -> int:
+    stated = reader.shape[1]
+    return max(0, rows.n_columns - reader.first_column) if stated is None else stated
+
+
+def _pieces_of_rows(rows: SparseRows | DenseRows, reader: Reader, n_features: int) -> Iterator[DenseSource | SparseSource]:
+    dtype = np.dtype(rows.kind.dtype if reader.dtype is None else reader.dtype)
+    if isinstance(rows, DenseRows):
+        for _, columns in rows.pieces(dtype):
+            yield DenseSource(columns)
+        return
+    starts = rows.starts(reader.first_column, n_features)
+    for begin, end, indices, values in rows.pieces(reader.first_column, starts, dtype):
+        local = starts[begin : end + 1] - starts[begin]
+        yield SparseSource.from_arrays(local, indices, values, (rows.n_rows, end - begin))
+
+
+def _pieces_of_block(block: Any, dtype: np.dtype | None, limit: int) -> Iterator[DenseSource | SparseSource]:
+    """A block of features in pieces that fit into memory beside it."""
+    if sparse.issparse(block):
+        if dtype is not None:
+            block = block.astype(dtype, copy=False)
+        yield SparseSource(block)
+        return
+    width = max(1, limit // (4 * max(1, block.shape[0]) * 8))
+    for start in range(0, block.shape[1], width):
+        yield DenseSource(np.asfortranarray(block[:, start : start + width], dtype=dtype))
+
+
+def _joined(parts: list[Any], dtype: np.dtype | None) -> DenseSource | SparseSource:
+    if sparse.issparse(parts[0]):
+        joined = parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csc")
+        return SparseSource(joined if dtype is None else joined.astype(dtype, copy=False))
+    if len(parts) == 1:
+        return DenseSource(np.asarray(parts[0], dtype=dtype))
+    whole = np.empty((parts[0].shape[0], sum(part.shape[1] for part in parts)), dtype=dtype or parts[0].dtype, order="F")
+    start = 0
+    while parts:  # each part is freed once it is copied
+        part = parts.pop(0)
+        whole[:, start : start + part.shape[1]] = part
+        start += part.shape[1]
+    return DenseSource(whole)

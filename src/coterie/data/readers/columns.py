@@ -26,32 +26,16 @@ _WORDS_OF_TRUTH = ("true", "false")
 
 @dataclass
 class Column:
-    """What is known of a column.
+    """What is known of a column."""
 
-    Attributes
-    ----------
-    name : str
-        Its name, or its position where there are no names.
-    n_samples, n_missing : int
-        Number of samples, and of those without a value.
-    counts : dict of str to int
-        Number of values of each kind.
-    odd : tuple of (int, str) or None
-        The first value that is neither a number nor missing, with its sample.
-    lowest, highest : float or None
-        Range of the numbers.
-    values : set
-        Different values, up to a thousand and one; empty where they were not asked for.
-    """
-
-    name: str
+    name: str  # or its position where there are no names
     n_samples: int = 0
     n_missing: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    odd: tuple[int, str] | None = None
+    counts: dict[str, int] = field(default_factory=dict)  # number of values of each kind
+    odd: tuple[int, str] | None = None  # the first value that is neither a number nor missing, with its sample
     lowest: float | None = None
     highest: float | None = None
-    values: set[Any] = field(default_factory=set)
+    values: set[Any] = field(default_factory=set)  # different values, up to a thousand and one, if they are requested
 
     @property
     def kinds(self) -> list[str]:
@@ -180,14 +164,14 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return question or (f"there are {listed(known, 10)}." if known else "there are none.")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question with the names that are most like one that does not exist; nothing where none is."""
+def did_you_mean(name: str, known: Iterable[str], end: str = "") -> str:
+    """A question with the names that are most like one that does not exist, and an end; nothing where none is."""
     by_lower: dict[str, str] = {}
     for one in known:
         by_lower.setdefault(one.lower(), one)
     # difflib compares with each name in full: of millions it would take minutes.
     close = difflib.get_close_matches(name.lower(), list(by_lower)[:20_000], n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(repr(by_lower[one]) for one in close)}?" if close else ""
+    return f"did you mean {' or '.join(repr(by_lower[one]) for one in close)}?{end}" if close else ""
 
 
 def places_of(wanted: Any, names: Sequence[str] | None, n_columns: int, option: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""AnnData files (.h5ad): X, a layer or the raw counts, read in blocks; labels from ``obs``."""
+"""AnnData, in .h5ad files and in memory: X, a layer or the raw counts; labels from ``obs``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ from scipy import sparse
 
 from coterie._quiet import ignored
 from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
-from coterie.data.errors import DataFileError, in_one_line, missing_extra
+from coterie.data.dataset import Dataset
+from coterie.data.errors import DataFileError, missing_extra
+from coterie.data.memory import as_source
 from coterie.data.names import PackedStrings
-from coterie.data.readers.anndata_parts import labels_of, values_and_names
-from coterie.data.readers.columns import Column
-from coterie.data.readers.labels import is_missing, missing_labels
-from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, row_block, usable_values
+from coterie.data.readers.columns import Column, did_you_mean
+from coterie.data.readers.reader import (
+    Block,
+    Progress,
+    Reader,
+    check_compressed,
+    is_missing,
+    missing_labels,
+    row_block,
+    usable_values,
+)
 
+_DAMAGE = "it is damaged or no .h5ad file ({})."
 _SCRIPT = Path(__file__).with_name("h5ad_check.py")
 # The first look at a file ends by itself after some processor time; this is for one that sleeps, or a machine that does.
 _LONGEST_LOOK = 1800
@@ -28,6 +38,8 @@ _LONGEST_LOOK = 1800
 _CHUNK_COPIES = 3
 # What was found in files that were looked at before, by device, number, size and time: opened again, they need no process.
 _good: dict[tuple[int, ...], dict[str, Any]] = {}
+# Columns of obs that a message lists.
+_SHOWN = 12
 
 
 class H5adReader(Reader):
@@ -46,6 +58,7 @@ class H5adReader(Reader):
     """
 
     format = "h5ad"
+    _damage = _DAMAGE
 
     def __init__(self, path: Path, *, label: Any = None, layer: str | None = None, missing_labels: str = "error") -> None:
         super().__init__(path)
@@ -65,7 +78,7 @@ class H5adReader(Reader):
         except DataFileError:
             raise
         except Exception as error:  # anndata and h5py have many ways to fail
-            raise self._damaged(error) from error
+            raise self._failed(error) from error
         n_samples, n_features = self._data.n_obs, len(self._names)
         for n in (n_samples, n_features):
             check_length(n, path.stat().st_size * BEST_RATIO, path, f"the shape {(n_samples, n_features)}")
@@ -78,9 +91,6 @@ class H5adReader(Reader):
             self._take_labels(label, missing_labels)
         self.sample_names = PackedStrings.pack(self._data.obs_names[self._keep])
         self.by = "features" if getattr(self._values, "format", None) == "csc" else "samples"
-
-    def _damaged(self, error: Exception) -> DataFileError:
-        return _damaged(self.path, in_one_line(error))
 
     def _find_values(self, layer: str | None) -> tuple[Any, Any]:
         try:
@@ -118,7 +128,6 @@ class H5adReader(Reader):
         return columns, [*self._data.layers, *(["raw"] if self._data.raw is not None else [])]
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some samples at a time, or some features of a CSC matrix."""
         n_samples, n_features = self._data.n_obs, len(self._names)
         by_features = self.by == "features"
         length, other = (n_features, n_samples) if by_features else (n_samples, n_features)
@@ -129,7 +138,7 @@ class H5adReader(Reader):
             try:
                 block = self._values[:, start:stop] if by_features else self._values[start:stop]
             except Exception as error:  # a damaged part of the file
-                raise self._damaged(error) from error
+                raise self._failed(error) from error
             if dropped and by_features:
                 block = block[self._keep]
             elif dropped:
@@ -146,7 +155,7 @@ class H5adReader(Reader):
         try:
             check_compressed(block)
         except Exception as error:
-            raise self._damaged(error) from error
+            raise self._failed(error) from error
         if by_features:
             return usable_values(block, self.path)
         rows = sparse.csr_array(block)
@@ -178,7 +187,6 @@ class _FirstLook:
         )
 
     def give_up(self) -> None:
-        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -200,12 +208,126 @@ class _FirstLook:
             raise
         if not text:  # it was ended by its limit of time, by our clock, or by a crash
             self.give_up()
-            raise _damaged(self.path, "the HDF5 library hangs or crashes on it")
+            raise DataFileError(_DAMAGE.format("the HDF5 library hangs or crashes on it"), self.path)
         found: dict[str, Any] = json.loads(text)
         if "problem" in found:
-            raise _damaged(self.path, found["problem"])
+            raise DataFileError(_DAMAGE.format(found["problem"]), self.path)
         return found
 
 
-def _damaged(path: Path, reason: str) -> DataFileError:
-    return DataFileError(f"it is damaged or no .h5ad file ({reason}).", path)
+def is_anndata(X: Any) -> bool:
+    """Whether X is an AnnData object; the library is not imported, whoever has one has it."""
+    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names") and hasattr(X, "obs")
+
+
+def values_and_names(data: Any, layer: str | None) -> tuple[Any, Any]:
+    """The matrix of an AnnData object that a layer names (``"raw"``: ``adata.raw``; None: X), and the names of its columns.
+
+    Raises ValueError with what there is instead.
+    """
+    known = [str(name) for name in data.layers]
+    known += ["raw"] if data.raw is not None and "raw" not in known else []
+    if layer is None:
+        if data.X is None:
+            raise ValueError(f"it has no X; choose a layer: {', '.join(known) or 'there is none'}.")
+        return data.X, data.var_names
+    if layer == "raw" and data.raw is not None:
+        return data.raw.X, data.raw.var_names
+    if layer not in data.layers:
+        near = did_you_mean(str(layer), known, " ")
+        raise ValueError(f"it has no layer {layer!r}; {near}there is {', '.join(known) or 'none'}.")
+    return data.layers[layer], data.var_names
+
+
+def labels_of(data: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of all samples from a column of ``obs``, and which of them are missing.
+
+    Numbers and booleans stay what they are, anything else becomes text. Categories that no sample has do not count. Raises
+    ValueError with the nearest names and the columns that could be meant.
+    """
+    obs = data.obs
+    if label not in obs.columns:
+        near = did_you_mean(str(label), [str(name) for name in obs.columns], " ")
+        raise ValueError(f"obs has no column {label!r} for the labels; {near}it has {candidates(data) or 'none'}.")
+    values = obs[label].to_numpy()
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    if values.dtype.kind not in "biuf":  # text, or a type of pandas' own that has a word for nothing
+        present = [value for value, gone in zip(values.tolist(), missing, strict=True) if not gone]
+        numbers = bool(present) and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present)
+        nothing, kind = (np.nan, np.float64) if numbers else (None, object)
+        kept = np.array(present if numbers else [str(value) for value in present])
+        if missing.any() or not numbers:
+            values = np.full(len(values), nothing, dtype=kind)
+            values[~missing] = kept
+        else:
+            values = kept
+    return values, missing
+
+
+def candidates(data: Any) -> str:
+    """The columns of ``obs`` in words: those with classes first, with their number, then those with numbers."""
+    classes, others = [], []
+    for name in data.obs.columns:
+        column = data.obs[name]
+        n_values = column.nunique()
+        numeric = getattr(column.dtype, "kind", "O") == "f" or (getattr(column.dtype, "kind", "O") in "iu" and n_values > 50)
+        if not numeric and 2 <= n_values <= max(2, len(column) // 2):
+            classes.append(f"{name} ({n_values} classes)")
+        else:
+            others.append(str(name))
+    shown = [*classes, *others][:_SHOWN]
+    more = len(classes) + len(others) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def from_anndata(
+    adata: Any, *, label: Any = None, layer: str | None = None, missing_labels: str = "error", feature_names: Any = None
+) -> Dataset:
+    """The features of an AnnData object, not copied; the parameters are those of :class:`H5adReader`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from anndata import AnnData
+    >>> from coterie.data import open_features
+    >>> obs = pd.DataFrame({"kind": ["B", "T", "B"]}, index=["c1", "c2", "c3"])
+    >>> dataset = open_features(AnnData(np.eye(3), obs), label="kind")
+    >>> dataset.shape, dataset.y
+    ((3, 3), array(['B', 'T', 'B'], dtype=object))
+    """
+    if missing_labels not in ("error", "drop"):
+        raise ValueError(f"missing_labels={missing_labels!r} must be 'error' or 'drop'.")
+    try:
+        values, names = values_and_names(adata, layer)
+        labels = None if label is None or label is False else labels_of(adata, label)
+    except ValueError as error:
+        how = " coterie.data.open_features(adata, layer=...) takes one." if "choose a layer" in str(error) else ""
+        raise ValueError(f"The AnnData object: {error}{how}") from error
+    notes: dict[str, Any] = {} if layer is None else {"layer": layer}
+    keep: Any = slice(None)
+    if labels is not None and labels[1].any():
+        keep, n_missing = _with_label(adata, label, labels[1], missing_labels)
+        notes["samples_without_label_dropped"] = n_missing
+    if hasattr(values, "to_memory"):  # backed by a file
+        values = values.to_memory()
+    if not sparse.issparse(values):
+        values = np.asarray(values)
+    if not isinstance(keep, slice):
+        values = (values.tocsr() if sparse.issparse(values) else values)[keep]
+    source = as_source(values, PackedStrings.pack(names if feature_names is None else feature_names))
+    y = None if labels is None else labels[0][keep]
+    return Dataset(source, y, PackedStrings.pack(adata.obs_names[keep]), "anndata", notes=notes)
+
+
+def _with_label(adata: Any, label: Any, missing: np.ndarray, policy: str) -> tuple[np.ndarray, int]:
+    """The samples that have a label; an error, if the others are not to be dropped."""
+    count, first = int(missing.sum()), str(adata.obs_names[int(np.argmax(missing))])
+    if count == len(missing):
+        raise ValueError(f"The AnnData object: no sample has a label in obs[{label!r}].")
+    if policy == "error":
+        raise ValueError(
+            f"y contains NaN or None: {count} of {len(missing)} samples have no label in obs[{label!r}], the first is "
+            f"{first!r}. Leave them out: adata = adata[adata.obs[{label!r}].notna()]."
+        )
+    return np.flatnonzero(~missing), count

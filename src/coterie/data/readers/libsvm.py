@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,6 @@ class LibsvmReader(Reader):
 
     @property
     def seen(self) -> Seen:
-        """What has been found out so far."""
         return Seen(self._n_lines, self._n_queries, self._lowest, self._highest)
 
     def take(self, parts: Sequence[Seen], labels: Sequence[np.ndarray]) -> None:
@@ -92,7 +92,6 @@ class LibsvmReader(Reader):
         self._settle(labels)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Samples of a few megabytes of text at a time."""
         stream = ByteStream(self.path, self.span)
         n_threads = thread_count()
         parser = _Parser(n_threads)
@@ -120,14 +119,12 @@ class LibsvmReader(Reader):
             self.labels = np.concatenate([np.empty(0), *labels])
 
     def _settle(self, labels: Sequence[np.ndarray]) -> None:
-        """What is known once the last line is read."""
         self.labels = whole_numbers(np.concatenate([np.empty(0), *labels]))
         if self._n_queries:
             self.notes["query_ids_ignored"] = self._n_queries
         self._settle_indices()
 
     def _largest_index(self, n_bytes: int) -> int:
-        """The largest index that is accepted."""
         stated = self.shape[1]
         if stated is not None:
             return stated - (self._zero_based is True)
@@ -148,7 +145,6 @@ class LibsvmReader(Reader):
             )
 
     def _error(self, text: np.ndarray, chunk: _Chunk, stream: ByteStream, limit: int) -> DataFileError:
-        """An error at its line and column."""
         content = text.tobytes()
         line_start = content.rfind(b"\n", 0, chunk.place) + 1
         line = self._n_lines + chunk.n_lines + 1
@@ -231,22 +227,27 @@ class _Buffers:
         )
         n_rows, n_entries = int(state[kernels.N_ROWS]), int(state[kernels.N_ENTRIES])
         if state[kernels.N_HARD] and not state[kernels.ERROR]:
-            self._read_hard_numbers(text, start, stop, state)
+            read_hard_numbers(kernels, text, (start, stop), self.hard, self.values, self.labels, state)
         block = RowBlock(self.ends[:n_rows].copy(), self.columns[:n_entries].copy(), self.values[:n_entries].copy())
         return _Chunk(state, self.labels[:n_rows].copy(), block)
 
-    def _read_hard_numbers(self, text: np.ndarray, start: int, stop: int, state: np.ndarray) -> None:
-        """Let Python read the numbers that the kernel was not certain of; it has checked their form."""
-        for entry, place in self.hard[:, : int(state[kernels.N_HARD])].T.tolist():
-            value = float(number_at(text, place, stop))
-            if not np.isfinite(value):
-                state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
-                state[kernels.N_LINES] = np.count_nonzero(text[start:place] == ord("\n"))
-                return
-            if entry < 0:
-                self.labels[-1 - entry] = value
-            else:
-                self.values[entry] = value
+
+def read_hard_numbers(
+    kernels: ModuleType, text: np.ndarray, span: tuple[int, int], hard: np.ndarray, values: np.ndarray, labels: np.ndarray,
+    state: np.ndarray,
+) -> None:  # fmt: skip
+    """Let Python read the numbers that a kernel was not certain of; it has checked their form."""
+    start, stop = span
+    for entry, place in hard[:, : int(state[kernels.N_HARD])].T.tolist():
+        value = float(number_at(text, place, stop))
+        if not np.isfinite(value):
+            state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
+            state[kernels.N_LINES] = np.count_nonzero(text[start:place] == ord("\n"))
+            return
+        if entry < 0:
+            labels[-1 - entry] = value
+        else:
+            values[entry] = value
 
 
 def shown_token(content: bytes, place: int) -> str:

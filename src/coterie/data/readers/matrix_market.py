@@ -16,7 +16,7 @@ from scipy import sparse
 from coterie.bounds import BEST_RATIO, check_length, claim
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
-from coterie.data.readers.libsvm import number_at, shown_token
+from coterie.data.readers.libsvm import read_hard_numbers, shown_token
 from coterie.data.readers.reader import Block, Progress, Reader, ValueKind, usable_values
 from coterie.kernels import coordinates as kernels
 
@@ -133,7 +133,7 @@ class MatrixMarketReader(Reader):
                 text.flags.writeable = False
                 kernels.parse_entries(text, 0, len(text), shape, rows, columns, values, hard[0], hard[1], state)
                 if not state[kernels.ERROR]:
-                    _read_hard_numbers(text, hard[:, : int(state[kernels.N_HARD])], values, state)
+                    read_hard_numbers(kernels, text, (0, len(text)), hard, values, values, state)
                 if state[kernels.ERROR]:
                     raise self._error(text, state, n_lines, header)
                 count = int(state[kernels.N_ENTRIES])
@@ -198,13 +198,3 @@ def _array_entries(n: int, m: int, symmetry: str) -> int:
     if symmetry == "general":
         return n * m
     return n * (n + 1) // 2 if symmetry == "symmetric" else n * (n - 1) // 2
-
-
-def _read_hard_numbers(text: np.ndarray, hard: np.ndarray, values: np.ndarray, state: np.ndarray) -> None:
-    """Let Python read the numbers that the kernel was not certain of."""
-    for entry, place in hard.T.tolist():
-        values[entry] = float(number_at(text, place, len(text)))
-        if not np.isfinite(values[entry]):
-            state[kernels.ERROR], state[kernels.PLACE] = kernels.NOT_FINITE, place
-            state[kernels.N_LINES] = np.count_nonzero(text[:place] == ord("\n"))
-            return

@@ -14,8 +14,7 @@ from coterie.bounds import BEST_RATIO, check_length, claim, open_regular
 from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
 from coterie.data.readers.columns import nearest
-from coterie.data.readers.labels import labels_in_file
-from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, usable_values
+from coterie.data.readers.reader import Block, Progress, Reader, check_compressed, labels_in_file, usable_values
 
 # How often the arrays are in memory at a time: as they come, and by feature.
 _COPIES = 2
@@ -34,6 +33,7 @@ class NpzReader(Reader):
 
     format = "npz"
     by = "features"
+    _damage = "it is damaged or no .npz file ({})."
 
     def __init__(self, path: Path, *, label: Any = None) -> None:
         super().__init__(path)
@@ -51,27 +51,17 @@ class NpzReader(Reader):
         yield usable_values(matrix, self.path)
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        try:
-            with open_regular(self.path) as file:
-                with zipfile.ZipFile(file) as archive:
-                    self._check_sizes(archive)
-                file.seek(0)
-                with np.load(file, allow_pickle=False) as arrays:
-                    return {key: arrays[key] for key in arrays.files}
-        except DataFileError:
-            raise
-        except OSError as error:
-            if error.filename is not None:  # of opening the file; a broken zip file leads to places that are not there
-                raise
-            raise self._damaged(error) from error
-        except Exception as error:  # whatever a broken zip or .npy file brings about
-            raise self._damaged(error) from error
+        with self._translated(), open_regular(self.path) as file:
+            with zipfile.ZipFile(file) as archive:
+                self._check_sizes(archive)
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {key: arrays[key] for key in arrays.files}
 
-    def _damaged(self, error: Exception) -> DataFileError:
-        reason = in_one_line(error)
-        if "allow_pickle" in reason:
+    def _failed(self, error: Exception) -> DataFileError:
+        if "allow_pickle" in str(error):
             return DataFileError("it holds Python objects, which are not loaded for safety. Save plain arrays.", self.path)
-        return DataFileError(f"it is damaged or no .npz file ({reason}).", self.path)
+        return super()._failed(error)
 
     def _check_sizes(self, archive: zipfile.ZipFile) -> None:
         """No array may claim to be larger than its part of the file, nor all of them to be larger than memory."""

@@ -14,12 +14,11 @@ import numpy as np
 
 from coterie._numba import thread_count
 from coterie.bounds import claim, open_regular
-from coterie.data.covariates import CovariateFile, read_covariate_file
+from coterie.data.covariates import CovariateFile, is_absent, read_covariate_file, read_sample_table
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
-from coterie.data.readers.labels import MISSING_WORDS, missing_labels, parse_labels
-from coterie.data.readers.reader import Block, Progress, Reader
+from coterie.data.readers.reader import Block, Progress, Reader, missing_labels, parse_labels
 
 # bed-reader's int8 for a missing genotype.
 _MISSING = -127
@@ -138,7 +137,7 @@ class PlinkReader(Reader):
         else:
             path = Path(phenotype)
             texts, what = _phenotypes(path, self._samples, label)
-        absent = np.array([_is_missing(text) for text in texts])
+        absent = np.array([is_absent(text) for text in texts])
         if set(texts) <= _CASE_CONTROL:
             absent |= np.array([text == "0" for text in texts])
         if absent.all() and phenotype is None:  # a .fam file without phenotypes
@@ -168,7 +167,6 @@ class PlinkReader(Reader):
         self.covariates = file.parsed(texts)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some SNPs at a time."""
         try:
             from bed_reader import open_bed
         except ImportError as error:
@@ -227,7 +225,6 @@ def _read_table(path: Path, n_columns: int, columns: str) -> list[list[str]]:
 
 
 def _split_lines(path: Path) -> list[list[str]]:
-    """The words of each line."""
     claim(_WORD_BYTES * path.stat().st_size, path, "the table")
     return [line.split() for line in read_lines(path)]
 
@@ -241,32 +238,15 @@ def _numbers(texts: Iterable[str]) -> np.ndarray | None:
     return values if np.isfinite(values).all() else None
 
 
-def _is_missing(text: str) -> bool:
-    try:
-        return text.lower() in MISSING_WORDS or float(text) == -9.0
-    except ValueError:
-        return False
-
-
 def _phenotypes(path: Path, samples: list[list[str]], label: Any) -> tuple[list[str], str]:
     """The phenotype of each sample ("" where it has none) from a file with FID, IID and phenotypes."""
-    rows = _split_lines(path)
-    if not rows or len(rows[0]) < 3:
-        raise DataFileError("it must have the columns FID, IID and at least one phenotype.", path, line=1)
-    has_header = rows[0][0].lstrip("#").upper() == "FID" and rows[0][1].upper() == "IID"
-    names = rows[0][2:] if has_header else [str(k) for k in range(1, len(rows[0]) - 1)]
-    column = _phenotype_column(label, names, path)
-    found: dict[tuple[str, str], str] = {}
-    for number, row in enumerate(rows[1:] if has_header else rows, start=1 + has_header):
-        if len(row) != len(names) + 2:
-            raise DataFileError(f"the line has {len(row)} columns instead of {len(names) + 2}.", path, line=number)
-        if (row[0], row[1]) in found:
-            raise DataFileError(f"sample {row[0]} {row[1]} comes twice.", path, line=number)
-        found[row[0], row[1]] = row[2 + column]
+    table = read_sample_table(path, _split_lines(path), "phenotype")
+    column = _phenotype_column(label, table.names, path)
+    found = {sample: row[column] for sample, row in table.rows.items()}
     texts = [found.get((sample[0], sample[1]), "") for sample in samples]
     if not any(texts):
         raise DataFileError("none of its FID and IID is in the .fam file.", path)
-    return texts, f"column {names[column]!r}"
+    return texts, f"column {table.names[column]!r}"
 
 
 def _others(covariates: Any, phenotype: Any, label: Any) -> list[str] | None:

@@ -1,35 +1,32 @@
-"""What a reader of a format hands over: blocks of values now, labels and names when the last block is out."""
+"""What a reader of a format returns: blocks of values first; labels and names, at the latest, after the last block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from coterie.data.covariates import Covariates
-from coterie.data.errors import DataFileError
+from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
+from coterie.data.readers.byte_stream import read_lines
 from coterie.kernels.transposition import value_range
+
+if TYPE_CHECKING:
+    from coterie.data.covariates import Covariates
 
 # Told (done, total, what): bytes or features done, all of them (None when unknown), and what is going on.
 Progress: TypeAlias = Callable[[int, int | None, str], object]
 
 
 class RowBlock(NamedTuple):
-    """Some samples of a sparse matrix.
+    """Some samples of a sparse matrix: entries row by row. A row has each column at most once, in any order."""
 
-    Attributes
-    ----------
-    ends : ndarray of int64
-        Number of entries of the block up to the end of each row.
-    columns, values : ndarray
-        The entries, row by row. A row has each column at most once, in any order.
-    """
-
-    ends: np.ndarray
+    ends: np.ndarray  # number of entries of the block up to the end of each row
     columns: np.ndarray
     values: np.ndarray
 
@@ -63,6 +60,7 @@ class Reader:
 
     format = ""
     by = "samples"
+    _damage = "{}."  # the message of an error in another library
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -97,6 +95,22 @@ class Reader:
     def close(self) -> None:
         """Close what the reader has open."""
 
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the errors of other libraries into errors of the file; those that name a file pass."""
+        try:
+            yield
+        except DataFileError:
+            raise
+        except Exception as error:  # of many kinds, where a file is damaged
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> DataFileError:
+        """The error of a file that a library cannot read."""
+        return DataFileError(self._damage.format(in_one_line(error)), self.path)
+
 
 class ValueKind:
     """The smallest type that holds all values seen so far exactly."""
@@ -105,7 +119,6 @@ class ValueKind:
         self.lowest, self.highest, self.whole, self.single = 0.0, 0.0, True, True
 
     def see(self, values: np.ndarray) -> None:
-        """Take more values into account."""
         if not (self.whole or self.single):
             return
         lowest, highest, whole, single = value_range(np.ravel(values, order="K"))
@@ -119,7 +132,6 @@ class ValueKind:
 
     @property
     def dtype(self) -> np.dtype:
-        """uint8, int8, int16, float32 or float64."""
         if self.whole:
             for candidate in (np.uint8, np.int8, np.int16):
                 limits = np.iinfo(candidate)
@@ -169,3 +181,57 @@ def whole_numbers(labels: np.ndarray) -> np.ndarray:
     if (np.abs(labels) <= 2.0**53).all() and (labels == np.floor(labels)).all():
         return labels.astype(np.int64)
     return labels
+
+
+# What people write where there is no value; compared in lower case.
+MISSING_WORDS = frozenset(["", "na", "n/a", "nan", "null", "none", "<na>"])
+
+
+def parse_labels(texts: Sequence[str]) -> np.ndarray:
+    """Labels as integers or floats where all of them are finite numbers, else as strings."""
+    for kind in (np.int64, np.float64):
+        try:
+            labels = np.fromiter(map(kind, texts), dtype=kind, count=len(texts))
+        except (ValueError, OverflowError):
+            continue
+        if np.isfinite(labels).all():
+            return labels
+    return np.array(texts, dtype=object)
+
+
+def labels_in_file(label: Any, path: Path) -> np.ndarray:
+    """Labels from a text file with one a line."""
+    if not isinstance(label, (str, os.PathLike)):
+        raise ValueError(
+            f"label={label!r}: the labels of {path.name} come from the file itself or from a text file with one a line."
+        )
+    file = Path(label)
+    if not file.exists():
+        raise FileNotFoundError(2, "label= names a text file with one label a line, but there is no such file", str(file))
+    lines = [line.strip() for line in read_lines(file)]
+    for number, line in enumerate(lines, start=1):
+        if line.lower() in MISSING_WORDS:
+            raise DataFileError("the label is missing. Give every sample one.", file, line=number)
+    return parse_labels(lines)
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, pandas.NA or a word for nothing."""
+    return label is None or str(label).strip().lower() in MISSING_WORDS
+
+
+def missing_labels(missing: np.ndarray, policy: str, path: Path, what: str) -> np.ndarray:
+    """The samples to keep: all but those without a label, which are dropped or refused."""
+    if policy not in ("error", "drop"):
+        raise ValueError(f"missing_labels={policy!r} must be 'error' or 'drop'.")
+    count = int(np.count_nonzero(missing))
+    if count and policy == "error":
+        first = int(np.argmax(missing))
+        raise DataFileError(
+            f"{count} of {len(missing)} samples have no label in {what}, the first is sample {first}. Drop them with "
+            "missing_labels='drop', or complete them.",
+            path,
+        )
+    if count == len(missing):
+        raise DataFileError(f"no sample has a label in {what}.", path)
+    return np.flatnonzero(~missing)

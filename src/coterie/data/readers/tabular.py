@@ -10,7 +10,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +19,17 @@ from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
 from coterie.data.readers.columns import Column, listed, nearest, places_of, problems_in_words
-from coterie.data.readers.labels import MISSING_WORDS, is_missing, missing_labels, parse_labels
-from coterie.data.readers.reader import Block, Progress, Reader, whole_numbers
+from coterie.data.readers.formats import FORMATS, is_number
+from coterie.data.readers.reader import (
+    MISSING_WORDS,
+    Block,
+    Progress,
+    Reader,
+    is_missing,
+    missing_labels,
+    parse_labels,
+    whole_numbers,
+)
 
 # What the labels' column is called when nobody says.
 _LABEL_NAMES = ("label", "y", "target", "class")
@@ -35,30 +44,30 @@ _STRING_BYTES = 150
 _TRUE, _FALSE = ("1", "true", "True", "TRUE"), ("0", "false", "False", "FALSE")
 
 
-class ColumnChoice(NamedTuple):
-    """Which columns of a table are what, as the user has said it; see :class:`CsvReader`."""
-
-    label: Any
-    sample_names: Any
-    missing_labels: str
-    drop: Any
-    keep_numeric: bool
-    columns: Sequence[str] | None
-
-
 class TabularReader(Reader):
-    """What the readers of tables share: which columns are features, labels and sample names.
+    """Base class of the readers of tables; a format of tables (``Format.table``) has a reader of this class.
 
     A column that holds anything but numbers, or True and False, is refused, all such columns in one message, or left out
-    where ``keep_numeric`` says so.
+    where ``keep_numeric`` says so. The parameters are described in :class:`CsvReader`.
     """
 
     _n_columns: int
     _n_header_lines: int | None = None  # where there are lines
 
-    def __init__(self, path: Path, choice: ColumnChoice) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        label: Any = None,
+        sample_names: Any = None,
+        missing_labels: str = "error",
+        drop: Any = None,
+        keep_numeric: bool = False,
+        columns: Sequence[str] | None = None,
+    ) -> None:
         super().__init__(path)
-        self._choice = choice
+        self._label, self._sample_names, self._missing_labels = label, sample_names, missing_labels
+        self._drop, self._keep_numeric, self._wanted = drop, keep_numeric, columns
         self._booleans: set[int] = set()
 
     def _choose_columns(self, names: Sequence[str] | None, n_columns: int) -> None:
@@ -67,7 +76,7 @@ class TabularReader(Reader):
         self._label_column = self._label_place(names, n_columns)
         self._name_column = self._name_place(names, n_columns)
         try:
-            dropped = set(places_of(self._choice.drop or [], names, n_columns, "drop"))
+            dropped = set(places_of(self._drop or [], names, n_columns, "drop"))
         except ValueError as error:
             raise DataFileError(str(error), self.path, line=1) from error
         if self._label_column in dropped:
@@ -75,7 +84,7 @@ class TabularReader(Reader):
         if self._name_column in dropped:
             self._name_column = None
         used = {self._label_column, self._name_column, *dropped}
-        wanted = None if self._choice.columns is None else set(self._choice.columns)
+        wanted = None if self._wanted is None else set(self._wanted)
         self._features = [
             j for j in range(n_columns) if j not in used and (wanted is None or names is None or names[j] in wanted)
         ]
@@ -84,7 +93,7 @@ class TabularReader(Reader):
     def _set_features(self) -> None:
         """Shape and names from the columns that are features."""
         if not self._features:
-            wanted = self._choice.columns
+            wanted = self._wanted
             missing = (
                 "" if not wanted else f" None of those that are read is there: {listed([repr(name) for name in wanted], 5)}."
             )
@@ -122,11 +131,11 @@ class TabularReader(Reader):
 
     def _settle_kinds(self, doubtful: bool) -> None:
         """Refuse the columns that are no numbers, or leave them out; to be sure takes a pass over the file."""
-        if not doubtful and not self._choice.keep_numeric:
+        if not doubtful and not self._keep_numeric:
             return
         found = self.survey(all_columns=False)
         wrong = {j: column for j, column in zip(self._features, found, strict=True) if not column.usable}
-        if wrong and not self._choice.keep_numeric:
+        if wrong and not self._keep_numeric:
             raise DataFileError(problems_in_words(found, self._n_header_lines), self.path)
         self._booleans = {j for j, column in zip(self._features, found, strict=True) if column.kind == "booleans"}
         if wrong:
@@ -135,7 +144,7 @@ class TabularReader(Reader):
             self._set_features()
 
     def _label_place(self, names: Sequence[str] | None, n_columns: int) -> int | None:
-        label = self._choice.label
+        label = self._label
         if label is False:
             return None
         if label is not None:
@@ -148,8 +157,8 @@ class TabularReader(Reader):
         return found[0] if found else None
 
     def _name_place(self, names: Sequence[str] | None, n_columns: int) -> int | None:
-        if self._choice.sample_names is not None:
-            return self._place("sample_names", self._choice.sample_names, names, n_columns)
+        if self._sample_names is not None:
+            return self._place("sample_names", self._sample_names, names, n_columns)
         # pandas writes its index as a first column without a name, or with this one.
         index = [
             j for j, name in enumerate(names or ()) if name == "__index_level_0__" or (j == 0 and name in ("", "Unnamed: 0"))
@@ -169,7 +178,9 @@ class TabularReader(Reader):
             raise DataFileError(f"{option}={column!r}: {problem}", self.path, line=1)
         return places[0]
 
-    def _collect(self, batches: Iterator[Any], dtype: np.dtype) -> Iterator[np.ndarray]:
+    def _collect(
+        self, batches: Iterator[Any], dtype: np.dtype, progress: Progress | None, total: int | None = None
+    ) -> Iterator[np.ndarray]:
         """Features of each batch; labels and sample names are put aside."""
         labels: list[np.ndarray | PackedStrings] = []
         names: list[PackedStrings] = []
@@ -178,7 +189,7 @@ class TabularReader(Reader):
             keep = np.arange(batch.num_rows)
             if self._label_column is not None:
                 mine, absent = _labels_in(batch.column(self._place_in_batch[self._label_column]))
-                if absent.any() and self._choice.missing_labels != "drop":
+                if absent.any() and self._missing_labels != "drop":
                     self._refuse_labels(n_seen + int(np.argmax(absent)))
                 keep = np.flatnonzero(~absent)
                 labels.append(
@@ -198,6 +209,8 @@ class TabularReader(Reader):
             self._claim_strings(names, "sample names")
             if len(keep):
                 yield block if len(keep) == batch.num_rows else block[keep]
+            if progress is not None:
+                progress(n_seen, total, "reading samples")
         if self._label_column is not None:
             if n_seen and not n_kept:
                 missing_labels(np.ones(n_seen, dtype=bool), "drop", self.path, "the label column")
@@ -216,7 +229,7 @@ class TabularReader(Reader):
         claim(n_bytes, self.path, f"{sum(map(len, strings))} {what}")
 
     def _refuse_labels(self, sample: int) -> None:
-        missing_labels(np.array([False]), self._choice.missing_labels, self.path, "")  # the policy itself may be wrong
+        missing_labels(np.array([False]), self._missing_labels, self.path, "")  # the policy itself may be wrong
         raise DataFileError(
             f"the label of sample {sample} is missing. Drop such samples with missing_labels='drop', or complete them.",
             self.path,
@@ -226,9 +239,6 @@ class TabularReader(Reader):
         if place in self._booleans or str(column.type) == "bool":
             column = _zeros_and_ones(column)
         return column.to_numpy(zero_copy_only=False)
-
-    def _failed(self, error: Exception) -> DataFileError:
-        return DataFileError(f"{in_one_line(error)}.", self.path)
 
 
 class CsvReader(TabularReader):
@@ -258,19 +268,8 @@ class CsvReader(TabularReader):
     format = "csv"
     delimiter = ","
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        label: Any = None,
-        sample_names: Any = None,
-        header: bool | str = "auto",
-        missing_labels: str = "error",
-        drop: Any = None,
-        keep_numeric: bool = False,
-        columns: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(path, ColumnChoice(label, sample_names, missing_labels, drop, keep_numeric, columns))
+    def __init__(self, path: Path, *, header: bool | str = "auto", **options: Any) -> None:
+        super().__init__(path, **options)
         try:
             import pyarrow.csv
         except ImportError as error:
@@ -280,7 +279,7 @@ class CsvReader(TabularReader):
         if header not in (True, False, "auto"):
             raise ValueError(f"header={header!r} must be True, False or 'auto'.")
         if header == "auto":
-            header = not all(_is_number(cell) for cell in first)
+            header = not all(is_number(cell) for cell in first)
         self._n_columns = len(first)
         self._n_header_lines = n_lines if header else 0
         if not header:
@@ -341,10 +340,8 @@ class CsvReader(TabularReader):
     def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
         import pyarrow as pa
 
-        try:
+        with self._translated():
             yield from self._batches(places, {str(j): pa.string() for j in places})
-        except Exception as error:  # of pyarrow's parser, or of the decompressor
-            raise self._failed(error) from error
 
     def _guess_kinds(self) -> bool:
         """Find columns of True and False by the first batch; whether there are others that are no numbers."""
@@ -362,32 +359,14 @@ class CsvReader(TabularReader):
         return any(not (_is_real(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)) for kind in types)
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some samples at a time."""
         import pyarrow as pa
 
         words = {self._label_column, self._name_column}
         types = {
             str(j): pa.string() if j in words else pa.bool_() if j in self._booleans else pa.float64() for j in self._used
         }
-        try:
-            batches = self._batches(self._used, types, n_values)
-            yield from self._collect(self._told(batches, progress), np.dtype(np.float64))
-        except DataFileError:
-            raise
-        except OSError as error:
-            if error.filename is not None:
-                raise
-            raise self._failed(error) from error
-        except Exception as error:  # of pyarrow's parser, or of the decompressor
-            raise self._failed(error) from error
-
-    def _told(self, batches: Any, progress: Progress | None) -> Iterator[Any]:
-        done = 0
-        for batch in batches:
-            done += batch.num_rows
-            yield batch
-            if progress is not None:
-                progress(done, None, "reading samples")
+        with self._translated():
+            yield from self._collect(self._batches(self._used, types, n_values), np.dtype(np.float64), progress)
 
     def _failed(self, error: Exception) -> DataFileError:
         """All columns that are no numbers where one made pyarrow stumble; else its message, with the column's name."""
@@ -417,7 +396,59 @@ class TsvReader(CsvReader):
     delimiter = "\t"
 
 
-class ParquetReader(TabularReader):
+class ArrowReader(TabularReader):
+    """Base class of the readers of tables whose columns have types in the file, which pyarrow reads by name.
+
+    A subclass opens its file and yields record batches; everything else is done here.
+    """
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        super().__init__(path, **options)
+        words = FORMATS[self.format].words
+        self._damage = f"it is damaged or no {words} file ({{}})."
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise missing_extra(f"Reading {words} files", "pyarrow", "tabular") from error
+        with self._translated():
+            schema, self._n_rows = self._open()
+        names, types = schema.names, schema.types  # each is a new list at every call
+        claim(_COLUMN_BYTES * len(names), path, f"a table of {len(names)} columns")
+        claim(_ROW_BYTES * (self._n_rows or 0), path, f"a column of {self._n_rows} samples")
+        self._n_columns = len(names)
+        self._choose_columns(names, len(names))
+        self._settle_kinds(any(not (_is_real(types[j]) or str(types[j]) == "bool") for j in self._features))
+        dtype = np.result_type(*(_dtype_of(types[j]) for j in self._features))
+        self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
+
+    def _open(self) -> tuple[Any, int | None]:
+        """The schema of the file, and its number of samples if that is known without reading it."""
+        raise NotImplementedError  # every format has its own
+
+    def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
+        """Batches of at most so many samples, of some columns (None: all)."""
+        raise NotImplementedError  # every format has its own
+
+    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
+        names = [self._name(j) for j in places]
+        if len(set(names)) < len(names):  # pyarrow would take both for each
+            raise DataFileError("two columns have the same name. Rename one of them.", self.path)
+        with self._translated():
+            for batch in self._record_batches(max(1, (1 << 22) // len(names)), names):
+                batch.validate(full=True)  # kernels for text trust their input
+                yield batch.select(names)
+
+    def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
+        assert self.dtype is not None
+        # Names are not used where all columns are: they may come twice.
+        names = None if len(self._used) == self._n_columns else [self._name(j) for j in self._used]
+        with self._translated():
+            batches = self._record_batches(max(1, n_values // len(self._features)), names)
+            chosen = (batch if names is None else batch.select(names) for batch in batches)
+            yield from self._collect(chosen, self.dtype, progress, self._n_rows)
+
+
+class ParquetReader(ArrowReader):
     """Reads a Parquet file.
 
     Parameters
@@ -430,91 +461,20 @@ class ParquetReader(TabularReader):
 
     format = "parquet"
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        label: Any = None,
-        sample_names: Any = None,
-        missing_labels: str = "error",
-        drop: Any = None,
-        keep_numeric: bool = False,
-        columns: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(path, ColumnChoice(label, sample_names, missing_labels, drop, keep_numeric, columns))
-        try:
-            import pyarrow.parquet
-        except ImportError as error:
-            raise missing_extra("Reading Parquet files", "pyarrow", "tabular") from error
-        try:
-            self._file = pyarrow.parquet.ParquetFile(path)
-            content = self._file.metadata
-            groups = [content.row_group(k).total_byte_size for k in range(content.num_row_groups)]
-            if max(groups, default=0) > FREE_BYTES:  # page by page, not a whole group of rows at a time
-                piece = max(1 << 12, min(1 << 20, FREE_BYTES // content.num_columns))
-                self._file.close()
-                self._file = pyarrow.parquet.ParquetFile(path, metadata=content, pre_buffer=False, buffer_size=piece)
-            schema = self._file.schema_arrow
-        except Exception as error:
-            raise self._damaged(error) from error
-        claim(_COLUMN_BYTES * len(schema), path, f"a table of {len(schema)} columns")
-        claim(_ROW_BYTES * content.num_rows, path, f"a column of {content.num_rows} samples")
-        names, types = schema.names, schema.types  # each is a new list at every call
-        self._n_columns = len(names)
-        self._choose_columns(names, len(names))
-        self._settle_kinds(any(not (_is_real(types[j]) or str(types[j]) == "bool") for j in self._features))
-        kinds = []
-        for j in self._features:
-            kind = types[j]
-            whole = not str(kind).startswith("decimal") and _is_real(kind)
-            kinds.append(np.dtype(kind.to_pandas_dtype() if whole else np.bool_ if str(kind) == "bool" else np.float64))
-        dtype = np.result_type(*kinds)
-        self.dtype = np.dtype(np.float32) if dtype == np.float16 else dtype
+    def _open(self) -> tuple[Any, int | None]:
+        from pyarrow.parquet import ParquetFile
 
-    def _typed_batches(self, places: Sequence[int]) -> Iterator[Any]:
-        names = [self._name(j) for j in places]
-        if len(set(names)) < len(names):  # pyarrow would take both for each
-            raise DataFileError("two columns have the same name. Rename one of them.", self.path)
-        size = max(1, (1 << 22) // len(names))
-        try:
-            for batch in self._file.iter_batches(batch_size=size, columns=names):
-                batch.validate(full=True)  # kernels for text trust their input
-                yield batch.select(names)
-        except Exception as error:  # of pyarrow's decoder
-            raise self._damaged(error) from error
+        self._file = ParquetFile(self.path)
+        content = self._file.metadata
+        groups = [content.row_group(k).total_byte_size for k in range(content.num_row_groups)]
+        if max(groups, default=0) > FREE_BYTES:  # page by page, not a whole group of rows at a time
+            piece = max(1 << 12, min(1 << 20, FREE_BYTES // content.num_columns))
+            self._file.close()
+            self._file = ParquetFile(self.path, metadata=content, pre_buffer=False, buffer_size=piece)
+        return self._file.schema_arrow, content.num_rows
 
-    def _damaged(self, error: Exception) -> DataFileError:
-        return DataFileError(f"it is damaged or no Parquet file ({in_one_line(error)}).", self.path)
-
-    def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
-        """Some samples at a time."""
-        assert self.dtype is not None
-        size = max(1, n_values // len(self._features))
-        total = self._file.metadata.num_rows
-        done = 0
-        try:
-            for block in self._collect(self._batches(size), self.dtype):
-                done += len(block)
-                yield block
-                if progress is not None:
-                    progress(done, total, "reading samples")
-        except DataFileError:
-            raise
-        except OSError as error:
-            if error.filename is not None:
-                raise
-            raise self._damaged(error) from error
-        except Exception as error:  # of pyarrow's decoder
-            raise self._damaged(error) from error
-
-    def _batches(self, size: int) -> Iterator[Any]:
-        """Batches of the columns in use; of all of them without a look at their names, which may come twice."""
-        if len(self._used) == self._n_columns:
-            yield from self._file.iter_batches(batch_size=size)
-            return
-        names = [self._name(j) for j in self._used]
-        for batch in self._file.iter_batches(batch_size=size, columns=names):
-            yield batch.select(names)
+    def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
+        yield from self._file.iter_batches(batch_size=size, columns=names)
 
     def close(self) -> None:
         self._file.close()
@@ -522,7 +482,7 @@ class ParquetReader(TabularReader):
 
 def table_columns(format: str, path: Path, **options: Any) -> tuple[list[Column], Column | None]:
     """What all columns of a table hold, whatever that is, and the one among them that has the labels, if any."""
-    kind: Any = {"csv": CsvReader, "tsv": TsvReader, "parquet": ParquetReader}[format]
+    kind: Any = FORMATS[format].load()
 
     class Looking(kind):
         """A reader that takes columns as they are."""
@@ -543,12 +503,10 @@ def _is_real(kind: Any) -> bool:
     return any(str(kind).startswith(name) for name in ("int", "uint", "float", "double", "halffloat", "decimal"))
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _dtype_of(kind: Any) -> np.dtype:
+    if str(kind) == "bool":
+        return np.dtype(np.bool_)
+    return np.dtype(kind.to_pandas_dtype() if _is_real(kind) and not str(kind).startswith("decimal") else np.float64)
 
 
 def _zeros_and_ones(column: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.bounds import DataFileError, open_regular
-from coterie.data.store.place import Place, place_of
+from coterie.bounds import DataFileError, open_regular, read_regular
+from coterie.data.errors import in_one_line, is_address, missing_extra
 from coterie.files import writing
 
 FORMAT = "coterie-store"
@@ -36,15 +36,7 @@ def npy_header(dtype: np.dtype, shape: tuple[int, ...], fortran: bool) -> bytes:
 
 
 class ArrayFile:
-    """A .npy file written piece by piece, with a checksum of its values.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which must not exist.
-    dtype : dtype
-        Type of the values, which are stored little-endian.
-    """
+    """A new .npy file written piece by piece, little-endian, with a checksum of its values."""
 
     def __init__(self, path: Path, dtype: Any) -> None:
         self.path = path
@@ -83,7 +75,6 @@ class ArrayFile:
         }
 
     def close(self) -> None:
-        """Give the file up."""
         with suppress(OSError):  # the disk is full: what is buffered is lost, as it should be
             self._file.close()
 
@@ -110,11 +101,10 @@ def write_header(folder: Path, content: dict[str, Any]) -> None:
 
 
 def _header_text(content: dict[str, Any]) -> str:
-    """A header as it is written."""
     return json.dumps(content, indent=2) + "\n"
 
 
-def check_header_bytes(folder: Path | Place) -> None:
+def check_header_bytes(folder: Path | Folder) -> None:
     """Refuse a header that is not, byte for byte, as it was written; blanks do not matter for its checksum."""
     place = place_of(folder)
     if place.read(HEADER, _LONGEST_HEADER) != _header_text(read_header(place)).encode("utf-8"):
@@ -128,7 +118,7 @@ def _header_checksum(content: dict[str, Any]) -> str:
     return f"{zlib.crc32(text.encode('ascii')):08x}"
 
 
-def read_header(folder: Path | Place) -> dict[str, Any]:
+def read_header(folder: Path | Folder) -> dict[str, Any]:
     """The checked header of a store."""
     place = place_of(folder)
     path = place.file(HEADER)
@@ -161,7 +151,7 @@ def damaged(path: Path | str, what: str) -> DataFileError:
     return DataFileError(f"the store is damaged: {what}. Convert the original data again.", path)
 
 
-def check_entry(folder: Path | Place, name: str, entry: Any) -> None:
+def check_entry(folder: Path | Folder, name: str, entry: Any) -> None:
     """Refuse an array whose entry, size and .npy header do not agree."""
     place = place_of(folder)
     header = place.file(HEADER)
@@ -188,7 +178,7 @@ def check_entry(folder: Path | Place, name: str, entry: Any) -> None:
         raise damaged(path, "its .npy header is not the one that the store's header announces")
 
 
-def map_array(folder: Path | Place, entry: Any, first: int = 0, last: int | None = None) -> np.ndarray:
+def map_array(folder: Path | Folder, entry: Any, first: int = 0, last: int | None = None) -> np.ndarray:
     """A read-only memory map of an array whose entry was checked (bytes, from an address); or of its columns or numbers
     from ``first`` to before ``last``."""
     shape, dtype = tuple(entry["shape"]), np.dtype(entry["dtype"])
@@ -202,3 +192,88 @@ def map_array(folder: Path | Place, entry: Any, first: int = 0, last: int | None
     if entry["fortran_order"]:
         return flat.reshape(last - first, shape[0]).T
     return flat.reshape(last - first, shape[1])
+
+
+class Folder:
+    """The folder of a store on this machine, or on one whose files it sees; arrays are mapped."""
+
+    path: Path | str
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def file(self, name: str) -> Path | str:
+        """The path of a file of the store."""
+        return Path(self.path) / name
+
+    def exists(self) -> bool:
+        return Path(self.path).is_dir()
+
+    def read(self, name: str, most: int) -> bytes:
+        """All of a small file; raises ``FileNotFoundError`` where there is none."""
+        return read_regular(Path(self.file(name)), most)
+
+    def start(self, name: str, count: int) -> tuple[bytes, int]:
+        """The first bytes of a file, and its size."""
+        with open_regular(Path(self.file(name))) as opened:
+            return opened.read(count), os.fstat(opened.fileno()).st_size
+
+    def array(self, name: str, dtype: np.dtype, offset: int, count: int) -> np.ndarray:
+        """Some numbers that lie together in a file, from a byte on; mapped or fetched."""
+        if not count:  # which cannot be mapped
+            return np.empty(0, dtype=dtype)
+        return np.memmap(self.file(name), dtype=dtype, mode="r", offset=offset, shape=(count,))
+
+
+class Address(Folder):
+    """A folder that fsspec finds (``s3://…``, ``gs://…``); a slice of an array is a range of bytes."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path.rstrip("/")
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise missing_extra(f"The address {path}", "fsspec", "dask") from error
+        try:
+            self._system, self._root = url_to_fs(self.path)
+        except (ImportError, ValueError) as error:
+            raise DataFileError(f"there is no way to this address ({in_one_line(error)}).", path) from error
+
+    def file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def exists(self) -> bool:
+        return bool(self._system.exists(self._root))
+
+    def read(self, name: str, most: int) -> bytes:
+        found, size = self._fetch(name, 0, most), self._size(name)
+        if size > most:
+            raise DataFileError(f"it has {size} bytes, more than the {most} that such a file has.", self.file(name))
+        return found
+
+    def start(self, name: str, count: int) -> tuple[bytes, int]:
+        return self._fetch(name, 0, count), self._size(name)
+
+    def array(self, name: str, dtype: np.dtype, offset: int, count: int) -> np.ndarray:
+        found = self._fetch(name, offset, offset + count * dtype.itemsize) if count else b""
+        if len(found) != count * dtype.itemsize:
+            raise DataFileError(f"{count * dtype.itemsize} bytes were asked for, {len(found)} came.", self.file(name))
+        return np.frombuffer(found, dtype=dtype)
+
+    def _size(self, name: str) -> int:
+        return int(self._system.size(f"{self._root}/{name}"))
+
+    def _fetch(self, name: str, start: int, stop: int) -> bytes:
+        try:
+            return bytes(self._system.cat_file(f"{self._root}/{name}", start=start, end=stop))
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # of any library behind fsspec
+            raise DataFileError(f"it could not be fetched ({in_one_line(error)}).", self.file(name)) from error
+
+
+def place_of(path: str | os.PathLike[str] | Folder) -> Folder:
+    """The folder of a store, given as a path, an address or a place."""
+    if is_address(path):
+        return Address(path)
+    return Folder(path) if isinstance(path, (str, os.PathLike)) else path

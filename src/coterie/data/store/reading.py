@@ -7,22 +7,31 @@ import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coterie._numba import boundaries, read_only, run_evenly
-from coterie.data.bad_values import BadValues
 from coterie.data.covariates import Covariates
 from coterie.data.errors import DataFileError
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
 from coterie.data.source import Columns, FeatureSource, Moments, annotated
-from coterie.data.store.format import HEADER, check_entry, check_header_bytes, checksum, damaged, map_array, read_header
-from coterie.data.store.place import Folder, Place, place_of
-from coterie.data.structure import first_bad, is_partition
+from coterie.data.store.format import (
+    HEADER,
+    Address,
+    Folder,
+    check_entry,
+    check_header_bytes,
+    checksum,
+    damaged,
+    map_array,
+    place_of,
+    read_header,
+)
+from coterie.data.validity import BadValues, first_bad, is_partition
 
 PathLike = str | os.PathLike[str]
 # Bytes of a store after which a pass releases its pages.
@@ -32,10 +41,10 @@ _MANY_NAMES = 1 << 20
 
 
 class _Stored:
-    """What sources over a store have in common: the moments that came with it, and a look at what is computed from it.
+    """A source over a store: it has the stored moments, and checks what is computed from its values.
 
-    Writing refuses NaN, so one in the values is damage. Nobody reads all values before they are used; but one NaN or
-    infinite value makes every product of its feature NaN, and those are few enough to be looked at.
+    Writing refuses NaN, so one in the values is damage. Values are not checked before they are used; but one NaN or infinite
+    value makes every product of its feature NaN, and products are few enough to be checked.
     """
 
     stored: Moments
@@ -46,18 +55,15 @@ class _Stored:
     def moments_and_bad_values(
         self, sample_weight: np.ndarray | None = None, *, n_threads: int = 1
     ) -> tuple[Moments, BadValues]:
-        """As those of a source in memory; without weights nothing is read but the stored ones."""
         if sample_weight is None:
             return self.stored, BadValues()
         return super().moments_and_bad_values(sample_weight, n_threads=n_threads)  # type: ignore[misc]  # of the other base
 
     def release(self) -> None:
-        """Release all mapped pages; later reads load them from disk (or the page cache) again."""
         if self.pages is not None:
             self.pages.release()
 
     def products(self, vectors: np.ndarray, *, features: np.ndarray | None = None, **options: Any) -> np.ndarray:
-        """As those of a source in memory."""
         found = super().products(vectors, features=features, **options)  # type: ignore[misc]
         if not np.isfinite(found).all() and np.isfinite(vectors).all():
             place = int(np.argmin(np.isfinite(found).all(axis=1)))
@@ -65,7 +71,6 @@ class _Stored:
         return found
 
     def columns(self, features: np.ndarray) -> Columns:
-        """As those of a source in memory."""
         found: Columns = super().columns(features)  # type: ignore[misc]
         values = found if isinstance(found, np.ndarray) else found.data
         if not np.isfinite(values).all():
@@ -73,23 +78,22 @@ class _Stored:
         return found
 
     def _each(self, task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
-        """Call ``task(start, stop)`` for chunks of all features, and give pages back every 64 MB where that is asked for."""
         pages = self.pages
         if pages is None:
             run_evenly(task, cost, n_threads)
             return
         for start, stop in itertools.pairwise(boundaries(cost, pages.n_pieces()).tolist()):
             inner = stop - start if isinstance(cost, (int, np.integer)) else cost[start : stop + 1] - cost[start]
-            run_evenly(partial(_shifted, task, start), inner, n_threads)
+            run_evenly(_shifted(task, start), inner, n_threads)
             pages.release()
 
     def _bad_value(self, feature: int | None) -> DataFileError:
         return damaged(self.path, f"{'a feature' if feature is None else f'feature {feature}'} has a NaN or infinite value")
 
 
-def _shifted(task: Callable[[int, int], object], by: int, start: int, stop: int) -> None:
+def _shifted(task: Callable[[int, int], object], by: int) -> Callable[[int, int], object]:
     """A task for features that are counted from another one on."""
-    task(by + start, by + stop)
+    return lambda start, stop: task(by + start, by + stop)
 
 
 class StoredSparseSource(_Stored, SparseSource):
@@ -104,9 +108,9 @@ StoredSource = StoredDenseSource | StoredSparseSource
 
 
 class NamesOnDemand(Sequence[str]):
-    """Names of very many features, each of which is read when somebody asks for it."""
+    """Names of very many features, each of which is read when it is requested."""
 
-    def __init__(self, place: Place, offsets: Any, letters: Any) -> None:
+    def __init__(self, place: Folder, offsets: Any, letters: Any) -> None:
         self._place, self._offsets, self._letters = place, offsets, letters
 
     def __len__(self) -> int:
@@ -298,13 +302,8 @@ class Store:
     def part(self, first: int, last: int, *, release: bool = False) -> StoredSource:
         """The features from ``first`` to before ``last``: nothing else of the store is mapped (or fetched), or checked.
 
-        Parameters
-        ----------
-        first, last : int
-            The features. The source's ``first_feature`` is the first one, so that errors name features of the whole.
-        release : bool, default=False
-            Whether a pass gives mapped pages back every 64 MB, so that they do not count as memory of this process. The next
-            pass may have to read them from the disk again.
+        With ``release``, a pass releases mapped pages every 64 MB, so that they do not count as memory of this process; the
+        next pass may have to read them from the disk again.
 
         Examples
         --------
@@ -440,11 +439,11 @@ def check_store(path: PathLike) -> Store:
     /...values.npy: the store is damaged: its checksum is ... instead of ... Convert the original data again.
     """
     store = Store(path)
-    if not isinstance(store.place, Folder):
+    if isinstance(store.place, Address):
         raise DataFileError("only a store in a folder can be checked; copy it to this machine first.", store.path)
     check_header_bytes(store.place)
     for entry in store.header["arrays"].values():
-        found = checksum(store.place.file(entry["file"]))
+        found = checksum(Path(store.place.file(entry["file"])))
         if found != entry["crc32"]:
             raise damaged(store.place.file(entry["file"]), f"its checksum is {found} instead of {entry['crc32']}")
     for part in (store.source, store.y, store.feature_names, store.sample_names, store.feature_info, store.covariates):
@@ -458,13 +457,7 @@ def is_store(path: PathLike) -> bool:
 
 
 class Pages:
-    """The pages that some arrays map; of arrays that are not mapped there are none.
-
-    Parameters
-    ----------
-    arrays : sequence of ndarray
-        Arrays of a store, of the same features.
-    """
+    """The pages that arrays of a store map; of arrays that are not mapped there are none."""
 
     def __init__(self, arrays: Sequence[np.ndarray]) -> None:
         self._maps = [found for array in arrays if (found := _map_of(array)) is not None]
@@ -482,7 +475,6 @@ class Pages:
 
 
 def _map_of(array: np.ndarray) -> mmap.mmap | None:
-    """The map under an array, if there is one."""
     base: object = array
     while isinstance(base, np.ndarray):
         found = getattr(base, "_mmap", None)

@@ -14,14 +14,14 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import thread_count
-from coterie.data.bad_values import BadValues
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.names import PackedStrings
-from coterie.data.readers.features import Collect, no_data, pieces
+from coterie.data.readers.collect import Collect, no_data, pieces
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, row_block
 from coterie.data.source import FeatureSource
 from coterie.data.store.format import HEADER, ArrayFile, check_entry, checksum, damaged, read_header, write_header
 from coterie.data.store.reading import PathLike
+from coterie.data.validity import BadValues
 from coterie.files import claimed, resolved, sync, temporary_folder
 
 DEFAULT_MEMORY_LIMIT = 1 << 30
@@ -31,15 +31,7 @@ _LEFTOVER = "leftover"
 
 
 class StoreWriter:
-    """Writes features in order, range by range, with what one pass tells about each.
-
-    Parameters
-    ----------
-    folder : StoreFolder
-        Where the files go.
-    n_samples : int
-        Number of samples.
-    """
+    """Writes features in order, range by range, with their moments."""
 
     def __init__(self, folder: StoreFolder, n_samples: int) -> None:
         self.folder = folder
@@ -55,7 +47,6 @@ class StoreWriter:
         self.bad = BadValues()
 
     def append(self, source: DenseSource | SparseSource) -> None:
-        """Add the features of a piece of the data."""
         if source.shape[0] != self.n_samples:
             raise ValueError(f"A block of features has {source.shape[0]} samples, but those before it {self.n_samples}.")
         if 0 in source.shape:
@@ -86,7 +77,6 @@ class StoreWriter:
         return self._files[name]
 
     def add(self, name: str, values: np.ndarray) -> None:
-        """Add an array whole."""
         file = self.folder.array(name, values.dtype)
         file.append(values)
         self.arrays[name] = file.finish()
@@ -154,7 +144,7 @@ def write_reader(
     progress: Progress | None = None,
     collect: Collect | None = None,
 ) -> Path:
-    """Write what a reader reads to a store; somebody else may ``collect`` it."""
+    """Write what a reader reads to a store; by default its blocks are collected in this process."""
     if memory_limit < _LEAST_MEMORY:
         raise ValueError(f"memory_limit={memory_limit} must be at least {_LEAST_MEMORY} bytes.")
     with StoreFolder(Path(path), overwrite) as folder:
@@ -198,7 +188,6 @@ class _Given(Reader):
                 self.labels = np.concatenate(self._y)
 
     def _whole(self, X: Any) -> Block:
-        """A matrix by feature, in one block."""
         self.by = "features"
         if not sparse.issparse(X):
             return X
@@ -300,30 +289,16 @@ def write_store(
 
 
 class StoreFolder:
-    """A folder under a temporary name that becomes the store when all is written, or goes away.
+    """A folder under a temporary name that becomes the store when all is written, or is removed.
 
-    A new store is renamed into place as a whole. An old one is replaced by putting new array files (with
-    names of their own) beside the old ones and then its header, in one rename: a reader sees the old store
-    or the new one, whenever the writer is killed. Before files come or go, the header lists them, so that the next
-    writer knows what a killed one has left; other files in the folder stay where they are.
-
-    Parameters
-    ----------
-    path : Path
-        Where the store goes.
-    overwrite : bool
-        Whether a store may be there already.
-
-    Attributes
-    ----------
-    folder : Path
-        The folder under its temporary name, once it is entered.
-    scratch : Path
-        A folder for files that the store does not need in the end.
+    A new store is renamed into place as a whole. An old one is replaced by putting new array files (with names of their own)
+    beside the old ones and then its header, in one rename: a reader sees the old store or the new one, whenever the writer is
+    killed. Before files come or go, the header lists them, so that the next writer knows what a killed one has left; other
+    files in the folder stay where they are.
     """
 
-    folder: Path
-    scratch: Path
+    folder: Path  # under its temporary name
+    scratch: Path  # for files that the store does not need in the end
 
     def __init__(self, path: Path, overwrite: bool) -> None:
         self._given = path
@@ -368,7 +343,6 @@ class StoreFolder:
         self._stack.close()
 
     def array(self, name: str, dtype: Any) -> ArrayFile:
-        """A new array file."""
         file = ArrayFile(self.folder / f"{name}{self._suffix}.npy", dtype)
         self._stack.callback(file.close)
         return file
@@ -417,7 +391,6 @@ class StoreFolder:
 
 
 def _array_files(header: dict[str, Any]) -> set[str]:
-    """The files of a store's arrays."""
     entries = header.get("arrays")
     found = entries.values() if isinstance(entries, dict) else ()
     return _plain_names(entry.get("file") for entry in found if isinstance(entry, dict))

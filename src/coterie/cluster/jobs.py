@@ -1,18 +1,26 @@
-"""A text file made a store by many: workers read parts of it, and leave them sorted by feature where the store will be."""
+"""Whole jobs for the workers of a cluster: folds of a comparison, and parts of a text file that becomes a store."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import pickle
+import tempfile
 import uuid
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from joblib import cpu_count
 
 from coterie.cluster import ClusterError
 from coterie.cluster.dask_engine import DaskEngine, check_workers
+from coterie.cluster.parts import check_same_store, is_wanted, threads_of_worker
+from coterie.comparison.process import Limits, OnRow, Schedule, Unit, pickled
+from coterie.comparison.result import Row
+from coterie.comparison.trial import Setting
 from coterie.data.errors import DataFileError
 from coterie.data.opening import convert_with
 from coterie.data.readers.byte_stream import ByteStream
@@ -20,13 +28,63 @@ from coterie.data.readers.collect import Run, SparseRows
 from coterie.data.readers.libsvm import LibsvmReader, Seen
 from coterie.data.readers.reader import Progress, Reader, ValueKind
 from coterie.data.store.reading import PathLike
+from coterie.files import temporary_folder
 
 if TYPE_CHECKING:
     from distributed import Client
 
+
+# Seconds without any news of units that have no limit of their own: methods may take long.
+_LIMIT = 86_400.0
+# Seconds that a unit may take on top of its limit, until its rows are here.
+_MORE = 900.0
 # Bytes of text of a part, at most, and parts for each thread of the cluster, at least.
 _PART, _PARTS = 1 << 28, 4
 _SHARED = "Workers must see the file and the folder of the store under the same names as this process (a shared folder)."
+
+
+class ClusterSchedule:
+    """Runs the units of a comparison, one per task; the journal stays on the client.
+
+    All workers can open the store of the setting, whose header has the checksum ``check``. Workers enforce the limits.
+    """
+
+    def __init__(self, setting: Setting, check: str, limits: Limits, client: Client) -> None:
+        self.setting = setting
+        self.check = check
+        self.limits = limits
+        # Units of a fold after the other may have to wait for a worker, but one of those that run is over by then.
+        self.engine = DaskEngine(client, limit=_LIMIT if limits.seconds is None else limits.seconds + _MORE)
+        check_workers(self.engine)
+
+    def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
+        """Run all units; rows come as units are done. After an error or Ctrl-C, no process continues."""
+        shared = {"setting": self.engine.share(pickled(self.setting, "classifier or scoring"))}
+        parts = [
+            (self.check, pickled(unit.contender, f"selector {unit.contender.name!r}"), unit.fold, unit.sizes, self.limits)
+            for unit in units
+        ]
+        handles = self.engine.map(run_unit, parts, shared, [None] * len(units))
+
+        def tell(_: int, rows: list[tuple[Row, np.ndarray]]) -> None:
+            for row, features in rows:
+                on_row(row, features)
+
+        self.engine.gather(handles, "folds of the comparison", on_answer=tell)
+
+
+def run_unit(
+    check: str, contender: bytes, fold: int, sizes: list[int], limits: Limits, shared: dict[str, bytes]
+) -> list[tuple[Row, np.ndarray]]:
+    """A fold of a method, on a worker: all of its rows."""
+    setting: Setting = pickle.loads(shared["setting"])  # from our own client, as the whole task is
+    check_same_store(str(setting.store), check)
+    rows: list[tuple[Row, np.ndarray]] = []
+    with temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch:
+        beside = max(1, cpu_count() // threads_of_worker())  # as many units may run on a machine at the same time
+        schedule = Schedule(setting, scratch, limits, beside, wanted=is_wanted)
+        schedule.run([Unit(pickle.loads(contender), fold, list(sizes))], lambda row, features: rows.append((row, features)))
+    return rows
 
 
 def convert(src: PathLike, store: PathLike, client: Client, *, memory_limit: int | None = None, **options: Any) -> Path:
