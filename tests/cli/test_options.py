@@ -96,7 +96,7 @@ def run(command, *words):
     keep.__signature__, keep.__annotations__ = inspect.signature(single), single.__annotations__
     made.command()(keep)
     result = runner().invoke(made, words)
-    return returned[0] if returned else result.output, result.exit_code
+    return returned[0] if returned else result.stdout + result.stderr, result.exit_code
 
 
 def travel(who: Annotated[str, typer.Argument()], speed: float = 1.5, *, trip: Trip, home: bool = False):
