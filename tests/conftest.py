@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from scipy import sparse
 
 from coterie.datasets import make_support_affiliated
 
@@ -61,3 +63,9 @@ def real_data():
     if folder is None:
         pytest.skip("real data sets are neither in $COTERIE_DATA nor in ../shared/data")
     return folder
+
+
+def random_sparse(rng, shape, **options):
+    """``scipy.sparse.random_array``, whose generator has another name before SciPy 1.15."""
+    name = "rng" if "rng" in inspect.signature(sparse.random_array).parameters else "random_state"
+    return sparse.random_array(shape, **{name: rng}, **options)

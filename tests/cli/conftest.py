@@ -1,5 +1,6 @@
 """Commands run in this process, and small files for them."""
 
+import inspect
 import json
 import signal
 
@@ -12,6 +13,12 @@ from coterie.cli.app import app
 from tests.conftest import grouped_matrix
 
 
+def runner():
+    """A runner that keeps the standard error apart, which click before 8.2 does on demand."""
+    apart = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
+    return CliRunner(**apart)
+
+
 class Shell:
     """Runs commands in a folder of their own."""
 
@@ -20,7 +27,7 @@ class Shell:
         self.folder = folder
 
     def __call__(self, *words, code=0):
-        result = CliRunner().invoke(app, [str(word) for word in words])
+        result = runner().invoke(app, [str(word) for word in words])
         assert result.exit_code == code, result.output + result.stderr
         return result
 

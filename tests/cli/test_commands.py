@@ -11,11 +11,12 @@ import pytest
 
 from coterie import __version__, correlation_profile
 from coterie._parameters import read_size
-from coterie.cli.app import report
+from coterie.cli.app import app, report
 from coterie.cli.parameters import parse_settings, parse_value, put_setting, read_parameters
 from coterie.cli.rank import known_methods
 from coterie.data import open_features
 from coterie.methods import DISCOVERY
+from tests.cli.conftest import runner
 
 COMMANDS = ["demo", "discover", "rank", "profile", "convert", "info", "predict"]
 
@@ -33,7 +34,9 @@ def test_the_start_page_lists_the_commands(shell):
     text = shell("--help").stdout
     assert all(command in text for command in COMMANDS)
     assert shell("--version").stdout.strip() == f"coterie {__version__}"
-    assert "Usage" in shell(code=2).output  # nothing asked for
+    nothing = runner().invoke(app, [])
+    assert "Usage" in nothing.stdout + nothing.stderr
+    assert nothing.exit_code in (0, 2)  # click before 8.2 and since
 
 
 def test_unknown_commands(shell):

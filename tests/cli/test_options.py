@@ -7,7 +7,6 @@ from typing import Annotated
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from coterie.cli.app import app
 from coterie.cli.compare import compare
@@ -21,6 +20,7 @@ from coterie.cli.output import Output
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
+from tests.cli.conftest import runner
 
 WITH_DATA = [discover, rank, compare, profile, convert, info, predict]
 COMMANDS = [demo, *WITH_DATA]
@@ -104,8 +104,8 @@ def run(command, *words):
 
     keep.__signature__, keep.__annotations__ = inspect.signature(single), single.__annotations__
     made.command()(keep)
-    result = CliRunner().invoke(made, words)
-    return returned[0] if returned else result.output, result.exit_code
+    result = runner().invoke(made, words)
+    return returned[0] if returned else result.stdout + result.stderr, result.exit_code
 
 
 def travel(who: Annotated[str, typer.Argument()], speed: float = 1.5, *, trip: Trip, home: bool = False):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from coterie import DependencyAwareSelector
 from coterie.cli.app import app
@@ -23,6 +22,7 @@ from coterie.files import claimed
 from coterie.progress import RoundProgress
 from coterie.report.table import guarded, unguarded, write_rows
 from coterie.terminal import printable
+from tests.cli.conftest import runner
 from tests.comparison.conftest import Inline
 
 EVIL = ["\x1b[2J", "\x1b]0;owned\x07", "\x9b31m", "a\u202eb", "\r", "\x7f", "\u2066x", "\ud800"]
@@ -213,7 +213,7 @@ def evil_table(shell):
     ],
 )
 def test_names_do_not_command_the_terminal(shell, evil_table, words, inline):
-    done = CliRunner().invoke(app, [word.format(data=evil_table.name) for word in words])
+    done = runner().invoke(app, [word.format(data=evil_table.name) for word in words])
     assert done.exit_code in (0, 2), done.output
     assert is_harmless(done.stdout)
     assert is_harmless(done.stderr)

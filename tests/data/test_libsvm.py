@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from coterie.data import DataFileError, open_features
 from coterie.data.readers import libsvm as module
 from coterie.kernels import text as kernels
+from tests.conftest import random_sparse
 from tests.data.files import data_or_error, matrix
 
 
@@ -43,7 +43,7 @@ def test_duke(real_data):
 
 @pytest.mark.parametrize("zero_based", [True, False])
 def test_random_files_at_full_precision(tmp_path, rng, zero_based):
-    X = sparse.random_array((400, 300), density=0.1, rng=rng, data_sampler=lambda size: rng.standard_normal(size) * 1e9)
+    X = random_sparse(rng, (400, 300), density=0.1, data_sampler=lambda size: rng.standard_normal(size) * 1e9)
     X.data **= rng.integers(1, 30, X.nnz)  # of all sizes, 16 digits each
     dump_svmlight_file(X, rng.standard_normal(400), str(tmp_path / "x.svm"), zero_based=zero_based)
     assert_as_scikit_learn(tmp_path / "x.svm", zero_based=zero_based, n_features=310)
@@ -51,7 +51,7 @@ def test_random_files_at_full_precision(tmp_path, rng, zero_based):
 
 
 def test_small_blocks_change_nothing(tmp_path, rng, monkeypatch):
-    X = sparse.random_array((3000, 200), density=0.1, rng=rng)
+    X = random_sparse(rng, (3000, 200), density=0.1)
     dump_svmlight_file(X, rng.integers(0, 3, 3000), str(tmp_path / "x.svm"), comment="made up")
     monkeypatch.setattr(module, "_CHUNK", 1 << 12)
     assert_as_scikit_learn(tmp_path / "x.svm")

@@ -7,10 +7,11 @@ import pytest
 from scipy import sparse
 
 from coterie.kernels import transposition as kernels
+from tests.conftest import random_sparse
 
 
 def entries(rng, n_rows=23, n_columns=17, density=0.3):
-    return sparse.random_array((n_rows, n_columns), density=density, rng=rng, format="csr")
+    return random_sparse(rng, (n_rows, n_columns), density=density, format="csr")
 
 
 @pytest.mark.parametrize("cuts", [[0, 17], [0, 5, 17], [0, 1, 2, 16, 17]])

@@ -20,6 +20,7 @@ from coterie.search import lockstep
 from coterie.search.lockstep import batches, run_searches, run_together
 from coterie.search.scores import LazyScores, SharedPass
 from coterie.search.search import Search
+from tests.conftest import random_sparse
 
 
 def make_data(kind, seed=0, n_samples=90, n_features=150):
@@ -263,7 +264,7 @@ def test_single_precision_leaves_no_trace(case, rng):
 
 def test_small_features_of_a_long_tail_are_not_multiplied():
     rng = np.random.default_rng(0)
-    X = sparse.random_array((200, 5000), density=0.05, rng=rng, format="csc")
+    X = random_sparse(rng, (200, 5000), density=0.05, format="csc")
     X = X.multiply(1.0 / (1 + np.arange(5000))).tocsc()
     estimator = GroupDiscoveryRegressor(20)
     data = input_of(estimator, X, X[:, :10].sum(axis=1))

@@ -15,7 +15,7 @@ from coterie.search import oracle as oracle_module
 from coterie.search.oracle import Affiliations, Oracle, _Matches
 from coterie.search.scores import LazyScores
 from tests import naive
-from tests.conftest import grouped_matrix, sparse_counts
+from tests.conftest import grouped_matrix, random_sparse, sparse_counts
 
 
 def make_oracle(X, *, threshold=0.7, weight=None, prune=True, n_threads=1, centred=True, standardize=False, **options):
@@ -154,7 +154,7 @@ def test_pruning_spares_work(rng):
 
 def test_layers_spare_scores(rng):
     """Rare features cannot have large scores, so they are not looked at."""
-    X = sparse.random_array((500, 3000), density=0.002, rng=rng, format="csc")
+    X = random_sparse(rng, (500, 3000), density=0.002, format="csc")
     X.data[:] = 1.0
     common = sparse.csc_array((rng.random((500, 20)) < 0.5).astype(float))
     view = FeatureView.of(as_source(sparse.hstack([X, common], format="csc")))

@@ -17,6 +17,7 @@ from coterie.solver.interior_point import interior_point
 from coterie.solver.losses import OneVsRestHinge, SquaredHinge, SquaredLoss
 from coterie.solver.master import Master
 from tests import naive
+from tests.conftest import random_sparse
 
 PROBLEMS = {
     "seed": st.integers(0, 10**6),
@@ -223,7 +224,7 @@ def test_a_wide_block_that_interpolates(rng):
 
 def test_wide_blocks_need_no_matrix(monkeypatch):
     """Thousands of columns in two rounds: only products with them."""
-    X = sparse.random_array((3000, 8000), density=0.002, format="csc", rng=np.random.default_rng(0))
+    X = random_sparse(np.random.default_rng(0), (3000, 8000), density=0.002, format="csc")
     y = np.where(X[:, :50].sum(axis=1) > 0.05, 1.0, -1.0)
 
     def forbidden(*args):

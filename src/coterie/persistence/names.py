@@ -74,7 +74,7 @@ _HOMES: dict[str, str] = {
 
 def name_of(item: type | Callable[..., object]) -> str | None:
     """Name of a class or function in files; None for those that files cannot hold."""
-    return item.__name__ if _HOMES.get(item.__name__) == item.__module__ else None
+    return item.__name__ if _HOMES.get(item.__name__, "") == item.__module__ else None
 
 
 def named(name: str) -> Any:
