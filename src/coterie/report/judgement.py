@@ -115,7 +115,7 @@ def _of_scores(held_out: Content | None) -> str:
     if held_out is None:
         return ""
     error = "" if held_out["error"] is None or np.isnan(held_out["error"]) else f" ± {held_out['error']:.2g}"
-    baseline = held_out.get("baseline", "constant")  # results of earlier versions have none
+    baseline = held_out["baseline"]
     figures = f"{held_out['mean']:.3g}{error}, {baseline} {held_out['constant']:.3g} (training {held_out['training']:.3g})"
     if predicts(held_out["mean"], held_out["error"], held_out["constant"]):
         return f"Held-out {held_out['score']} {figures}."
@@ -124,7 +124,7 @@ def _of_scores(held_out: Content | None) -> str:
 
 def shortcoming(held_out: Content) -> str:
     """What is to be said of groups that do not predict."""
-    baseline = held_out.get("baseline") or "constant"
+    baseline = held_out["baseline"]
     alone = "a constant" if baseline == "constant" else f"the {baseline}"
     better = held_out["mean"] > held_out["constant"]
     return f"are not sure to predict better than {alone}" if better else f"predict no better than {alone}"
