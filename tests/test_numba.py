@@ -1,5 +1,6 @@
 """Threads, forks and worker processes: kernels must run anywhere, and alike."""
 
+import contextlib
 import multiprocessing
 import os
 import subprocess
@@ -10,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from coterie import GroupDiscoveryClassifier, _numba
-from coterie._numba import even_boundaries, read_only, run_chunks, thread_count
+from coterie._numba import even_boundaries, one_blas_thread, read_only, run_chunks, thread_count
 from tests.conftest import grouped_matrix
 
 
@@ -206,3 +208,53 @@ def test_a_fit_where_no_thread_can_be_started():
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def blas_threads():
+    return [library.num_threads for library in ThreadpoolController().select(user_api="blas").lib_controllers]
+
+
+def test_overlapping_blocks_of_threads_leave_blas_as_it_was():
+    """Two blocks that overlap and end in the order in which they began."""
+    with threadpool_limits(3, user_api="blas"):
+        before = blas_threads()
+        entered, left = threading.Event(), threading.Event()
+
+        def first():
+            with one_blas_thread():
+                entered.set()
+                left.wait(10)
+
+        thread = threading.Thread(target=first)
+        thread.start()
+        entered.wait(10)
+        with one_blas_thread():
+            left.set()
+            thread.join()
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+        with one_blas_thread(), one_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_an_interrupt_leaves_blas_as_it_was(moment, monkeypatch):
+    """Ctrl-C while the number of threads is set, or restored."""
+    calls = []
+
+    class Library:
+        num_threads = 4
+
+        def set_num_threads(self, n_threads):
+            calls.append(n_threads)
+            if len(calls) == moment + 1:
+                raise KeyboardInterrupt
+            self.num_threads = n_threads
+
+    libraries = [Library(), Library()]
+    monkeypatch.setattr(_numba, "_blas", lambda: libraries)
+    with contextlib.suppress(KeyboardInterrupt), one_blas_thread():
+        pass
+    assert [library.num_threads for library in libraries] == [4, 4]
+    assert not _numba._blas_blocks

@@ -21,7 +21,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral
 from typing import Any, TypeVar
@@ -178,18 +178,53 @@ def run_evenly(task: Callable[[int, int], object], cost: np.ndarray | int, n_thr
 
 
 @lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
+def _blas() -> list[Any]:
     """The BLAS libraries of this process; looking for them takes longer than limiting them."""
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
+# The blocks that hold BLAS to one thread now, in any thread, and the numbers of threads to restore after the last of them.
+_blas_lock = threading.RLock()
+_blas_blocks: set[object] = set()
+_blas_threads: list[int] = []
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread for a while.
 
     Our BLAS calls are small, so its threads cost more than they bring (the more so on a busy machine),
-    and with one thread its sums do not depend on the number of cores.
+    and with one thread its sums do not depend on the number of cores. Blocks of several threads may overlap, and an interrupt
+    at any moment leaves the numbers of threads as they were: threadpoolctl promises neither.
     """
-    return _blas().limit(limits=1, user_api="blas")
+    block = object()
+    try:
+        with _blas_lock:
+            if not _blas_blocks:
+                _blas_threads[:] = [library.num_threads for library in _blas()]
+            _blas_blocks.add(block)
+            for library in _blas():
+                library.set_num_threads(1)
+        yield
+    finally:
+        _leave_blas_block(block)
+
+
+def _leave_blas_block(block: object) -> None:
+    """Restore the threads of BLAS after the last block; an interrupt waits until that is done."""
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            with _blas_lock:
+                _blas_blocks.discard(block)
+                if not _blas_blocks:
+                    for library, n_threads in zip(_blas(), _blas_threads, strict=False):
+                        library.set_num_threads(n_threads)
+            break
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def even_boundaries(cost: np.ndarray | int, n_threads: int) -> np.ndarray:

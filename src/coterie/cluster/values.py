@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from coterie.cluster.parts import PartSource, Recipe, recipe_of
 from coterie.data.source import Moments
-from coterie.data.top import NOBODY, Free, LayeredTop, Scored, SharedTop, TopQuery
+from coterie.data.top import NO_FEATURES, Free, LayeredTop, Scored, SharedTop, TopQuery
 from coterie.data.view import FeatureView
 from coterie.kernels.columns import kth_largest, positions_between
 
@@ -232,11 +232,11 @@ class ClusterTop:
     def __init__(self, source: DistributedSource, query: TopQuery, first: Sequence[PartTop] | None = None) -> None:
         self.source = source
         self.query = query
-        self.known = NOBODY
+        self.known = NO_FEATURES
         self.n_scored = 0
         self._scores = np.empty(0)
         self._hidden = np.inf
-        self._barred: Scored = (NOBODY, np.empty(0))
+        self._barred: Scored = (NO_FEATURES, np.empty(0))
         self._size = _ROOM * query.size
         if first is not None:
             self._size = query.size
@@ -329,7 +329,7 @@ class ClusterSharedTop:
         self._n_multiplied += sum(n_multiplied for _, n_multiplied in parts)
         tops = [ClusterTop(self.source, query, [found[k] for found, _ in parts]) for k, query in enumerate(queries)]
         soon = [top.first(max(1, query.size // _ROOM)) for top, query in zip(tops, queries, strict=True)]
-        self.source.prefetch(np.concatenate([NOBODY, *soon]))
+        self.source.prefetch(np.concatenate([NO_FEATURES, *soon]))
         return tops
 
 
@@ -346,7 +346,7 @@ def part_top(
     free = Free(view.moments, taken)
     top = LayeredTop(TopQuery(view, residual, free, size, first_floor=first_floor))
     low = top.kth(np.inf, size)
-    features, scores = top.between(low, np.inf) if low >= 0.0 else (NOBODY, np.empty(0))
+    features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
     hidden = low if len(features) < free.count else -1.0
     if brief and len(features) > _TIED * size:
         keep = scores > low
@@ -382,7 +382,7 @@ def _part_tops(
     found = []
     for query, top in zip(queries, fresh.best(queries), strict=True):
         low = top.kth(np.inf, query.size)
-        features, scores = top.between(low, np.inf) if low >= 0.0 else (NOBODY, np.empty(0))
+        features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
         hidden = low if len(features) < query.free.count else -1.0
         n_scored = top.n_scored
         found.append(_told(query.view, features, scores, hidden, top.barred(), n_scored))

@@ -19,7 +19,7 @@ import numpy as np
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.correlation.spearman import SpearmanCorrelation
-from coterie.data.top import NOBODY
+from coterie.data.top import NO_FEATURES
 from coterie.groups import Purity
 
 # Features of a batch: the first one, and the largest one. Twice as many follow when most of a batch were representatives.
@@ -147,7 +147,9 @@ def group_purity(correlation: Correlation, members: np.ndarray) -> Purity:
 def group_purities(correlation: Correlation, groups: Sequence[np.ndarray]) -> list[Purity]:
     """Purities of many groups: small ones share a look at their columns."""
     result = []
-    correlation.view.source.prefetch(np.concatenate([NOBODY, *(_shown(members) for members in groups if len(members) > 1)]))
+    correlation.view.source.prefetch(
+        np.concatenate([NO_FEATURES, *(_shown(members) for members in groups if len(members) > 1)])
+    )
     for some in _together([_shown(members) for members in groups]):
         ends = np.cumsum([len(members) for members in some])
         matrix = np.abs(correlation.within(np.concatenate(some))) if ends[-1] > len(some) else np.ones((ends[-1], ends[-1]))

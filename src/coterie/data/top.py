@@ -38,7 +38,7 @@ from coterie.kernels.promising import Asked, Block, csc_promising_products, prom
 
 # Each layer goes down to this part of the previous one's norms.
 _LAYER = 0.5
-NOBODY = np.empty(0, dtype=np.int64)
+NO_FEATURES = np.empty(0, dtype=np.int64)
 Scored = tuple[np.ndarray, np.ndarray]  # features and their scores
 # Values of a block of dense features, and of its products, that are held at once by a thread.
 _BLOCK_VALUES = 1 << 21
@@ -72,7 +72,7 @@ class Free:
     (array([ True, False, False]), 1)
     """
 
-    def __init__(self, moments: Moments, taken: np.ndarray = NOBODY) -> None:
+    def __init__(self, moments: Moments, taken: np.ndarray = NO_FEATURES) -> None:
         self.moments = moments
         self.taken = np.unique(taken)
         self._mask: np.ndarray | None = None
@@ -118,7 +118,7 @@ class TopQuery(NamedTuple):
     residual: np.ndarray  # dual variables, of shape (n_samples, n_outputs)
     free: Free
     size: int  # how many of the best, at first
-    hint: np.ndarray = NOBODY  # features that were among the best for a similar residual
+    hint: np.ndarray = NO_FEATURES  # features that were among the best for a similar residual
     first_floor: float = np.inf  # norm over scale down to which scores were needed for a similar residual; inf: unknown
 
 
@@ -156,7 +156,7 @@ class LayeredTop:
         self._length = self.view.norm_of(self.residual)
         self._floor = np.inf  # reach down to which features have been scored
         self._barred: list[Scored] = []
-        self._features: np.ndarray | None = NOBODY  # None for all
+        self._features: np.ndarray | None = NO_FEATURES  # None for all
         self._scores = np.empty(0)
         self._begun = False
 
@@ -177,7 +177,7 @@ class LayeredTop:
         return where if self._features is None else self._features[where], self._scores[where]
 
     def barred(self) -> Scored:
-        parts = [(NOBODY, np.empty(0)), *self._barred]
+        parts = [(NO_FEATURES, np.empty(0)), *self._barred]
         features, scores = (np.concatenate([part[i] for part in parts]) for i in range(2))
         varying = self.view.moments.norm[features] > 0.0
         return features[varying], scores[varying]
@@ -463,7 +463,7 @@ class _Best:
         self._length = query.view.norm_of(query.residual)
         self.rounding = rounding * self._length
         self._margin = _MARGIN * known.highest * self._length
-        self._kept: Scored = NOBODY, np.empty(0)
+        self._kept: Scored = NO_FEATURES, np.empty(0)
         self._errors = np.empty(0)
         self._new: list[tuple[np.ndarray, np.ndarray]] = []
         self._n = 0
@@ -494,7 +494,7 @@ class _Best:
 
     def _cut(self) -> None:
         """Keep no more free features than were asked for, and those that may be as good as the last."""
-        view, new = self.query.view, np.concatenate([features for features, _ in self._new]) if self._new else NOBODY
+        view, new = self.query.view, np.concatenate([features for features, _ in self._new]) if self._new else NO_FEATURES
         if len(new):
             products = np.concatenate([products for _, products in self._new])
             if self.sums.any():

@@ -24,7 +24,7 @@ import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.source import Exemplar
-from coterie.data.top import NOBODY, Free, TopQuery
+from coterie.data.top import NO_FEATURES, Free, TopQuery
 from coterie.data.view import FeatureView
 from coterie.search.admissible import AdmissibleSets
 from coterie.search.scores import LazyScores
@@ -176,7 +176,7 @@ class Oracle:
         self._scores: LazyScores | None = None
         self._n_scored = 0
         self._first_floor = np.inf
-        self._hint = NOBODY
+        self._hint = NO_FEATURES
         self.sets = AdmissibleSets(correlation, threshold)
         self._free = Free(self.view.moments)
 

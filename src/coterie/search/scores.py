@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from coterie.data.top import NOBODY, Free, Top, TopQuery
+from coterie.data.top import NO_FEATURES, Free, Top, TopQuery
 from coterie.data.view import FeatureView
 from coterie.order import TIE, in_order
 
@@ -103,7 +103,7 @@ class LazyScores:
 
     def barred(self) -> tuple[np.ndarray, np.ndarray]:
         """The features that are neither free nor constant, and their scores, as far as they can match the chunks'."""
-        return self._tops[-1].barred() if self._tops else (NOBODY, np.empty(0))
+        return self._tops[-1].barred() if self._tops else (NO_FEATURES, np.empty(0))
 
 
 class SharedPass:
