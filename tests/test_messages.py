@@ -10,6 +10,7 @@ import pytest
 import coterie
 from coterie import GroupDiscoveryClassifier
 from coterie.cli.app import as_options
+from tests.conftest import grouped_matrix
 
 ROOT = Path(coterie.__file__).parent
 # What says something to a user.
@@ -73,3 +74,9 @@ def test_options_are_called_as_on_the_command_line():
     said = "label='z': no such column. Say drop='a,b' or keep_numeric=True; missing_labels='drop'; phenotype=."
     expected = "--label 'z': no such column. Say --drop 'a,b' or --keep-numeric; --read missing_labels=drop; --phenotype."
     assert as_options(said) == expected
+
+
+def test_weights_that_are_no_numbers():
+    X, y = grouped_matrix(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="sample_weight must be numbers: sample 0 has 'heavy'"):
+        GroupDiscoveryClassifier(2).fit(X, y, sample_weight=["heavy"] * len(y))

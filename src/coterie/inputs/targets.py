@@ -196,7 +196,7 @@ def read_sample_weight(sample_weight: Any, y: np.ndarray) -> np.ndarray | None:
     except ValueError as error:
         if "convert" not in str(error):
             raise
-        raise ValueError(f"sample_weight must be numbers, one per sample: {error}.") from error
+        raise ValueError(f"sample_weight must be numbers: {_no_number(np.asarray(sample_weight))}.") from error
     if (weight < 0).any():
         place = int(np.argmax(weight < 0))
         raise ValueError(f"Negative sample_weight {weight[place]:g} of sample {place}; weights must be at least 0.")
