@@ -372,7 +372,7 @@ def _part_tops(
     source: PartSource, shared: SharedTop, views: list[FeatureView], residuals: np.ndarray, widths: list[int],
     sizes: list[int], taken: _Lists, hints: _Lists,
 ) -> tuple[list[PartTop], float]:  # fmt: skip
-    """The best of a part for many residuals, on a worker: found by one pass, scored by the kernel that everybody uses."""
+    """The best of a part for many residuals, on a worker: found by one pass, scored by the usual kernel."""
     fresh = SharedTop.like(shared)
     ends = np.cumsum(widths)
     queries = [

@@ -63,7 +63,7 @@ def _ratios(view: FeatureView, codes: np.ndarray) -> np.ndarray:
     moments = view.moments
     counts = np.bincount(codes)
     total = moments.norm**2
-    # One pass a few classes at a time: many classes must not need a table of all features by classes.
+    # One pass for a few classes at a time, so that many classes need no table of all features by classes.
     between = np.zeros(view.n_features)
     for first in range(0, len(counts), 16):
         batch = np.arange(first, min(first + 16, len(counts)))

@@ -193,7 +193,7 @@ class Loss(ABC):
         """Which of the optional parts this loss has."""
         made = {name for name in OPTIONAL if getattr(type(self), name, None) is not getattr(Loss, name, None)}
         one_output = {"plain"} if self.n_outputs == 1 else set()
-        # Whoever evaluates in a way of its own is not what an inherited method merges to.
+        # An inherited merged() does not fit a class with its own evaluate().
         inherited = () if issubclass(_maker(type(self), "merged"), _maker(type(self), "evaluate")) else MERGING
         return frozenset(made | one_output | (vars(self).keys() & OPTIONAL)).difference(inherited)
 

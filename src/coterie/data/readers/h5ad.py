@@ -216,7 +216,7 @@ class _FirstLook:
 
 
 def is_anndata(X: Any) -> bool:
-    """Whether X is an AnnData object; the library is not imported, whoever has one has it."""
+    """Whether X is an AnnData object; the library is not imported for the check."""
     return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names") and hasattr(X, "obs")
 
 
