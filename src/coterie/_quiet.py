@@ -128,7 +128,7 @@ def _in_force(rule: _Rule) -> Iterator[None]:
 
 
 def _enter() -> None:
-    global _n_blocks, _show  # noqa: PLW0603
+    global _n_blocks, _show  # noqa: PLW0603  # one state for all threads, under a lock
     _n_blocks += 1
     filters = _filters()
     if filters[:2] != _FILTERS:
@@ -139,7 +139,7 @@ def _enter() -> None:
 
 
 def _leave() -> None:
-    global _n_blocks  # noqa: PLW0603
+    global _n_blocks  # noqa: PLW0603  # one state for all threads, under a lock
     _n_blocks -= 1
     if _n_blocks:
         return
