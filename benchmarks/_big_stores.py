@@ -48,7 +48,7 @@ class Split(NamedTuple):
     groups: FeatureGroups
 
 
-class Whole(NamedTuple):
+class Integer(NamedTuple):
     """A store of training and test samples together, how many of them are to learn from, and the planted groups."""
 
     store: Any
@@ -56,7 +56,7 @@ class Whole(NamedTuple):
     groups: FeatureGroups
 
 
-def big_store(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Whole:
+def big_store(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Integer:
     """Made where it is not there yet."""
     size = SHAPES[name].scaled(scale)
     n_train = min(size.n_train_icml, size.n_train) if icml else size.n_train
@@ -68,7 +68,7 @@ def big_store(folder: Path, name: str, scale: float, icml: bool, seed: int) -> W
         shape = {"n_samples": n_all, "n_features": size.n_features, "n_values": n_values}
         data = make_big_dimensional(name, path=path, overwrite=True, random_state=seed, **shape)
         _save_groups(truth, data.groups)
-    return Whole(open_store(path), n_train, _load_groups(truth))
+    return Integer(open_store(path), n_train, _load_groups(truth))
 
 
 def big_split(folder: Path, name: str, scale: float, icml: bool, seed: int) -> Split:

@@ -22,7 +22,7 @@ from _truth import is_found, is_true, members_of
 
 from coterie.datasets import make_big_dimensional, make_support_affiliated
 
-MOST_BYTES = 16 << 30
+MAX_BYTES = 16 << 30
 N_SEEDS = {1000: 2}  # one seed of the larger sizes
 
 
@@ -133,7 +133,7 @@ def main() -> None:
                     if (kind, family) in given_up:
                         continue
                     data = make(n_samples, size, seed)
-                    run = run_in_child(fit, data.X, data.y, options.limit, tell=as_they_are, most_bytes=MOST_BYTES)
+                    run = run_in_child(fit, data.X, data.y, options.limit, tell=as_they_are, most_bytes=MAX_BYTES)
                     details.append(outcome(data, run) | {"seed": seed, "data": kind, "m": size, "method": name})
                     if "trouble" in details[-1]:
                         given_up.add((kind, family))

@@ -3,7 +3,7 @@
 The groups of the two can only be compared where neither the order of the columns nor the choice of a representative decides:
 in connected parts of the graph of strong pairs in which every pair is strong (cliques). Everywhere else (chains) a feature can
 go to one neighbour or the other. Times are those of the processor, of a fit in a fresh process, ended after ``--limit``
-seconds or beyond ``MOST_GB`` of memory. feature-engine must be installed (it is none of Coterie's extras).
+seconds or beyond ``MAX_GB`` of memory. feature-engine must be installed (it is none of Coterie's extras).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sklearn import datasets
 from coterie import CorrelationGroups
 
 THRESHOLD = 0.8
-MOST_GB = 8.0
+MAX_GB = 8.0
 LIMIT = 120.0
 SIZES: dict[str, tuple[int, ...]] = {
     "dense": (1_000, 2_000, 4_000, 8_000, 20_000, 50_000, 100_000),
@@ -111,7 +111,7 @@ def same_groups(seed: int) -> list[dict[str, Any]]:
 
 def child(kind: str, who: str, n_features: int, seed: int, limit: float) -> None:
     """One fit, in a process of its own: what it took, as JSON on the last line."""
-    most = int(MOST_GB * 2**30)
+    most = int(MAX_GB * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     X: Any = words(2_000, n_features, seed) if kind == "sparse" else blocks(500, n_features, seed)
     if kind == "holes":
@@ -147,7 +147,7 @@ def run_child(kind: str, who: str, n_features: int, seed: int, limit: float) -> 
         if done.returncode == -signal.SIGXCPU:
             return {"end": f"over {limit:.0f} s"}
         memory = "memory" in done.stderr.lower() or done.returncode < 0
-        return {"end": f"over {MOST_GB:.0f} GB" if memory else done.stderr.strip().splitlines()[-1]}
+        return {"end": f"over {MAX_GB:.0f} GB" if memory else done.stderr.strip().splitlines()[-1]}
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 

@@ -42,7 +42,7 @@ TASKS = (
     ("mnist_3v8", "one class", 0.01),
 )
 SPLITS = 3
-MOST_ROUNDS = 100
+MAX_ROUNDS = 100
 
 
 def data_of(name: str, kind: str) -> tuple[Any, np.ndarray] | None:
@@ -63,7 +63,7 @@ def fit(kind: str, X: Any, y: np.ndarray, test: Any, truth: np.ndarray, **parame
     if kind == "one class":
         X, y = X[y == 1], None
     X = sparse.csc_array(X) if sparse.issparse(X) else np.asfortranarray(X)
-    model = ESTIMATORS[kind](n_features_per_round=10, max_rounds=MOST_ROUNDS, **parameters)
+    model = ESTIMATORS[kind](n_features_per_round=10, max_rounds=MAX_ROUNDS, **parameters)
     began = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - began

@@ -53,14 +53,14 @@ def complete_groups(X, supports, threshold, weight=None):
     return groups
 
 
-def walk(scores, C, supports, n_new, threshold, barred=()):
+def walk(scores, C, supports, n_new, threshold, excluded=()):
     """One round of TPAMI Algorithm 2 without shortcuts: new support features, and the set of others met on the way."""
     supports = list(supports)
     new, met = [], set()
     for j in np.argsort(-np.abs(scores), kind="stable"):
         if len(new) == n_new:
             break
-        if C[j, j] == 0.0 or j in supports or j in barred:
+        if C[j, j] == 0.0 or j in supports or j in excluded:
             continue
         if any(abs(C[j, z]) >= threshold - 1e-10 for z in supports):
             met.add(int(j))

@@ -12,7 +12,7 @@ ROOT = Path(coterie.__file__).parent
 # From the bottom to the top: a module imports only from its own package and from layers before it. A package is one layer.
 LAYERS = [
     ["_figure", "markup"],
-    ["_numba", "_parameters", "_quiet", "bounds", "groups", "interruption", "methods", "terminal"],
+    ["_numba", "_parameters", "_warnings", "bounds", "groups", "interruption", "methods", "terminal"],
     ["files", "progress"],
     ["persistence"],
     ["kernels"],
@@ -92,7 +92,7 @@ def test_the_cluster_is_a_leaf():
     importers = [name_of(path) for path in outside if any(package_of(name) == "cluster" for name in imports_of(path))]
     assert importers == ["coterie.cli.app", "coterie.cli.data"]
     by_name = [name_of(path) for path in outside if '"coterie.cluster' in path.read_text()]
-    assert by_name == ["coterie.inputs.placing"]
+    assert by_name == ["coterie.inputs.placement"]
     assert not [name_of(path) for path in outside if re.search(r"isinstance\([^)]*DistributedSource", path.read_text())]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from coterie import bounds, load
-from coterie.bounds import DataFileError, claim, memory_limit, open_regular
+from coterie.bounds import DataFileError, memory_limit, open_regular, require_memory
 from coterie.data import convert, open_features, open_store
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.formats import detect_format
@@ -61,16 +61,16 @@ def test_the_parts_of_a_store_are_regular_files(tmp_path):
 
 
 def test_claims_are_compared_with_the_limit_and_with_what_is_free(monkeypatch):
-    claim(bounds.FREE_BYTES, "f", "everything")
+    require_memory(bounds.FREE_BYTES, "f", "everything")
     monkeypatch.setattr(bounds, "free_memory", lambda: 10**9)
-    claim(10**9, "f", "everything")
+    require_memory(10**9, "f", "everything")
     with pytest.raises(DataFileError, match=r"^f: a line would take 2 GB of memory, and 1 GB are free\. If .* more memory\.$"):
-        claim(2 * 10**9, "f", "a line")
+        require_memory(2 * 10**9, "f", "a line")
     with (
         memory_limit(10**8),
         pytest.raises(DataFileError, match=r"^f:7: .* memory_limit is 100 MB\. If .* raise memory_limit\.$"),
     ):
-        claim(5 * 10**8, "f", "a line", line=lambda: 7)
+        require_memory(5 * 10**8, "f", "a line", line=lambda: 7)
 
 
 def test_free_memory_knows_the_limit_of_the_process():

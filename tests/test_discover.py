@@ -14,7 +14,7 @@ from scipy import sparse
 
 import coterie
 from coterie import discovery
-from coterie._quiet import Told, recorded
+from coterie._warnings import RecordedWarning, recorded
 from coterie.data import Dataset, as_source, write_store
 from coterie.interruption import stopping_gracefully
 from coterie.report import HeldOut, read_result
@@ -346,7 +346,7 @@ def test_other_threads_keep_their_filters(action, expected):
 def test_the_same_warning_is_raised_once():
     said = discovery._Said()
     with pytest.warns(match="lines") as shown:
-        said.warn(["two\n  lines", Told(UserWarning, "two lines")])
+        said.warn(["two\n  lines", RecordedWarning(UserWarning, "two lines")])
     assert len(shown) == 1
     assert said.texts == ["two lines"]
 

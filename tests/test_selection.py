@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 
 import coterie
 from coterie import baselines
-from coterie._parameters import Anything, Flag, Fraction, Function, NotText, Number, OneOf, Whole, check
+from coterie._parameters import AnyValue, Boolean, Fraction, Function, Integer, NotString, Number, OneOf, check
 from coterie.filters.selector import FilterSelector
 from coterie.methods import METHODS
 from coterie.probing.criteria import CallableCriterion, EstimatorCriterion
@@ -134,7 +134,7 @@ def test_every_parameter_has_its_rule(estimator):
     assert set(table) == set(estimator.get_params(deep=False))
     for name, value in type(estimator)().get_params(deep=False).items():
         assert table[name].allows(value), name
-        if not isinstance(table[name], Anything):
+        if not isinstance(table[name], AnyValue):
             wrong = b"nonsense" if name == "checkpoint" else "nonsense"  # any word is a path
             with pytest.raises(ValueError, match=rf"^{name}={wrong!r} must be .*\."):
                 check(name, wrong, table[name])
@@ -148,19 +148,19 @@ def test_criteria_without_numbers_have_no_table():
 @pytest.mark.parametrize(
     ("rule", "good", "bad", "words"),
     [
-        (Whole(2, 9), [2, 9, np.int64(3)], [1, 10, 2.0, True, "2", None], "a whole number of at least 2 and at most 9"),
-        (Whole(), [-3, 0], [0.5], "a whole number"),
+        (Integer(2, 9), [2, 9, np.int64(3)], [1, 10, 2.0, True, "2", None], "a whole number of at least 2 and at most 9"),
+        (Integer(), [-3, 0], [0.5], "a whole number"),
         (Number(), [1e-300, 3, np.float32(2)], [0, -1, np.nan, np.inf, True, "1", None], "a number above 0"),
         (Number(at_least=0, below=1), [0, 0.5], [1, -1e-9], "a number of at least 0 and below 1"),
         (Number(at_most=0.5), [0.5], [0.6], "a number above 0 and at most 0.5"),
         (Fraction(), [0.5], [1, 0, 1.0, 0.0, "0.5"], "a fraction in (0, 1)"),
         (OneOf("a", "b", None), ["a", None], ["c", 1, np.array(["a"])], "one of 'a', 'b', None"),
         (OneOf("auto"), ["auto"], ["Auto"], "'auto'"),
-        (Flag(), [True, np.False_, 0, 1], [2, "yes", None, 1.0], "True or False"),
+        (Boolean(), [True, np.False_, 0, 1], [2, "yes", None, 1.0], "True or False"),
         (Function(), [len], ["len"], "a function"),
-        (NotText("a matrix"), [np.eye(2), 3], ["x", None], "a matrix"),
+        (NotString("a matrix"), [np.eye(2), 3], ["x", None], "a matrix"),
         (
-            Whole(1) | Fraction() | OneOf("auto"),
+            Integer(1) | Fraction() | OneOf("auto"),
             [1, 0.5, "auto"],
             [0, 1.5],
             "a whole number of at least 1, a fraction in (0, 1) or 'auto'",

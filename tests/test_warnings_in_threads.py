@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
 
 import coterie
-from coterie._quiet import _FILTERS, ignored, recorded
+from coterie._warnings import _FILTERS, ignored, recorded
 from coterie.filters.selector import FilterSelector
 from coterie.probing.criteria import ClusteringCriterion
 from tests.conftest import grouped_matrix

@@ -73,7 +73,7 @@ def popcount(typing_context: Any, word: Any) -> Any:
 
 
 # Each thread costs memory and a few chunks; no machine has use for more.
-_MOST_THREADS = 1024
+_MAX_THREADS = 1024
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -90,7 +90,7 @@ def thread_count(n_jobs: int | None = None) -> int:
             raise ValueError(f"n_jobs={n_jobs!r} must be a whole number other than 0 (-1: all cores) or None.")
         if n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all cores.")
-        return min(int(n_jobs), _MOST_THREADS) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
+        return min(int(n_jobs), _MAX_THREADS) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
     if threading.current_thread() is not threading.main_thread():
         return 1
     if multiprocessing.parent_process() is not None:
@@ -99,7 +99,7 @@ def thread_count(n_jobs: int | None = None) -> int:
     return min([cpu_count(), *limits])
 
 
-_limit = [_MOST_THREADS]  # threads of this process at the moment
+_limit = [_MAX_THREADS]  # threads of this process at the moment
 
 
 @contextmanager

@@ -29,7 +29,7 @@ class Rule(ABC):
         """Whether a value will do."""
 
     @abstractmethod
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         """What it must be, after "must be"; may depend on the value that will not do."""
 
     def __or__(self, other: Rule) -> Rule:
@@ -37,7 +37,7 @@ class Rule(ABC):
 
 
 @dataclass(frozen=True)
-class Whole(Rule):
+class Integer(Rule):
     """A whole number between two limits."""
 
     minimum: int | None = None
@@ -49,7 +49,7 @@ class Whole(Rule):
         number = int(value)
         return (self.minimum is None or number >= self.minimum) and (self.maximum is None or number <= self.maximum)
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         least = "" if self.minimum is None else f" of at least {self.minimum}"
         most = "" if self.maximum is None else f" and at most {self.maximum}"
         return f"a whole number{least}{most}"
@@ -70,7 +70,7 @@ class Number(Rule):
         enough = float(value) > self.above if self.at_least is None else float(value) >= self.at_least
         return enough and float(value) <= self.at_most and float(value) < self.below
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         if isinstance(value, float) and np.isinf(value) and value > 0:
             return "finite"
         least = f"above {self.above:g}" if self.at_least is None else f"of at least {self.at_least:g}"
@@ -85,7 +85,7 @@ class Fraction(Rule):
     def allows(self, value: Any) -> bool:
         return isinstance(value, Real) and not isinstance(value, (bool, Integral)) and 0.0 < float(value) < 1.0
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         return "a fraction in (0, 1)"
 
 
@@ -98,18 +98,18 @@ class OneOf(Rule):
     def allows(self, value: Any) -> bool:
         return (value is None and None in self.choices) or (isinstance(value, str) and value in self.choices)
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         listed = ", ".join(repr(choice) for choice in self.choices)
         return listed if len(self.choices) == 1 else f"one of {listed}"
 
 
-class Flag(Rule):
+class Boolean(Rule):
     """True or False."""
 
     def allows(self, value: Any) -> bool:
         return isinstance(value, (bool, np.bool_)) or (isinstance(value, Integral) and value in (0, 1))
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         return "True or False"
 
 
@@ -119,12 +119,12 @@ class Function(Rule):
     def allows(self, value: Any) -> bool:
         return callable(value)
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         return "a function"
 
 
 @dataclass(frozen=True)
-class Several(Rule):
+class ListOf(Rule):
     """A list of values (or an array, a tuple) to choose from, with at least one; each of them is what another rule allows."""
 
     rule: Rule
@@ -133,22 +133,22 @@ class Several(Rule):
         is_list = isinstance(value, (list, tuple, range)) or (hasattr(value, "__array__") and np.ndim(value) == 1)
         return is_list and len(value) > 0 and all(self.rule.allows(item) for item in value)
 
-    def words(self, value: Any = None) -> str:
-        return f"a list with one or more entries, each {self.rule.words()}"
+    def description(self, value: Any = None) -> str:
+        return f"a list with one or more entries, each {self.rule.description()}"
 
 
-class Anything(Rule):
+class AnyValue(Rule):
     """A value that is checked with the data, or by scikit-learn."""
 
     def allows(self, value: Any) -> bool:
         return True
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         return "anything"
 
 
 @dataclass(frozen=True)
-class NotText(Rule):
+class NotString(Rule):
     """Anything but a word or None: what ``kind`` says, which is checked with the data."""
 
     kind: str
@@ -156,7 +156,7 @@ class NotText(Rule):
     def allows(self, value: Any) -> bool:
         return value is not None and not isinstance(value, str)
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         return self.kind
 
 
@@ -166,7 +166,7 @@ class Path(Rule):
     def allows(self, value: Any) -> bool:
         return isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str)
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         return "a path"
 
 
@@ -176,7 +176,7 @@ class Options(Rule):
     def allows(self, value: Any) -> bool:
         return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         return "a dictionary of names and values"
 
 
@@ -191,32 +191,32 @@ class _Either(Rule):
     def allows(self, value: Any) -> bool:
         return any(rule.allows(value) for rule in self.rules)
 
-    def words(self, value: Any = None) -> str:
-        *others, last = (rule.words(value) for rule in self.rules)
+    def description(self, value: Any = None) -> str:
+        *others, last = (rule.description(value) for rule in self.rules)
         return f"{', '.join(others)} or {last}"
 
 
-class _Jobs(Whole):
+class _Jobs(Integer):
     """A number of workers, as joblib counts them."""
 
     def allows(self, value: Any) -> bool:
         return super().allows(value) and value != 0
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         most = "" if self.maximum is None else f" and at most {self.maximum}"
         return f"a whole number other than 0 (-1: all cores){most}"
 
 
 # Parameters that many estimators have.
 N_JOBS = _Jobs(maximum=4096) | OneOf(None)  # joblib starts all its workers at once
-VERBOSE = Flag() | Whole(0)
-N_BINS = Whole(2, 255)
+VERBOSE = Boolean() | Integer(0)
+N_BINS = Integer(2, 255)
 # What the loss is multiplied by, and sample weights that are not 0: so that no product with the features overflows.
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-20, 1e20
 PENALTY = Number(at_least=SMALLEST_FACTOR, at_most=LARGEST_FACTOR)
 # What one part of a penalty counts for, relative to another: 0 is none of it.
 SHARE = Number(at_least=0, at_most=LARGEST_FACTOR)
-N_FEATURES = Whole(1) | Fraction()
+N_FEATURES = Integer(1) | Fraction()
 N_FEATURES_OR_AUTO = N_FEATURES | OneOf("auto")
 
 
@@ -224,7 +224,7 @@ def check(name: str, value: Any, rule: Rule) -> None:
     """Raise a ``ValueError`` unless a value is what its rule allows."""
     if not rule.allows(value):
         shown = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"{name}={shown!r} must be {rule.words(value)}.")
+        raise ValueError(f"{name}={shown!r} must be {rule.description(value)}.")
 
 
 def check_options(name: str, options: Mapping[str, Any], function: Callable[..., Any]) -> None:

@@ -2,7 +2,7 @@
 
 A file says how large its content is before anybody has seen the content, and it may lie, or be damaged, or never end. So
 files are opened by :func:`open_regular` (no pipes, no devices), and whoever is about to allocate by what a file says
-calls :func:`claim` first. A claim is compared with the limit that the user has set, and with the memory that is free.
+calls :func:`require_memory` first. A claim is compared with the limit that the user has set, and with the memory that is free.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def read_regular(path: str | os.PathLike[str], most: int = _UNLIMITED) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise DataFileError(f"it has {in_bytes(size)}, but what it should be never has more than {in_bytes(most)}.", path)
-        claim(size, path, "the file")
+        require_memory(size, path, "the file")
         return file.read(size)
 
 
@@ -155,7 +155,7 @@ def memory_limit(n_bytes: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
-def claim(n_bytes: int, path: str | os.PathLike[str], what: str, *, line: Callable[[], int] | None = None) -> None:
+def require_memory(n_bytes: int, path: str | os.PathLike[str], what: str, *, line: Callable[[], int] | None = None) -> None:
     """Say that reading ``what`` of a file takes so much memory, before it is taken; refused where that is too much.
 
     ``line`` finds the line of a text file; it is called for an error alone.

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coterie._parameters import Flag, OneOf, Whole, check_parameters
-from coterie._quiet import Told, recorded
+from coterie._parameters import Boolean, Integer, OneOf, check_parameters
+from coterie._warnings import RecordedWarning, recorded
 from coterie.confidence.estimation import group_confidence
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView, mostly_zero
@@ -24,9 +24,9 @@ from coterie.inputs.targets import task_of
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, RandomStateLike, SamplesLike, TargetsLike
 from coterie.interruption import stop_requested
 from coterie.methods import DISCOVERY, DISCOVERY_CV, load
+from coterie.report.assembly import OpenedData, assemble, baseline_of, open_data
 from coterie.report.details import check_image
 from coterie.report.judgement import HeldOut, score_name
-from coterie.report.making import OpenedData, assemble, baseline_of, open_data
 from coterie.report.result import Discovery
 from coterie.selection import features_of_share
 
@@ -40,8 +40,8 @@ _N_PENALTIES = 5
 # Default number of folds of the validated estimators.
 _N_FOLDS = 5
 # Samples and values up to which models on whole groups, each of which needs its own fit, are candidates as well.
-_MOST_SAMPLES = 2000
-_MOST_VALUES = 10**8
+_MAX_SAMPLES = 2000
+_MAX_VALUES = 10**8
 # Samples of a class below which it cannot be held out twice, and below which a caution is given.
 _FEWEST, _TINY = 3, 10
 # Ratio of the largest to the smallest standard deviation above which scales count as very different.
@@ -229,12 +229,12 @@ def check_settings(
     if task not in TASKS:
         raise ParameterError(f"task={task!r} must be one of {', '.join(TASKS)}.", "task")
     for name, value, rule in (
-        ("fast", fast, Flag()),
-        ("n_pairs", n_pairs, Whole(0) | OneOf(None)),
-        ("n_permutations", n_permutations, Whole(0) | OneOf(None)),
+        ("fast", fast, Boolean()),
+        ("n_pairs", n_pairs, Integer(0) | OneOf(None)),
+        ("n_permutations", n_permutations, Integer(0) | OneOf(None)),
     ):
         if not rule.allows(value):
-            raise ParameterError(f"{name}={value!r} must be {rule.words(value)}.", name)
+            raise ParameterError(f"{name}={value!r} must be {rule.description(value)}.", name)
     supposed = "classification" if task == "auto" else task
     number = parameters.get("n_features_to_select")
     plain = fast or number == "auto" or (supposed == "one-class" and not _requests_validation(parameters))
@@ -317,7 +317,7 @@ def _validated(data: OpenedData, task: str, settings: Settings) -> GroupDiscover
     n_samples, n_features = data.source.shape
     # The fewest features within the error of the best: where nearly all are chosen, no group can stand out.
     chosen = {"rule": "one_se", "Cs": _N_PENALTIES, **_searched(settings, n_features)}
-    few = n_samples <= _MOST_SAMPLES and n_samples * n_features <= _MOST_VALUES
+    few = n_samples <= _MAX_SAMPLES and n_samples * n_features <= _MAX_VALUES
     if "predict_with" not in chosen and few and not mostly_zero(data.source):
         chosen["predict_with"] = ["support", "groups"]
     model = _estimator(DISCOVERY_CV[task], chosen, task, fast=False)
@@ -433,10 +433,10 @@ class _Said:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def warn(self, messages: Iterable[str | Told]) -> None:
+    def warn(self, messages: Iterable[str | RecordedWarning]) -> None:
         """Raise some warnings; to be called by :func:`discover` itself."""
         for one in messages:
-            category, message = one if isinstance(one, Told) else (UserWarning, one)
+            category, message = one if isinstance(one, RecordedWarning) else (UserWarning, one)
             text = " ".join(message.split())
             if text not in self.texts:
                 self.texts.append(text)

@@ -120,7 +120,7 @@ def _handlers(handler: Any, signals: tuple[int, ...] = (signal.SIGINT, signal.SI
 
 
 @contextmanager
-def unheard(number: int) -> Iterator[None]:
+def ignore_signal(number: int) -> Iterator[None]:
     """Ignore a signal for a moment, so that processes that are started in it ignore it for ever.
 
     Elsewhere than in the main thread, which alone may say so, nothing changes.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BLOCK = 256
 _MAX_STEPS = 25
 # Part of a feature's variation that must be left beside the covariates.
-_LEAST = 1e-10
+_MIN_SHARE = 1e-10
 # Directions of the covariates that vary less are repetitions of others.
 _RANK = 1e-10
 FIGURES = ("effect", "standard_error", "statistic", "p_value")
@@ -261,7 +261,7 @@ def _without(columns: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.nda
     centred = columns - columns.mean(axis=0)  # first, so that little is left of a large mean
     left = centred - basis @ (basis.T @ centred)
     before, after = (centred**2).sum(axis=0), (left**2).sum(axis=0)
-    return left, after > _LEAST * np.maximum(before, np.finfo(float).tiny)
+    return left, after > _MIN_SHARE * np.maximum(before, np.finfo(float).tiny)
 
 
 def _linear(columns: np.ndarray, y: np.ndarray, basis: np.ndarray) -> np.ndarray:

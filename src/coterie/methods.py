@@ -25,7 +25,7 @@ class Method(NamedTuple):
     ----------
     place : str
         Where its function (of a score) or class (of a selector) is: ``module:name``.
-    words : str
+    description : str
         What it does.
     supervised : bool
         Whether it needs labels.
@@ -45,7 +45,7 @@ class Method(NamedTuple):
     """
 
     place: str
-    words: str
+    description: str
     supervised: bool
     signed: bool = False
     settings: Mapping[str, Any] = _NOTHING
@@ -59,20 +59,20 @@ class Method(NamedTuple):
         return load(self.place)
 
 
-def _score(place: str, words: str, supervised: bool, *, signed: bool = False, on_cluster: str = "parts") -> Method:
-    return Method(f"coterie.filters.{place}_score", words, supervised, signed, nested="ranking", on_cluster=on_cluster)
+def _score(place: str, description: str, supervised: bool, *, signed: bool = False, on_cluster: str = "parts") -> Method:
+    return Method(f"coterie.filters.{place}_score", description, supervised, signed, nested="ranking", on_cluster=on_cluster)
 
 
 def _selector(
     place: str,
-    words: str,
+    description: str,
     settings: Mapping[str, Any] = _NOTHING,
     nested: str = "",
     nested_if: Mapping[str, Any] = _NOTHING,
 ) -> Method:
     return Method(
         f"coterie.{place}",
-        words,
+        description,
         True,
         settings=settings,
         ranks=False,

@@ -6,7 +6,7 @@ import coterie
 from coterie import FeatureGroup, FeatureGroups, GroupDiscoveryClassifier, GroupDiscoveryRegressor, group_confidence
 from coterie.data import as_source
 from coterie.report import Discovery, HeldOut
-from coterie.report.making import assemble, open_data
+from coterie.report.assembly import assemble, open_data
 from coterie.report.page import render
 from tests.conftest import grouped_matrix
 

@@ -16,7 +16,7 @@ from coterie.cli.demo import demo
 from coterie.cli.discover import discover
 from coterie.cli.info import info
 from coterie.cli.options import Bundle, with_single_options
-from coterie.cli.output import Output
+from coterie.cli.output import Console
 from coterie.cli.predict import predict
 from coterie.cli.profile import profile
 from coterie.cli.rank import rank
@@ -58,7 +58,7 @@ def test_discover_has_the_defaults_of_the_functions_it_calls():
 
 
 @dataclass
-class Louder(Output):
+class Louder(Console):
     loud: Annotated[bool, typer.Option("--loud")] = False
 
 
@@ -166,8 +166,8 @@ def test_two_options_of_one_name_are_refused():
 
 
 def test_the_working_state_of_the_output_is_no_option():
-    assert [field.name for field in fields(Output) if field.init] == ["quiet", "json", "debug"]
-    assert Output().warnings is not Output().warnings
+    assert [field.name for field in fields(Console) if field.init] == ["quiet", "json", "debug"]
+    assert Console().warnings is not Console().warnings
 
 
 @pytest.mark.parametrize("name", ["label", "format"])

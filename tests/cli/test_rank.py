@@ -145,7 +145,7 @@ def test_labels_are_asked_for(svm, monkeypatch):
     dataset = open_features(svm, label=False)
     method = Method("tests.cli.test_rank:name_score", "names", True)
     with pytest.raises(ValueError, match="has no labels, which this method needs"):
-        rank.rank_features(method, {}, dataset, svm, rank.Output(), 5)
+        rank.rank_features(method, {}, dataset, svm, rank.Console(), 5)
 
 
 def test_fewer_features_than_a_method_selects_by_default(shell):

@@ -37,7 +37,7 @@ def text(tmp_path, rng):
 @pytest.mark.parametrize("memory_limit", [None, 1 << 24], ids=["", "little memory"])
 def test_the_same_bytes_as_of_one_process(text, tmp_path, client, memory_limit, monkeypatch):
     if memory_limit is not None:
-        monkeypatch.setattr("coterie.data.readers.collect._LEAST_ENTRIES", 16)
+        monkeypatch.setattr("coterie.data.readers.collect._MIN_ENTRIES", 16)
         monkeypatch.setattr("coterie.data.readers.collect._ENTRY_BYTES", 1 << 18)  # runs of the client's merge
     here = convert(text, tmp_path / "here.store", memory_limit=memory_limit)
     there = convert_there(text, tmp_path / "there.store", client, memory_limit=memory_limit)

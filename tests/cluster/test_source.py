@@ -164,7 +164,7 @@ def test_another_version_is_refused(stores, client, monkeypatch):
 
 
 def test_other_processors_are_reported(stores, client, monkeypatch):
-    monkeypatch.setattr("coterie.cluster.dask_engine.fingerprint", lambda: "another")
+    monkeypatch.setattr("coterie.cluster.dask_engine.code_digest", lambda: "another")
     with pytest.warns(UserWarning, match="sum in another order"):
         DistributedSource.of_store(stores["words"], client)
 

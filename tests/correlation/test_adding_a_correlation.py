@@ -131,7 +131,7 @@ def test_blocks_and_threads_do_not_matter(rng, monkeypatch, is_sparse):
 
     expected = PearsonCorrelation(FeatureView.of(as_source(form))).strong(supports, 0.4)
     for columns in (1, 7, 512):
-        monkeypatch.setattr(measures, "_MOST_COLUMNS", columns)
+        monkeypatch.setattr(measures, "_MAX_COLUMNS", columns)
         measure = FunctionCorrelation(FeatureView.of(as_source(form), n_threads=2), plain)
         found = measure.strong(supports, 0.4)
         assert found.feature.tolist() == expected.feature.tolist()

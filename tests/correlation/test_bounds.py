@@ -8,7 +8,7 @@ from scipy import sparse
 
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.data import Exemplar, FeatureView, as_source
-from coterie.data.top import Free
+from coterie.data.top import CandidateMask
 from coterie.search.scores import LazyScores
 
 
@@ -119,5 +119,5 @@ def test_norm_bound_does_not_hide_an_aligned_feature(centred, standardize, weigh
         columns.append(score * unit + np.sqrt(norm**2 - score**2) * across[:, j])
     X = np.column_stack(columns)
     view = FeatureView.of(as_source(X), weight if weighted else None, standardize=standardize, centred=centred)
-    order = np.concatenate([chunk for chunk, _ in LazyScores(view, residual).descend(Free(view.moments), 1)])
+    order = np.concatenate([chunk for chunk, _ in LazyScores(view, residual).descend(CandidateMask(view.moments), 1)])
     assert order.tolist() == [0, 1, 2, 3, 4, 5, 6]

@@ -103,8 +103,8 @@ def test_blocks_and_threads_do_not_matter(rng, monkeypatch, is_sparse):
     varying = np.flatnonzero(naive.norm(X) > 0)
     R, results = truth(X), []
     for most, columns, features, n_threads in ((1 << 22, 2048, 1024, 1), (1200, 30, 7, 2), (1, 30, 1, 3)):
-        monkeypatch.setattr(spearman, "_MOST_RANKS", most)
-        monkeypatch.setattr(spearman, "_MOST_COLUMNS", columns)
+        monkeypatch.setattr(spearman, "_MAX_RANKS", most)
+        monkeypatch.setattr(spearman, "_MAX_COLUMNS", columns)
         monkeypatch.setattr(source, "_BLOCK_FEATURES", features)
         measure = SpearmanCorrelation(FeatureView.of(as_source(form), n_threads=n_threads))
         pairs = measure.strong(varying[:20], 0.3)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from coterie.data import FeatureSource, FeatureView, StrongQuery, annotated
-from coterie.data.top import Free, TopQuery
+from coterie.data.top import CandidateMask, TopQuery
 from tests import naive
 
 
@@ -181,10 +181,10 @@ class SourceConformance:
         """The best of the free features, by slow obvious code."""
         view = FeatureView.of(source, standardize=standardize, centred=centred)
         residual = residuals(X)[:, :1]
-        free = Free(view.moments, np.array([3, 20, 64]))
+        candidates = CandidateMask(view.moments, np.array([3, 20, 64]))
         scores = slow_scores(X, residual, standardize, centred)
         expected = sorted((j for j in np.flatnonzero(X.std(axis=0)) if j not in (3, 20, 64)), key=lambda j: -scores[j])
-        top = source.top(TopQuery(view, residual, free, 4))
+        top = source.top(TopQuery(view, residual, candidates, 4))
         below, seen = np.inf, []
         for size in (4, 8, 16, 100):
             low = top.kth(below, size)
@@ -200,15 +200,17 @@ class SourceConformance:
             below = low
         assert sorted(seen) == sorted(expected)
         assert top.best == pytest.approx(scores[expected[0]])
-        barred, values = top.barred()
-        assert set(barred.tolist()) == {3, 20, 64}
-        np.testing.assert_allclose(values, scores[barred], atol=1e-10)
+        excluded, values = top.excluded()
+        assert set(excluded.tolist()) == {3, 20, 64}
+        np.testing.assert_allclose(values, scores[excluded], atol=1e-10)
 
     def test_shared_top(self, source, X):
         weight = np.random.default_rng(8).integers(0, 3, len(X)).astype(float)
         views = [FeatureView.of(source), FeatureView.of(source, weight), FeatureView.of(source, standardize=True)]
         V = residuals(X)
-        queries = [TopQuery(view, V[:, k : k + 1], Free(view.moments, np.array([k])), 5) for k, view in enumerate(views)]
+        queries = [
+            TopQuery(view, V[:, k : k + 1], CandidateMask(view.moments, np.array([k])), 5) for k, view in enumerate(views)
+        ]
         shared = source.shared_top(views)
         for query, top in zip(queries, shared.best(queries), strict=True):
             alone = query.view.source.top(query)

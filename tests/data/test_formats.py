@@ -60,8 +60,8 @@ def test_options_are_described_where_the_docstring_sends_readers(entry):
 
 def test_a_line_for_people(monkeypatch):
     monkeypatch.setattr(formats, "FORMATS", {name: FORMATS[name] for name in ("libsvm", "npz", "csv", "plink", "tsv")})
-    assert formats.formats_in_words() == "LIBSVM text, .npz, CSV, PLINK .bed, TSV"
-    assert formats.labels_in_words() == (
+    assert formats.describe_formats() == "LIBSVM text, .npz, CSV, PLINK .bed, TSV"
+    assert formats.describe_labels() == (
         "a key (.npz), a column (CSV, TSV), a column of the phenotypes (PLINK .bed), or a text file with one label a line"
     )
 
@@ -88,7 +88,7 @@ def test_a_new_entry_is_all_that_opening_needs(tmp_path, monkeypatch):
         coterie.data.open_features(tmp_path / "c.txt")
     with pytest.raises(TypeError, match="its options are factor, feature_names"):
         coterie.data.open_features(tmp_path / "b.ssv", colour=1)
-    assert formats.formats_in_words().endswith(", semicolons")
+    assert formats.describe_formats().endswith(", semicolons")
 
 
 class SemicolonReader(Reader):

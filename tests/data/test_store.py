@@ -61,11 +61,11 @@ class TestStoreOfSparseRows(_StoreConformance):
 
     def make(self, X):
         rows = sparse.csr_array(X.astype(np.float64))
-        collect_limit, collect._LEAST_ENTRIES = collect._LEAST_ENTRIES, 100
+        collect_limit, collect._MIN_ENTRIES = collect._MIN_ENTRIES, 100
         try:
             path = write_store(self.folder / "s", (rows[i : i + 5] for i in range(0, len(X), 5)), memory_limit=1 << 24)
         finally:
-            collect._LEAST_ENTRIES = collect_limit
+            collect._MIN_ENTRIES = collect_limit
         return open_store(path).source
 
 
@@ -84,7 +84,7 @@ class TestStoreOfFeatureBlocks(_StoreConformance):
 @pytest.mark.parametrize("size", [1, 7, 41])
 def test_runs_on_the_disk_change_nothing(tmp_path, rng, monkeypatch, capacity, size):
     X = sparse.csr_array(example(rng).astype(np.float64) * rng.standard_normal((41, 67)))
-    monkeypatch.setattr(collect, "_LEAST_ENTRIES", capacity)
+    monkeypatch.setattr(collect, "_MIN_ENTRIES", capacity)
     monkeypatch.setattr(collect, "_ENTRY_BYTES", 1 << 24)
     path = write_store(tmp_path / "s", (X[i : i + size] for i in range(0, 41, size)), memory_limit=1 << 24)
     expected = X.tocsc()

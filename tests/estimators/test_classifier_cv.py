@@ -170,7 +170,7 @@ def test_threads_and_batches_change_nothing(rng, monkeypatch):
     X, y = grouped_matrix(rng)
     options = {"Cs": 3, "cv": 3, "predict_with": ["support", "groups"], "thresholds": [0.5, 0.8], "random_state": 0}
     models = [GroupDiscoveryClassifierCV(10, n_jobs=n, **options).fit(X, y) for n in (1, 2)]
-    monkeypatch.setattr(lockstep, "_MOST_BYTES", 50_000)
+    monkeypatch.setattr(lockstep, "_MAX_BYTES", 50_000)
     assert len(list(lockstep.batches(range(18), X.shape[1], 10 * len(y)))) > 2
     models.append(GroupDiscoveryClassifierCV(10, n_jobs=1, **options).fit(X, y))
     for model in models[1:]:

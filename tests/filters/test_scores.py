@@ -218,7 +218,7 @@ def test_width_of_the_heat_kernel(data):
 
 
 def test_full_graphs_have_an_end(monkeypatch, data):
-    monkeypatch.setattr("coterie.filters.graph._MOST_FULL", 10)
+    monkeypatch.setattr("coterie.filters.graph._MAX_FULL", 10)
     with pytest.raises(ValueError, match="graph='full' is for up to 10 samples"):
         laplacian_score(data[0], graph="full")
 
@@ -402,7 +402,7 @@ def test_mcfs_where_the_iterative_solver_gives_up(error, monkeypatch, rng):
 
     monkeypatch.setattr(mcfs, "spectral_embedding", fail)
     np.testing.assert_allclose(mcfs_score(X, n_clusters=2), expected, rtol=1e-6)
-    monkeypatch.setattr(mcfs, "_MOST_DENSE", 39)
+    monkeypatch.setattr(mcfs, "_MAX_DENSE", 39)
     with pytest.raises(ValueError, match=r"mcfs_score cannot be computed: .* Raise n_neighbors"):
         mcfs_score(X, n_clusters=2)
 

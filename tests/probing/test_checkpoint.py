@@ -236,7 +236,7 @@ def test_a_full_disk_is_warned_of(data, tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         return original(*arguments)
 
-    monkeypatch.setattr("coterie.files.whole.os.replace", full)
+    monkeypatch.setattr("coterie.files.atomic.os.replace", full)
     with pytest.warns(UserWarning, match="No space left on device"):
         model = selector(path).fit(*data)
     assert model.n_probes_ == 100

@@ -180,7 +180,7 @@ def test_low_coverage_is_warned_of_and_shown(rng, recwarn):
 
 
 def test_wide_data_stop_at_a_number_of_probes(rng, monkeypatch):
-    monkeypatch.setattr("coterie.probing.estimator._MOST_PROBES", 70)
+    monkeypatch.setattr("coterie.probing.estimator._MAX_PROBES", 70)
     X, y = together(rng, n_samples=30)
     model = DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, random_state=0).fit(X, y)
     assert (model.n_probes_, model.stopped_by_) == (70, "n_probes")

@@ -85,7 +85,7 @@ def test_one_of_the_two(blocks):
 
 
 def test_matrices_of_all_pairs_stay_small(blocks, monkeypatch):
-    monkeypatch.setattr("coterie.redundancy.validation.MOST_PAIRED", 30)
+    monkeypatch.setattr("coterie.redundancy.validation.MAX_PAIRED", 30)
     model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", redundancy="mutual_info", cv=3).fit(blocks.X, blocks.y)
     assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20]
     alone = GlobalRedundancySelector("fisher", 4, n_candidates=40, power="cv", redundancy="mutual_info", cv=3)
@@ -93,7 +93,7 @@ def test_matrices_of_all_pairs_stay_small(blocks, monkeypatch):
 
 
 def test_too_many_features_are_not_all_tried(blocks, monkeypatch):
-    monkeypatch.setattr("coterie.redundancy.validation.MOST_VALIDATED", 45)
+    monkeypatch.setattr("coterie.redundancy.validation.MAX_VALIDATED", 45)
     model = GlobalRedundancySelector("fisher", 4, n_candidates="cv", cv=3).fit(blocks.X, blocks.y)
     assert sorted(model.cv_results_["n_candidates"]) == [4, 12, 20, 40]
     alone = GlobalRedundancySelector("fisher", 4, n_candidates=None, power="cv", cv=3).fit(blocks.X, blocks.y)

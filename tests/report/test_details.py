@@ -9,9 +9,9 @@ from sklearn.metrics import accuracy_score, r2_score
 import coterie
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor
 from coterie.report import Discovery, describe
+from coterie.report.assembly import data_digest
 from coterie.report.details import _spread_sample, genome_of
 from coterie.report.judgement import score_curve
-from coterie.report.making import fingerprint
 from tests.conftest import grouped_matrix
 
 
@@ -165,12 +165,12 @@ def test_curve_of_validation():
 def test_fingerprints_are_of_the_values():
     X, y = data_of("two")
     source = coterie.data.as_source
-    mark = fingerprint(source(X), y)
-    assert mark == fingerprint(source(sparse.csc_array(X)), y) == fingerprint(source(np.asfortranarray(X)), y)
+    mark = data_digest(source(X), y)
+    assert mark == data_digest(source(sparse.csc_array(X)), y) == data_digest(source(np.asfortranarray(X)), y)
     other = X.copy()
     other[3, 7] += 1e-9
-    assert mark != fingerprint(source(other), y)
-    assert mark != fingerprint(source(X), 1 - y)
+    assert mark != data_digest(source(other), y)
+    assert mark != data_digest(source(X), 1 - y)
 
 
 def test_what_cannot_be_reported_is_refused():

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryOneClass, GroupDiscoveryRegressor
 from coterie._numba import one_blas_thread
 from coterie.data import as_source
-from coterie.data.top import Free, SharedTop, TopQuery
+from coterie.data.top import CandidateMask, SharedTop, TopQuery
 from coterie.estimators.base import input_of
 from coterie.interruption import stopping_gracefully
 from coterie.search import lockstep
@@ -149,7 +149,7 @@ def test_same_bits_from_threads(estimator, kind):
 
 def test_same_bits_from_processes(monkeypatch):
     """Inside joblib.parallel_config with a backend of processes, these share the searches."""
-    monkeypatch.setattr(lockstep, "_LEAST_VALUES", 0)
+    monkeypatch.setattr(lockstep, "_MIN_VALUES", 0)
     X, target = make_data("C")
     estimator = GroupDiscoveryClassifier(6)
     data = input_of(estimator, X, target > 0)
@@ -229,13 +229,13 @@ def test_few_are_asked_for(kind):
     view = search(estimator, input_of(estimator, X, target > 0), None, 9).loop().oracle.view
     residual = np.random.default_rng(0).standard_normal((len(target), 1))
     residual -= residual.mean()
-    free = Free.where(view.moments, np.random.default_rng(1).random(view.n_features) < 0.7)
-    expected = list(LazyScores(view, residual).descend(free, 10))
+    candidates = CandidateMask.where(view.moments, np.random.default_rng(1).random(view.n_features) < 0.7)
+    expected = list(LazyScores(view, residual).descend(candidates, 10))
     for size in (1, 5, 10, 400):
         for hint in (np.empty(0, dtype=np.int64), np.arange(100)):
-            (top,) = SharedPass([view]).best([TopQuery(view, residual, free, size, hint)])
-            assert free[top.hint].all()
-            for given, wanted in zip(top.descend(free, 10), expected, strict=True):
+            (top,) = SharedPass([view]).best([TopQuery(view, residual, candidates, size, hint)])
+            assert candidates[top.hint].all()
+            for given, wanted in zip(top.descend(candidates, 10), expected, strict=True):
                 np.testing.assert_array_equal(given[0], wanted[0])
                 np.testing.assert_array_equal(given[1], wanted[1])
 
@@ -253,11 +253,11 @@ def test_single_precision_leaves_no_trace(case, rng):
     estimator = GroupDiscoveryClassifier(9, standardize=case != "scales")
     view = search(estimator, input_of(estimator, X, np.arange(80) % 2), weight, 9).loop().oracle.view
     residual = rng.standard_normal((80, 1)) * weight[:, None]
-    free = Free(view.moments)
-    expected = list(LazyScores(view, residual).descend(free, 10))
+    candidates = CandidateMask(view.moments)
+    expected = list(LazyScores(view, residual).descend(candidates, 10))
     assert SharedTop([view])._single == (case != "tiny")
-    (top,) = SharedPass([view]).best([TopQuery(view, residual, free, 40)])
-    for given, wanted in zip(top.descend(free, 10), expected, strict=True):
+    (top,) = SharedPass([view]).best([TopQuery(view, residual, candidates, 40)])
+    for given, wanted in zip(top.descend(candidates, 10), expected, strict=True):
         np.testing.assert_array_equal(given[0], wanted[0])
         np.testing.assert_array_equal(given[1], wanted[1])
 
@@ -302,6 +302,6 @@ def test_moments_of_features_far_from_zero():
 
 
 def test_batches_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(lockstep, "_MOST_BYTES", 24 * 100 * 4)
+    monkeypatch.setattr(lockstep, "_MAX_BYTES", 24 * 100 * 4)
     assert [len(part) for part in batches(list(range(10)), 100)] == [4, 4, 2]
     assert [len(part) for part in batches(list(range(2)), 10**9)] == [1, 1]

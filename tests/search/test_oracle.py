@@ -9,7 +9,7 @@ from scipy import sparse
 from coterie.correlation.pearson import PearsonCorrelation
 from coterie.correlation.protocol import ROUNDING
 from coterie.data import FeatureView, as_source
-from coterie.data.top import Free
+from coterie.data.top import CandidateMask
 from coterie.order import by_content
 from coterie.search import oracle as oracle_module
 from coterie.search.oracle import Affiliations, Oracle, _Matches
@@ -160,7 +160,7 @@ def test_layers_spare_scores(rng):
     view = FeatureView.of(as_source(sparse.hstack([X, common], format="csc")))
     y = np.where(common.toarray()[:, 0] > 0, 1.0, -1.0)
     scores = LazyScores(view, residual_for(y, rng))
-    features, values = next(scores.descend(Free(view.moments), 1))
+    features, values = next(scores.descend(CandidateMask(view.moments), 1))
     assert features[0] == 3000
     assert scores.n_scored < 100
     assert values[0] == pytest.approx(scores.of(np.array([3000]))[0])
@@ -174,14 +174,14 @@ def test_descent_is_the_sorted_order(rng, centred, standardize):
     view = FeatureView.of(as_source(sparse.csc_array(X)), standardize=standardize, centred=centred)
     moments = view.moments
     residual = residual_for(y, rng)
-    free = rng.random(X.shape[1]) < 0.9
-    free &= moments.norm > 0
-    chunks = list(LazyScores(view, residual).descend(Free.where(moments, free), 3))
+    candidates = rng.random(X.shape[1]) < 0.9
+    candidates &= moments.norm > 0
+    chunks = list(LazyScores(view, residual).descend(CandidateMask.where(moments, candidates), 3))
     features, scores = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     expected = np.abs((X - (X.mean(axis=0) if centred else 0)).T @ residual[:, 0])
     if standardize:
         expected[moments.norm > 0] /= moments.scale[moments.norm > 0]
-    assert sorted(features) == np.flatnonzero(free).tolist()
+    assert sorted(features) == np.flatnonzero(candidates).tolist()
     np.testing.assert_allclose(scores, expected[features], atol=1e-12)
     assert (np.diff(scores) <= 1e-9 * scores[0]).all()
 
@@ -213,7 +213,7 @@ def test_blocks_do_not_depend_on_how_many_features_are_looked_at_together(rng, m
     residuals = [residual_for(y, rng) for _ in range(3)]
     results = []
     for most in (2048, 5, 1):
-        monkeypatch.setattr(oracle_module, "_MOST_AT_ONCE", most)
+        monkeypatch.setattr(oracle_module, "_MAX_AT_ONCE", most)
         oracle = make_oracle(sparse.csc_array(X) if is_sparse else X, threshold=0.5, affiliates=affiliates)
         for residual in residuals:
             oracle.adopt(oracle.find_block(residual, 6))

@@ -367,11 +367,11 @@ def test_files(tmp_path):
 # Independent sets
 
 
-def brute_force(values, rivals, size):
+def brute_force(values, conflicts, size):
     best = 0.0
     for k in range(1, size + 1):
         for chosen in itertools.combinations(range(len(values)), k):
-            if not rivals[np.ix_(chosen, chosen)].any():
+            if not conflicts[np.ix_(chosen, chosen)].any():
                 best = max(best, values[list(chosen)].sum())
     return best
 
@@ -380,32 +380,32 @@ def brute_force(values, rivals, size):
 def test_best_sets(seed, n, size, share):
     rng = np.random.default_rng(seed)
     values = -np.sort(-rng.integers(1, 8, n) * 1.0)
-    rivals = np.triu(rng.random((n, n)) < share, 1)
-    rivals |= rivals.T
-    best = brute_force(values, rivals, size)
+    conflicts = np.triu(rng.random((n, n)) < share, 1)
+    conflicts |= conflicts.T
+    best = brute_force(values, conflicts, size)
     for known in range(1, n + 1):
         beyond = values[known] if known < n else 0.0
-        assert bound_of_sets(values[:known], rivals[:known, :known], size, beyond)[0] >= best
-    chosen, bound = best_set(values, rivals, size, 0.0)
+        assert bound_of_sets(values[:known], conflicts[:known, :known], size, beyond)[0] >= best
+    chosen, bound = best_set(values, conflicts, size, 0.0)
     assert bound == values[chosen].sum() == best
     assert len(chosen) <= size
-    assert not rivals[np.ix_(chosen, chosen)].any()
-    none, same = best_set(values, rivals, size, best)
+    assert not conflicts[np.ix_(chosen, chosen)].any()
+    none, same = best_set(values, conflicts, size, best)
     assert (len(none), same) == (0, best)
-    if not rivals.any():
-        assert bound_of_sets(values, rivals, size) == (best, size <= n)
+    if not conflicts.any():
+        assert bound_of_sets(values, conflicts, size) == (best, size <= n)
 
 
 def test_a_search_that_gives_up(monkeypatch):
     rng = np.random.default_rng(0)
     values = -np.sort(-rng.random(14))
-    rivals = np.triu(rng.random((14, 14)) < 0.5, 1)
-    rivals |= rivals.T
-    best = brute_force(values, rivals, 5)
+    conflicts = np.triu(rng.random((14, 14)) < 0.5, 1)
+    conflicts |= conflicts.T
+    best = brute_force(values, conflicts, 5)
     gave_up = 0
     for most in range(1, 40):
-        monkeypatch.setattr(admissible, "_MOST_BRANCHES", most)
-        chosen, bound = best_set(values, rivals, 5, 0.0)
+        monkeypatch.setattr(admissible, "_MAX_BRANCHES", most)
+        chosen, bound = best_set(values, conflicts, 5, 0.0)
         assert bound >= best - 1e-12
         assert values[chosen].sum() <= best + 1e-12
         gave_up += bound > values[chosen].sum()

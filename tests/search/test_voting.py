@@ -74,12 +74,12 @@ def test_first_round_is_that_of_naive_code(rng, is_sparse, fit_intercept, standa
     np.testing.assert_allclose(model.history_[0].scores, whole[chosen])
 
 
-def vote(X, parts, residual, supports, barred, n_new, threshold):
+def vote(X, parts, residual, supports, excluded, n_new, threshold):
     """One round of TPAMI Algorithm 4 without shortcuts: the block, and all features on the walks of the folds."""
     C, votes, walked = naive.correlation(X), {}, set()
     for part in parts:
         own = X[part] - X[part].mean(axis=0)
-        new, met = naive.walk(own.T @ residual[part], naive.correlation(X[part]), supports, n_new, threshold, barred)
+        new, met = naive.walk(own.T @ residual[part], naive.correlation(X[part]), supports, n_new, threshold, excluded)
         walked |= met | set(new)
         for j in new:
             votes[j] = votes.get(j, 0) + 1
@@ -89,7 +89,7 @@ def vote(X, parts, residual, supports, barred, n_new, threshold):
         if len(block) < n_new and not any(abs(C[j, z]) >= threshold for z in [*supports, *block]):
             block.append(j)
     if not block:
-        block, met = naive.walk(whole, C, supports, n_new, threshold, barred)
+        block, met = naive.walk(whole, C, supports, n_new, threshold, excluded)
         walked |= met
     return block, walked
 
@@ -113,20 +113,20 @@ def test_rounds_and_groups_are_those_of_naive_code(seed, threshold, n_new, affil
     folds = [PearsonCorrelation(view.part(part)) for part in parts]
     oracle = VotingOracle(PearsonCorrelation(view), folds, threshold=threshold, affiliates=affiliates)
     C = np.abs(naive.correlation(X))
-    supports, walked, barred = [], set(), set()
+    supports, walked, excluded = [], set(), set()
     for _ in range(4):
         residual = residual_for(y, rng)
-        new, passed = vote(X, parts, residual[:, 0], supports, barred, n_new, threshold)
+        new, passed = vote(X, parts, residual[:, 0], supports, excluded, n_new, threshold)
         block = oracle.find_block(residual, n_new)
         assert block.features.tolist() == new
         if not new:
             break
         oracle.adopt(block)
         supports, walked = supports + new, walked | passed
-        barred = {j for j in walked - set(supports) if C[j, supports].max() >= threshold}
-        assert set(oracle.affiliations.feature.tolist()) == barred
+        excluded = {j for j in walked - set(supports) if C[j, supports].max() >= threshold}
+        assert set(oracle.affiliations.feature.tolist()) == excluded
         for voter in (oracle, *oracle.folds):
-            assert set(np.flatnonzero(~voter._free.mask).tolist()) == barred | set(supports)
+            assert set(np.flatnonzero(~voter._candidates.mask).tolist()) == excluded | set(supports)
     complete = naive.complete_groups(X, supports, threshold)
     expected = complete if affiliates == "complete" else naive.ranked_groups(X, supports, walked, threshold)
     found = oracle.collect()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coterie._numba import read_only
-from coterie._parameters import N_JOBS, SHARE, Anything, Flag, Number, Rule, Whole
+from coterie._parameters import N_JOBS, SHARE, AnyValue, Boolean, Integer, Number, Rule
 from coterie.baselines.base import TrainingData
 from coterie.baselines.graph import FeatureGraph, feature_graph
 from coterie.baselines.penalized import PenalizedModel, PenalizedSelector, ProximalGradient, StandardizedDesign
@@ -185,8 +185,8 @@ class GraphFusedLassoSelector(PenalizedSelector):
         **PenalizedSelector._allowed,
         "fusion": SHARE,
         "threshold": Number(at_most=1),
-        "edges": Anything(),
-        "weighted": Flag(),
+        "edges": AnyValue(),
+        "weighted": Boolean(),
         "n_jobs": N_JOBS,
     }
 
@@ -341,11 +341,11 @@ class FeatureGroupingSelector(PenalizedSelector):
     _allowed: ClassVar[dict[str, Rule]] = {
         **PenalizedSelector._allowed,
         "fusion": SHARE,
-        "truncated": Flag(),
+        "truncated": Boolean(),
         "tau": Number(),
         "threshold": Number(at_most=1),
-        "edges": Anything(),
-        "max_rounds": Whole(1),
+        "edges": AnyValue(),
+        "max_rounds": Integer(1),
         "n_jobs": N_JOBS,
     }
 

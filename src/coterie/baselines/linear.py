@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC, l1_min_c
 
-from coterie._parameters import N_FEATURES, PENALTY, Anything, Number, OneOf, Rule, Whole
-from coterie._quiet import ignored
+from coterie._parameters import N_FEATURES, PENALTY, AnyValue, Integer, Number, OneOf, Rule
 from coterie._sklearn import fitted_svm, sample_major
+from coterie._warnings import ignored
 from coterie.baselines.base import LabelSelector, TargetSelector, TrainingData, search_path
 from coterie.data.source import Columns
 from coterie.estimators.documentation import documented
@@ -86,8 +86,8 @@ class L1SVMSelector(LabelSelector):
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES,
         "tol": Number(),
-        "max_iter": Whole(1),
-        "random_state": Anything(),
+        "max_iter": Integer(1),
+        "random_state": AnyValue(),
     }
 
     def __init__(
@@ -204,7 +204,7 @@ class LassoSelector(TargetSelector):
     array([2, 8, 3])
     """
 
-    _allowed: ClassVar[dict[str, Rule]] = {"n_features_to_select": N_FEATURES, "tol": Number(), "max_iter": Whole(1)}
+    _allowed: ClassVar[dict[str, Rule]] = {"n_features_to_select": N_FEATURES, "tol": Number(), "max_iter": Integer(1)}
 
     def __init__(self, n_features_to_select: int | float = 10, *, tol: float = 1e-4, max_iter: int = 10_000) -> None:
         self.n_features_to_select = n_features_to_select
@@ -323,11 +323,11 @@ class SVMRFESelector(LabelSelector):
 
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES,
-        "step": OneOf("half") | Whole(1) | Number(at_most=1),
+        "step": OneOf("half") | Integer(1) | Number(at_most=1),
         "C": PENALTY,
         "tol": Number(),
-        "max_iter": Whole(1),
-        "random_state": Anything(),
+        "max_iter": Integer(1),
+        "random_state": AnyValue(),
     }
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from coterie._parameters import N_FEATURES_OR_AUTO, SHARE, Number, OneOf, Rule, Whole
+from coterie._parameters import N_FEATURES_OR_AUTO, SHARE, Integer, Number, OneOf, Rule
 from coterie.baselines.base import LabelSelector, TrainingData, search_path
 from coterie.baselines.graph import components
 from coterie.correlation.pearson import PearsonCorrelation
@@ -182,7 +182,7 @@ class PenalizedSelector(LabelSelector):
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "alpha": Number() | OneOf(None),
         "tol": Number(),
-        "max_iter": Whole(1),
+        "max_iter": Integer(1),
     }
     groups_: FeatureGroups
     path_: list[tuple[float, int]]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from coterie._parameters import N_FEATURES, N_JOBS, Flag, Number, OneOf, Rule, Whole
+from coterie._parameters import N_FEATURES, N_JOBS, Boolean, Integer, Number, OneOf, Rule
 from coterie.baselines.base import LabelSelector, TrainingData
 from coterie.baselines.graph import components, correlated_pairs
 from coterie.correlation.pearson import PearsonCorrelation
@@ -104,8 +104,8 @@ class RCFSSelector(LabelSelector):
         "n_features_to_select": N_FEATURES,
         "threshold": Number(at_most=1),
         "linkage": OneOf("complete", "average", "single"),
-        "n_per_cluster": Whole(1) | OneOf("auto"),
-        "standardize": Flag(),
+        "n_per_cluster": Integer(1) | OneOf("auto"),
+        "standardize": Boolean(),
         "n_jobs": N_JOBS,
     }
 

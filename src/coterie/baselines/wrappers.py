@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel
 
-from coterie._parameters import Number, OneOf, Rule, Whole
+from coterie._parameters import Integer, Number, OneOf, Rule
 from coterie.data.source import FeatureSource
 from coterie.estimators.documentation import documented
 from coterie.inputs.types import FoldsLike
@@ -188,7 +188,7 @@ class FloatingSelector(CriterionSelector):
 
     _allowed: ClassVar[dict[str, Rule]] = {
         **CriterionSelector._allowed,
-        "look_ahead": Whole(0),
+        "look_ahead": Integer(0),
         "max_seconds": Number() | OneOf(None),
     }
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, show_methods, stem
 from coterie.cli.options import option
-from coterie.cli.output import Output, command_line
+from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import (
     Settings,
     check_setting,
@@ -86,7 +86,7 @@ def compare(
     overwrite: Annotated[bool, option("Output", "Start anew where a comparison is there already.", "--overwrite")] = False,
     options: DataOptions,
     cluster: Cluster,
-    voice: Output,
+    console: Console,
 ) -> None:
     """Compare methods by accuracy, redundancy, time and stability, against the number of features.
 
@@ -116,14 +116,14 @@ def compare(
     limit = None if memory_limit is None else read_size(memory_limit)
     sizes = None if n_features is None else _whole_numbers(n_features)
     with results_folder(folder):
-        dataset = options.open(data, voice)
+        dataset = options.open(data, console)
         if dataset.y is None:
             raise ValueError(f"{data} has no labels, which a comparison needs; say where they are with --label.")
         task = settle_task(task, dataset.y, data)
         chosen = chosen_methods(methods, settings or [], task)
         if not standardize:
-            _note_scales(dataset, voice)
-        with cluster.client(data) as client, voice.collecting_warnings(), interrupting() as request:
+            _note_scales(dataset, console)
+        with cluster.client(data) as client, console.collecting_warnings(), interrupting() as request:
             found = run(
                 selectors_of(chosen, task),
                 dataset,
@@ -139,16 +139,16 @@ def compare(
                 overwrite=overwrite,
                 n_jobs=n_jobs,
                 random_state=random_state,
-                verbose=voice.verbose,
+                verbose=console.verbose,
                 client=client,
             )
-        files = write_tables(folder, found, voice, data.name)
-    show_summary(found, voice)
-    voice.show(f"Written to {folder}: {', '.join(files)}.")
+        files = write_tables(folder, found, console, data.name)
+    show_summary(found, console)
+    console.show(f"Written to {folder}: {', '.join(files)}.")
     content = {"output": str(folder), "files": files, "task": found.task, "interrupted": found.interrupted}
-    voice.result({**content, "summary": found.summary_dicts(), "rows": found.row_dicts()})
+    console.result({**content, "summary": found.summary_dicts(), "rows": found.row_dicts()})
     if request.signal is not None:
-        voice.note("Stopped early; the same command goes on from here.")
+        console.note("Stopped early; the same command goes on from here.")
         raise typer.Exit(128 + request.signal)
 
 
@@ -191,15 +191,17 @@ def _whole_numbers(text: str) -> list[int]:
     return numbers
 
 
-def _note_scales(dataset: Dataset, voice: Output) -> None:
+def _note_scales(dataset: Dataset, console: Console) -> None:
     """Say so when the units of the features are far apart."""
     from coterie.discovery import scales_apart
 
-    if not voice.quiet and scales_apart(dataset.source):
-        voice.note("The features have very different scales, on which some methods depend; --standardize gives all the same.")
+    if not console.quiet and scales_apart(dataset.source):
+        console.note(
+            "The features have very different scales, on which some methods depend; --standardize gives all the same."
+        )
 
 
-def write_tables(folder: Path, found: Comparison, voice: Output, name: str = "") -> list[str]:
+def write_tables(folder: Path, found: Comparison, console: Console, name: str = "") -> list[str]:
     """Write the tables, the page and the figure; returns the names of the files."""
     from coterie.files import new_file
     from coterie.report import report
@@ -212,17 +214,17 @@ def write_tables(folder: Path, found: Comparison, voice: Output, name: str = "")
     try:
         figure = found.plot()
     except ImportError:  # the extra is not installed
-        voice.note(f"{FIGURE} was left out; it needs: pip install 'coterie[plot,tabular]'")
+        console.note(f"{FIGURE} was left out; it needs: pip install 'coterie[plot,tabular]'")
         return files
     except ValueError as error:  # nothing went well
-        voice.note(f"{FIGURE} was left out: {error}")
+        console.note(f"{FIGURE} was left out: {error}")
         return files
     with new_file(folder / FIGURE) as partial:
         figure.savefig(partial, format="png", dpi=150)
     return [*files, FIGURE]
 
 
-def show_summary(found: Comparison, voice: Output) -> None:
+def show_summary(found: Comparison, console: Console) -> None:
     """The means as a table."""
     from coterie.comparison.result import summary_cells
 
@@ -239,4 +241,4 @@ def show_summary(found: Comparison, voice: Output) -> None:
         accuracy, *others, note = summary_cells(row)
         rmse = [f"{row['rmse']:.4g}" if row["n_ok"] else "–"] if numbers else []
         table.add_row(Text(row["method"]), number, accuracy, *rmse, *others, Text(note))
-    voice.show(table)
+    console.show(table)

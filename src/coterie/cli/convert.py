@@ -9,7 +9,7 @@ import typer
 
 from coterie.cli.data import Cluster, DataOptions, DataPath
 from coterie.cli.options import option
-from coterie.cli.output import Output
+from coterie.cli.output import Console
 from coterie.progress import StepProgress
 
 
@@ -23,7 +23,7 @@ def convert(
     ] = None,
     overwrite: Annotated[bool, option("Output", "Replace a store that is there already.", "--overwrite")] = False,
     cluster: Cluster,
-    voice: Output,
+    console: Console,
 ) -> None:
     """Convert a data file to a store, which opens at once and need not fit into memory.
 
@@ -43,8 +43,8 @@ def convert(
     with (
         claimed(store),
         cluster.client() as client,
-        voice.collecting_warnings(),
-        StepProgress(voice.verbose, "convert") as progress,
+        console.collecting_warnings(),
+        StepProgress(console.verbose, "convert") as progress,
     ):
         path = (convert_file if client is None else cluster.converting(client))(
             data,
@@ -56,5 +56,5 @@ def convert(
         )
     n_samples, n_features = open_features(path).source.shape
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    voice.show(f"Written to {store}: {n_samples:,} samples, {n_features:,} features, {size / 1e6:,.1f} MB.")
-    voice.result({"store": str(store), "samples": n_samples, "features": n_features, "bytes": size})
+    console.show(f"Written to {store}: {n_samples:,} samples, {n_features:,} features, {size / 1e6:,.1f} MB.")
+    console.result({"store": str(store), "samples": n_samples, "features": n_features, "bytes": size})

@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.options import option
-from coterie.cli.output import Output
+from coterie.cli.output import Console
 from coterie.cli.parameters import Parameter, Settings, criteria_text, parse_settings, parse_value
 from coterie.data.errors import with_scheme
-from coterie.data.readers.formats import COMPRESSED, FORMATS, formats_in_words, labels_in_words
-from coterie.interruption import unheard
+from coterie.data.readers.formats import COMPRESSED, FORMATS, describe_formats, describe_labels
+from coterie.interruption import ignore_signal
 from coterie.methods import DISCOVERY, Method
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ DataPath = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help=f"{formats_in_words()}, or a store. Text may be compressed ({', '.join(COMPRESSED)}).",
+        help=f"{describe_formats()}, or a store. Text may be compressed ({', '.join(COMPRESSED)}).",
         show_default=False,
     ),
 ]
@@ -58,7 +58,7 @@ _PATIENCE = 60.0
 class DataOptions:
     """How data are read: the options of all commands that open them."""
 
-    label: Annotated[str | None, option(_PANEL, f"Where the labels are: {labels_in_words()}.", "--label -l --pheno-name")] = (
+    label: Annotated[str | None, option(_PANEL, f"Where the labels are: {describe_labels()}.", "--label -l --pheno-name")] = (
         None
     )
     format: Annotated[str | None, option(_PANEL, "Format of the data; found out by default.", "--format -f")] = None
@@ -121,7 +121,7 @@ class DataOptions:
     def open(
         self,
         path: Path,
-        voice: Output,
+        console: Console,
         way: Callable[..., Dataset] | None = None,
         *,
         adjusts: bool = False,
@@ -138,7 +138,7 @@ class DataOptions:
         if self.covar is not None and not adjusts:
             raise ValueError("--covar has no meaning for this command, which does not account for covariates; leave it out.")
         arguments = self.arguments()
-        with voice.collecting_warnings():
+        with console.collecting_warnings():
             dataset = (open_features if way is None else way)(with_scheme(path), **arguments, **more)
         if not gaps and way is None:  # workers look at what they have
             _refuse_gaps(dataset)
@@ -149,9 +149,9 @@ class DataOptions:
             notes += f"; covariates: {', '.join(dataset.covariates.names)}"
         n_workers = dataset.source.n_workers
         where = "" if n_workers is None else f", on {n_workers} worker(s)"
-        voice.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){where}{notes}")
+        console.note(f"{path}: {n_samples:,} samples, {n_features:,} features, {kind} ({dataset.format}){where}{notes}")
         if self.impute is not None:
-            voice.note(_gaps_filled(dataset, self.impute))
+            console.note(_gaps_filled(dataset, self.impute))
         return dataset
 
 
@@ -160,7 +160,7 @@ def _refuse_gaps(dataset: Dataset) -> None:
     import numpy as np
 
     from coterie.data import ImputedSource
-    from coterie.data.readers.columns import Column, problems_in_words
+    from coterie.data.readers.columns import Column, describe_problems
 
     source = dataset.source
     if dataset.format not in TABLES or isinstance(source, ImputedSource):
@@ -171,7 +171,7 @@ def _refuse_gaps(dataset: Dataset) -> None:
         columns = [
             Column(str(j) if names is None else names[j], len(missing), int(count)) for j, count in enumerate(missing.tolist())
         ]
-        raise ValueError(f"{dataset.path}: {problems_in_words(columns)}")
+        raise ValueError(f"{dataset.path}: {describe_problems(columns)}")
 
 
 def _gaps_filled(dataset: Dataset, strategy: str) -> str:
@@ -218,9 +218,9 @@ def show_methods(how: str, rows: Iterable[tuple[str, str, Method, Iterable[Param
     """Methods with their labels and the parameters that can be set, and the criteria; then exit."""
     table = Table("method", "labels", "what it is", f"parameters ({how})")
     for name, labels, method, parameters in rows:
-        table.add_row(name, labels, method.words, Text(", ".join(f"{p.name}={p.default}" for p in parameters)))
-    Output().show(table)
-    Output().show(Text(criteria_text()))
+        table.add_row(name, labels, method.description, Text(", ".join(f"{p.name}={p.default}" for p in parameters)))
+    Console().show(table)
+    Console().show(Text(criteria_text()))
     raise typer.Exit
 
 
@@ -258,10 +258,10 @@ class Cluster:
             raise ValueError(f"{what} cannot be done on a cluster: it looks at all features together. Leave --dask out.")
 
     @contextmanager
-    def opened(self, path: Path, options: DataOptions, voice: Output, **more: Any) -> Iterator[Dataset]:
+    def opened(self, path: Path, options: DataOptions, console: Console, **more: Any) -> Iterator[Dataset]:
         """The data, with their features on the cluster as long as this lasts, where one is asked for."""
         if self.dask is None:
-            yield options.open(path, voice, **more)
+            yield options.open(path, console, **more)
             return
         from coterie.data.opening import open_store_with
 
@@ -273,7 +273,7 @@ class Cluster:
             def place(store: Store) -> DistributedSource:
                 return DistributedSource.of_store(store, client)
 
-            yield options.open(path, voice, partial(open_store_with, place=place), **more)
+            yield options.open(path, console, partial(open_store_with, place=place), **more)
 
     @staticmethod
     def converting(client: Client) -> Callable[..., Path]:
@@ -306,7 +306,7 @@ class Cluster:
         with ExitStack() as stack:
             where: object = self.dask
             if self.dask == "local":
-                with unheard(signal.SIGINT):  # Ctrl-C is for this process, which ends the work of the others
+                with ignore_signal(signal.SIGINT):  # Ctrl-C is for this process, which ends the work of the others
                     where = stack.enter_context(
                         distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
                     )

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from coterie.cli.discover import run
 from coterie.cli.options import option
-from coterie.cli.output import Output
+from coterie.cli.output import Console
 from coterie.cli.parameters import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def demo(
     output: Annotated[Path, option(None, "Folder for the results; an earlier result is replaced.", "--output -o")] = Path(
         "coterie-demo"
     ),
-    voice: Output,
+    console: Console,
 ) -> None:
     """Discover groups in synthetic data (TPAMI 2016, section 5.2), compare them with the truth, and write the results.
 
@@ -53,23 +53,23 @@ def demo(
     with claimed(output):
         check_output(output, overwrite=True)
         data = make_support_affiliated(n_features=n_features, random_state=seed)
-        voice.show(
+        console.show(
             f"Synthetic data: {len(data.y):,} samples, {n_features:,} features; {len(data.groups)} groups with "
             f"{len(data.groups.members)} features decide the class, the rest is noise."
         )
         dataset = Dataset(as_source(data.X), data.y, format="synthetic", path=Path(f"make_support_affiliated, seed {seed}"))
-        result, code = run(dataset, voice, **_SETTINGS)
+        result, code = run(dataset, console, **_SETTINGS)
         recovery = group_recovery(data.groups, result.model.groups_)
         files = write_result(output, result, overwrite=True)
-    voice.show(_table(result, data))
-    _tell(result, data, recovery, voice)
-    voice.show(f"Written to {output}: {', '.join(files)}.")
-    voice.result({"output": str(output), "files": files, "recovery": recovery, **result.to_dict()})
+    console.show(_table(result, data))
+    _tell(result, data, recovery, console)
+    console.show(f"Written to {output}: {', '.join(files)}.")
+    console.result({"output": str(output), "files": files, "recovery": recovery, **result.to_dict()})
     if code:
         raise typer.Exit(code)
 
 
-def _tell(result: Discovery, data: Bunch, recovery: float, voice: Output) -> None:
+def _tell(result: Discovery, data: Bunch, recovery: float, console: Console) -> None:
     """How good it is, in words."""
     model = result.model
     found = {group.support for group in model.groups_}
@@ -79,11 +79,11 @@ def _tell(result: Discovery, data: Bunch, recovery: float, voice: Output) -> Non
         if group.support not in found
     ]
     if result.judgement:
-        voice.show(result.judgement)
-    voice.show(f"Recovery: {recovery:.1%} of the true features stand in their right group and role.")
+        console.show(result.judgement)
+    console.show(f"Recovery: {recovery:.1%} of the true features stand in their right group and role.")
     if missed:
-        voice.show(f"Not found: {', '.join(missed)}.")
-    voice.show(
+        console.show(f"Not found: {', '.join(missed)}.")
+    console.show(
         f"Relative optimality gap of the weights, given the features: "
         f"{model.dual_gap_:.1e}; {model.n_correlations_evaluated_:,} of {model.n_correlations_possible_:,} correlations "
         f"evaluated; {result.seconds:.1f} s."

@@ -10,7 +10,7 @@ from coterie.cli.data import DataOptions
 from coterie.data.readers.columns import listed
 
 # Different values up to which a column may be the labels of classes.
-_MOST_CLASSES = 20
+_MAX_CLASSES = 20
 
 
 def format_of(path: Path, options: DataOptions) -> str:
@@ -85,7 +85,7 @@ def _column(column: Any) -> dict[str, Any]:
     facts["distinct"] = column.n_distinct
     if column.lowest is not None and column.usable:
         facts |= {"lowest": column.lowest, "highest": column.highest}
-    elif column.n_distinct is not None and column.n_distinct <= _MOST_CLASSES and len(column.counts) == 1:
+    elif column.n_distinct is not None and column.n_distinct <= _MAX_CLASSES and len(column.counts) == 1:
         facts["values"] = sorted(str(value) for value in column.values)
     elif column.odd is not None:
         facts["example"] = column.odd[1]
@@ -118,7 +118,7 @@ def candidates(columns: list[dict[str, Any]], n_samples: int) -> str:
         column
         for column in columns
         if column["distinct"] is not None
-        and 2 <= column["distinct"] <= min(_MOST_CLASSES, max(2, n_samples // 2))
+        and 2 <= column["distinct"] <= min(_MAX_CLASSES, max(2, n_samples // 2))
         and column["kind"] in ("text", "categories", "booleans", "numbers")
     ]
     few.sort(key=lambda column: (column["kind"] in ("numbers", "booleans"), column["distinct"]))

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, settle_task, stem
 from coterie.cli.options import option
-from coterie.cli.output import Output, command_line
+from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import Settings, parameter_options, parse_value
 from coterie.interruption import stopping_gracefully
 from coterie.methods import DISCOVERY, DISCOVERY_CV
@@ -63,7 +63,7 @@ def discover(
     ] = None,
     genetics: Genetics,
     validation: Validation,
-    voice: Output,
+    console: Console,
     parameters: Parameters,
 ) -> None:
     """Find support features and their groups, tell whether they predict and which are real, and write a folder with it all.
@@ -96,16 +96,16 @@ def discover(
         check_settings(task, parameters, **validation)  # before the data, which may take long to read
         genetics.check()
         shape = _image_shape(image_shape)
-        with cluster.opened(data, options, voice, adjusts=True) as dataset:
+        with cluster.opened(data, options, console, adjusts=True) as dataset:
             settled = settle_task(task, dataset.y, data)
             parameters = _with_labels(parameters, dataset)
             if settled == "one-class" and validates(settled, dataset.y, parameters, fast=validation.get("fast", False)):
-                voice.note("Samples labelled 1 are learnt from, those labelled -1 are outliers to judge by.")
+                console.note("Samples labelled 1 are learnt from, those labelled -1 are outliers to judge by.")
             result, code = run(
-                dataset, voice, task=settled, label=options.label, image_shape=shape, **validation, **parameters
+                dataset, console, task=settled, label=options.label, image_shape=shape, **validation, **parameters
             )
             genetics.add_association(result.model, dataset, settled)
-            with voice.collecting_warnings():
+            with console.collecting_warnings():
                 files = write_result(
                     folder,
                     result,
@@ -114,24 +114,24 @@ def discover(
                 )
             if model is not None:
                 save(result.model, model)
-    show_groups(result, voice)
-    voice.show(f"Written to {folder}: {', '.join(files)}.")
-    voice.result({"output": str(folder), "files": files, **result.to_dict()})
+    show_groups(result, console)
+    console.show(f"Written to {folder}: {', '.join(files)}.")
+    console.result({"output": str(folder), "files": files, **result.to_dict()})
     if code:
         raise typer.Exit(code)
 
 
-def run(dataset: Dataset, voice: Output, **settings: Any) -> tuple[Discovery, int]:
+def run(dataset: Dataset, console: Console, **settings: Any) -> tuple[Discovery, int]:
     """The discovery in a data set, and the exit code; a signal ends the search early, and what has been found is kept."""
     import coterie
 
     if settings.get("random_state", 0) is None:  # the same command gives the same result
         del settings["random_state"]
-    with voice.collecting_warnings(), stopping_gracefully(voice.note) as request:
-        found = coterie.discover(dataset, verbose=voice.verbose, **settings)
+    with console.collecting_warnings(), stopping_gracefully(console.note) as request:
+        found = coterie.discover(dataset, verbose=console.verbose, **settings)
     if found.interrupted and found.confidence is None and not settings.get("fast") and settings.get("n_pairs") != 0:
-        voice.note("The confidences were left out.")
-    said = dict.fromkeys([*voice.warnings, *found.warnings])  # also those of opening the data
+        console.note("The confidences were left out.")
+    said = dict.fromkeys([*console.warnings, *found.warnings])  # also those of opening the data
     found = replace(found, command=command_line() or found.command, warnings=tuple(said))
     return found, 0 if request.signal is None else 128 + request.signal
 
@@ -222,7 +222,7 @@ class Genetics:
         model.groups_ = association(dataset, features=model.groups_, model=kind).attach(model.groups_)
 
 
-def show_groups(result: Discovery, voice: Output) -> None:
+def show_groups(result: Discovery, console: Console) -> None:
     """The groups as a table, and the main figures."""
     from coterie.groups.columns import reading_table
 
@@ -235,16 +235,16 @@ def show_groups(result: Discovery, voice: Output) -> None:
         table.add_column(column.title, justify="right" if right else "left", overflow="ellipsis" if right else "fold")
     for row in rows:
         table.add_row(*(_cell(column, value) for column, value in zip(columns, row, strict=True)))
-    voice.show(table)
+    console.show(table)
     if len(groups) > _SHOWN_GROUPS:
-        voice.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
+        console.show(f"… and {len(groups) - _SHOWN_GROUPS:,} more groups in groups.csv.")
     if any(column.name == "p_value" for column in columns):
-        voice.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
+        console.show("P-values are those of single features, from the same samples that chose them: too small to be tests.")
     if result.judgement:
-        voice.show(result.judgement)
+        console.show(result.judgement)
     else:
-        voice.show("Figures of the training data alone; without --fast, held-out scores and confidences tell what holds.")
-    voice.show("; ".join(f"{words}: {_figure(value)}" for words, value in result.summary.items() if value is not None))
+        console.show("Figures of the training data alone; without --fast, held-out scores and confidences tell what holds.")
+    console.show("; ".join(f"{words}: {_figure(value)}" for words, value in result.summary.items() if value is not None))
 
 
 def _cell(column: Column, value: Any) -> Text:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coterie.cli.data import TABLES, DataOptions
-from coterie.cli.output import Output
+from coterie.cli.output import Console
 
 _SHOWN_CLASSES = 10
 # Columns of a table that are listed for people; programs get all.
@@ -28,7 +28,7 @@ def info(
     *,
     check: Annotated[bool, typer.Option("--check", help="Read a store whole and compare its checksums.")] = False,
     options: DataOptions,
-    voice: Output,
+    console: Console,
 ) -> None:
     """Tell what is in a data file, a store, a model or a result folder.
 
@@ -49,13 +49,13 @@ def info(
     for words, value in facts.items():
         if words != _COLUMNS:
             table.add_row(words.replace("_", " "), Text(_text(value)))
-    voice.show(table)
+    console.show(table)
     if facts.get(_COLUMNS):
-        _show_columns(facts[_COLUMNS], voice)
-    voice.result(facts)
+        _show_columns(facts[_COLUMNS], console)
+    console.result(facts)
 
 
-def _show_columns(columns: list[dict[str, Any]], voice: Output) -> None:
+def _show_columns(columns: list[dict[str, Any]], console: Console) -> None:
     from coterie.cli.description import column_rows
 
     table = Table("column", "kind")
@@ -64,9 +64,9 @@ def _show_columns(columns: list[dict[str, Any]], voice: Output) -> None:
     table.add_column("values", overflow="fold")
     for row in column_rows(columns[:_SHOWN_COLUMNS]):
         table.add_row(*map(Text, row))
-    voice.show(table)
+    console.show(table)
     if len(columns) > _SHOWN_COLUMNS:
-        voice.show(f"… and {len(columns) - _SHOWN_COLUMNS:,} more columns; --json has all.")
+        console.show(f"… and {len(columns) - _SHOWN_COLUMNS:,} more columns; --json has all.")
 
 
 def _facts(path: Path, check: bool, options: DataOptions) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _data_facts(path: Path, options: DataOptions) -> dict[str, Any]:
     if kind in TABLES:
         return {"kind": "data", "format": kind, **table_facts(path, kind, options)}
     more = annotated_facts(path) if kind == "h5ad" else array_facts(path) if kind == "npz" else {}
-    dataset = options.open(path, Output(quiet=True))
+    dataset = options.open(path, Console(quiet=True))
     source = dataset.source
     n_samples, n_features = source.shape
     facts: dict[str, Any] = {"kind": "data", "format": dataset.format, "samples": n_samples, "features": n_features}

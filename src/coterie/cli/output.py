@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
@@ -25,7 +26,7 @@ _WORDS: ContextVar[tuple[str, ...] | None] = ContextVar("words", default=None)
 
 
 @dataclass
-class Output:
+class Console:
     """The voice of a command, with the options that all commands have.
 
     Attributes
@@ -54,7 +55,7 @@ class Output:
     def show(self, item: Any) -> None:
         """Print a table or a line for people; names from data must come as ``Text``."""
         if not self.json:
-            console = _Console(file=sys.stdout, highlight=False)
+            console = _SafeConsole(file=sys.stdout, highlight=False)
             if not console.is_terminal:  # a log has no edge to fold at
                 console.width = 160
             console.print(Text(item) if isinstance(item, str) else item)
@@ -91,7 +92,7 @@ class Output:
             yield
 
 
-class _Console(Console):
+class _SafeConsole(RichConsole):
     """A console that escapes what could control a terminal, and what its encoding does not have, also within tables."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coterie.cli.data import TABLES, DataOptions, DataPath
-from coterie.cli.output import Output
+from coterie.cli.output import Console
 
 if TYPE_CHECKING:
     from coterie.data import Dataset
@@ -28,7 +28,7 @@ def predict(
         ),
     ] = None,
     options: DataOptions,
-    voice: Output,
+    console: Console,
 ) -> None:
     """Predict with a saved model: one line a sample, and the score where the data have labels.
 
@@ -52,20 +52,20 @@ def predict(
         raise ValueError("--impute belongs to the training: a model trained with it fills the gaps of new data by itself.")
     with claimed_files(output):
         own = _columns(estimator, data, options)
-        dataset = options.open(data, voice, adjusts=True, gaps=hasattr(estimator, "fill_values_"), **own)
+        dataset = options.open(data, console, adjusts=True, gaps=hasattr(estimator, "fill_values_"), **own)
         columns, rows = _table(estimator, dataset)
-        score = _score(estimator, dataset, voice)
+        score = _score(estimator, dataset, console)
         if output is not None:
             write_csv(output, rows, columns)
-            voice.show(f"Written to {output}: {len(rows):,} predictions.")
-    if output is None and not voice.json:
+            console.show(f"Written to {output}: {len(rows):,} predictions.")
+    if output is None and not console.json:
         table = io.StringIO()
         write_rows(table, rows, columns)
-        voice.write(table.getvalue())
+        console.write(table.getvalue())
     words = "R²" if hasattr(estimator, "coef_") and not hasattr(estimator, "classes_") else "accuracy"
     if score is not None:
-        voice.note(f"{words}: {score:.4f}")
-    voice.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
+        console.note(f"{words}: {score:.4f}")
+    console.result({"model": str(model), "data": str(data), "score": score, "predictions": rows})
 
 
 def _columns(estimator: Any, path: Path, options: DataOptions) -> dict[str, Any]:
@@ -111,15 +111,15 @@ def _covariates(estimator: Any, dataset: Dataset) -> dict[str, Any]:
     return {"covariates": dataset.covariates}
 
 
-def _score(estimator: Any, dataset: Dataset, voice: Output) -> float | None:
+def _score(estimator: Any, dataset: Dataset, console: Console) -> float | None:
     """Score on data that have the labels of the model's kind."""
     if dataset.y is None or not hasattr(estimator, "score"):
         return None
     try:
-        with voice.collecting_warnings():
+        with console.collecting_warnings():
             return float(estimator.score(dataset.source, dataset.y, **_covariates(estimator, dataset)))
     except (TypeError, ValueError) as error:
-        voice.note(f"No score: {error}")
+        console.note(f"No score: {error}")
         return None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from coterie.cli.data import Cluster, DataOptions, DataPath
 from coterie.cli.options import option
-from coterie.cli.output import Output, command_line
+from coterie.cli.output import Console, command_line
 from coterie.cli.parameters import parse_value
 
 
@@ -24,7 +24,7 @@ def profile(
     csv: Annotated[Path | None, option("Output", "Write the bins to this file.")] = None,
     options: DataOptions,
     cluster: Cluster,
-    voice: Output,
+    console: Console,
 ) -> None:
     """Count the absolute correlations of all pairs of features, exactly, or of pairs drawn at random.
 
@@ -40,7 +40,7 @@ def profile(
     from coterie.report.table import write_csv
 
     with claimed_files(png, csv, html):
-        with cluster.opened(data, options, voice) as dataset:
+        with cluster.opened(data, options, console) as dataset:
             found = correlation_profile(
                 dataset.source,
                 n_pairs=pairs,
@@ -48,7 +48,7 @@ def profile(
                 confidence=confidence,
                 n_jobs=n_jobs,
                 random_state=random_state,
-                verbose=voice.verbose,
+                verbose=console.verbose,
             )
         if csv is not None:
             write_csv(csv, found.rows())
@@ -58,8 +58,8 @@ def profile(
                 figure.savefig(partial, format=png.suffix.lstrip(".") or "png", dpi=150)
         if html is not None:
             report(found, name=data.name, command=command_line(), path=html)
-    voice.show(found.text())
+    console.show(found.text())
     for file in (csv, png, html):
         if file is not None:
-            voice.show(f"Written: {file}")
-    voice.result(found.to_dict())
+            console.show(f"Written: {file}")
+    console.result(found.to_dict())

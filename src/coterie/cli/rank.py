@@ -12,7 +12,7 @@ from rich.text import Text
 
 from coterie.cli.data import Cluster, DataOptions, DataPath, Task, names_of, settle_task, show_methods
 from coterie.cli.options import option
-from coterie.cli.output import Output
+from coterie.cli.output import Console
 from coterie.cli.parameters import (
     Settings,
     check_setting,
@@ -81,7 +81,7 @@ def rank(
     output: Annotated[Path | None, option("Output", "CSV file for the whole ranking.", "--output -o")] = None,
     options: DataOptions,
     cluster: Cluster,
-    voice: Output,
+    console: Console,
 ) -> None:
     """Rank features by a score of each one, or by a method that looks at them together.
 
@@ -114,29 +114,29 @@ def rank(
     with claimed_files(output, None if checkpoint is None else str(checkpoint)):
         if method is not None:
             cluster.check(bool(anywhere[method].on_cluster), f"--method {method}")
-        with cluster.opened(data, options, voice) as dataset:
+        with cluster.opened(data, options, console) as dataset:
             settled = "classification" if dataset.y is None else settle_task(task, dataset.y, data)
             name = method or _DEFAULT[settled]
             its = method_for(name, settled, task)
             n_features = dataset.source.shape[1]
-            with voice.collecting_warnings(), interrupting() as request:
-                ranking = rank_features(its, chosen, dataset, data, voice, top if output is None else n_features)
+            with console.collecting_warnings(), interrupting() as request:
+                ranking = rank_features(its, chosen, dataset, data, console, top if output is None else n_features)
             if output is not None:
                 write_csv(output, _rows(ranking, dataset, n_features))
             rows = _rows(ranking, dataset, top)
-    voice.show(f"Features by {its.words}")
+    console.show(f"Features by {its.description}")
     table = Table()
     for column in rows[0]:
         table.add_column(column, justify="left" if column == "name" else "right")
     for row in rows:
         table.add_row(*(Text("" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v)) for v in row.values()))
-    voice.show(table)
+    console.show(table)
     if output is not None:
-        voice.show(f"Written to {output}: {len(ranking.features):,} features.")
+        console.show(f"Written to {output}: {len(ranking.features):,} features.")
     told = {"method": name, "task": settled if its.supervised else None, "parameters": {**its.settings, **chosen}}
-    voice.result({**told, "interrupted": request.signal is not None, "ranking": rows})
+    console.result({**told, "interrupted": request.signal is not None, "ranking": rows})
     if request.signal is not None:  # the method has kept what it had
-        voice.note("Stopped early; this is the ranking so far.")
+        console.note("Stopped early; this is the ranking so far.")
         raise typer.Exit(128 + request.signal)
 
 
@@ -153,7 +153,7 @@ def method_for(name: str, task: str, asked: str) -> Method:
     )
 
 
-def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path, voice: Output, count: int) -> Ranking:
+def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path, console: Console, count: int) -> Ranking:
     """Run a method, for so many features."""
     import numpy as np
 
@@ -164,7 +164,7 @@ def rank_features(method: Method, chosen: Settings, dataset: Dataset, path: Path
     if inspect.isclass(target):
         defaults = {name: parameter.default for name, parameter in inspect.signature(target).parameters.items()}
         if "verbose" in defaults:
-            chosen = {**chosen, "verbose": voice.verbose}
+            chosen = {**chosen, "verbose": console.verbose}
         if isinstance(wanted := defaults.get("n_features_to_select"), int):  # a ranking needs no more than there are
             chosen = {"n_features_to_select": min(wanted, dataset.source.shape[1]), **chosen}
         model: Any = target(**with_criterion(chosen))

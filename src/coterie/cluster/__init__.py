@@ -1,7 +1,7 @@
 """Features on many machines: a store or an array in parts, each of which a worker of a cluster holds (docs/do/cluster.md).
 
 Everything that knows Dask is here. Algorithms see a :class:`~coterie.data.FeatureSource`; what opens one on a cluster is
-loaded by name, in :mod:`coterie.inputs.placing`.
+loaded by name, in :mod:`coterie.inputs.placement`.
 """
 
 from __future__ import annotations

@@ -308,7 +308,7 @@ def check_workers(engine: DaskEngine) -> None:
             f"The workers have coterie {', '.join(sorted(versions))}, this process has {this_version()}. Install the same "
             "version on all of them."
         )
-    if any(word != fingerprint() for _, word in seen):
+    if any(word != code_digest() for _, word in seen):
         warnings.warn(
             "The kernels of some workers sum in another order than those of this process (other processors): the groups are "
             "the same, but last digits may depend on which worker computes. Set NUMBA_CPU_NAME=generic here and on all "
@@ -319,7 +319,7 @@ def check_workers(engine: DaskEngine) -> None:
 
 
 def _introduce(_: dict[str, object]) -> tuple[str, str]:
-    return this_version(), fingerprint()
+    return this_version(), code_digest()
 
 
 def this_version() -> str:
@@ -330,7 +330,7 @@ def this_version() -> str:
 
 
 @lru_cache(maxsize=1)
-def fingerprint() -> str:
+def code_digest() -> str:
     """A digest of how the kernels of this process sum: processors with other vector registers sum in another order."""
     rng = np.random.default_rng(20120626)
     X, vectors = np.asfortranarray(rng.standard_normal((997, 3))), rng.standard_normal((997, 2))

@@ -20,7 +20,7 @@ from coterie.cluster.dask_engine import DaskEngine, check_workers
 from coterie.cluster.parts import check_same_store, is_wanted, threads_of_worker
 from coterie.comparison.process import Limits, OnRow, Schedule, Unit, pickled
 from coterie.comparison.result import Row
-from coterie.comparison.trial import Setting
+from coterie.comparison.trial import TrialSettings
 from coterie.data.errors import DataFileError
 from coterie.data.opening import convert_with
 from coterie.data.readers.byte_stream import ByteStream
@@ -49,7 +49,7 @@ class ClusterSchedule:
     All workers can open the store of the setting, whose header has the checksum ``check``. Workers enforce the limits.
     """
 
-    def __init__(self, setting: Setting, check: str, limits: Limits, client: Client) -> None:
+    def __init__(self, setting: TrialSettings, check: str, limits: Limits, client: Client) -> None:
         self.setting = setting
         self.check = check
         self.limits = limits
@@ -77,7 +77,7 @@ def run_unit(
     check: str, contender: bytes, fold: int, sizes: list[int], limits: Limits, shared: dict[str, bytes]
 ) -> list[tuple[Row, np.ndarray]]:
     """A fold of a method, on a worker: all of its rows."""
-    setting: Setting = pickle.loads(shared["setting"])  # from our own client, as the whole task is
+    setting: TrialSettings = pickle.loads(shared["setting"])  # from our own client, as the whole task is
     check_same_store(str(setting.store), check)
     rows: list[tuple[Row, np.ndarray]] = []
     with temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch:

@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from coterie.cluster.parts import PartSource, Recipe, recipe_of
 from coterie.data.source import Moments
-from coterie.data.top import NO_FEATURES, Free, LayeredTop, Scored, SharedTop, TopQuery
+from coterie.data.top import NO_FEATURES, CandidateMask, LayeredTop, Scored, SharedTop, TopQuery
 from coterie.data.view import FeatureView
 from coterie.kernels.columns import kth_largest, positions_between
 
@@ -221,8 +221,8 @@ class PartTop(NamedTuple):
     hidden: float  # no other free feature of the part has a better score; -1 if there is no other one
     mean: np.ndarray
     norm: np.ndarray
-    barred: np.ndarray  # features that vary and are not free
-    barred_scores: np.ndarray
+    excluded: np.ndarray  # features that vary and are not free
+    excluded_scores: np.ndarray
     n_scored: int
 
 
@@ -236,7 +236,7 @@ class ClusterTop:
         self.n_scored = 0
         self._scores = np.empty(0)
         self._hidden = np.inf
-        self._barred: Scored = (NO_FEATURES, np.empty(0))
+        self._excluded_scores: Scored = (NO_FEATURES, np.empty(0))
         self._size = _ROOM * query.size
         if first is not None:
             self._size = query.size
@@ -260,10 +260,10 @@ class ClusterTop:
         where = positions_between(self._scores, low, below)
         return self.known[where], self._scores[where]
 
-    def barred(self) -> Scored:
+    def excluded(self) -> Scored:
         if self._hidden == np.inf:
             self._more(self._size)
-        return self._barred
+        return self._excluded_scores
 
     def first(self, most: int) -> np.ndarray:
         """Those with the best of the known scores."""
@@ -274,12 +274,12 @@ class ClusterTop:
         asked = self._hidden < np.inf
         if asked:
             self._size = _MORE * max(self._size, size)
-        free = self.query.free
+        candidates = self.query.candidates
         arguments = [
             (
                 self.query.view,
                 self.query.residual,
-                free.taken[(free.taken >= part.first) & (free.taken < part.last)] - part.first,
+                candidates.taken[(candidates.taken >= part.first) & (candidates.taken < part.last)] - part.first,
                 self._size,
                 float(self.query.first_floor),
                 not asked,
@@ -291,7 +291,10 @@ class ClusterTop:
 
     def _enter(self, parts: Sequence[PartTop]) -> None:
         self.known, self._scores, mean, norm = (np.concatenate([part[i] for part in parts]) for i in (0, 1, 3, 4))
-        self._barred = np.concatenate([part.barred for part in parts]), np.concatenate([part.barred_scores for part in parts])
+        self._excluded_scores = (
+            np.concatenate([part.excluded for part in parts]),
+            np.concatenate([part.excluded_scores for part in parts]),
+        )
         self._hidden = max(part.hidden for part in parts)
         self.n_scored += sum(part.n_scored for part in parts)
         table: Any = self.query.view.moments.norm
@@ -321,7 +324,7 @@ class ClusterSharedTop:
         for part in self.source.parts:
             taken, hints = (
                 [own[(own >= part.first) & (own < part.last)] - part.first for own in lists]
-                for lists in ([query.free.taken for query in queries], [query.hint for query in queries])
+                for lists in ([query.candidates.taken for query in queries], [query.hint for query in queries])
             )
             arguments.append((self._shared, list(views), residuals, widths, sizes, _Lists(taken), _Lists(hints)))
         what = f"the features with the best scores for {len(queries)} residuals"
@@ -343,25 +346,25 @@ def part_top(
     source: PartSource, view: FeatureView, residual: np.ndarray, taken: np.ndarray, size: int, first_floor: float, brief: bool
 ) -> PartTop:
     """The best of a part, on a worker; a ``brief`` answer leaves out features that are tied with its last by the dozen."""
-    free = Free(view.moments, taken)
-    top = LayeredTop(TopQuery(view, residual, free, size, first_floor=first_floor))
+    candidates = CandidateMask(view.moments, taken)
+    top = LayeredTop(TopQuery(view, residual, candidates, size, first_floor=first_floor))
     low = top.kth(np.inf, size)
     features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
-    hidden = low if len(features) < free.count else -1.0
+    hidden = low if len(features) < candidates.count else -1.0
     if brief and len(features) > _TIED * size:
         keep = scores > low
         features, scores, hidden = features[keep], scores[keep], low
-    return _told(view, features, scores, hidden, top.barred(), top.n_scored)
+    return _told(view, features, scores, hidden, top.excluded(), top.n_scored)
 
 
 def _told(
-    view: FeatureView, features: np.ndarray, scores: np.ndarray, hidden: float, barred: Scored, n_scored: int
+    view: FeatureView, features: np.ndarray, scores: np.ndarray, hidden: float, excluded: Scored, n_scored: int
 ) -> PartTop:
     order = np.argsort(features)
     features, scores = features[order], scores[order]
     first = view.source.first_feature
     moments = view.moments.mean[features], view.moments.norm[features]
-    return PartTop(features + first, scores, hidden, *moments, barred[0] + first, barred[1], n_scored)
+    return PartTop(features + first, scores, hidden, *moments, excluded[0] + first, excluded[1], n_scored)
 
 
 def _shared_top(source: PartSource, views: list[FeatureView]) -> SharedTop:
@@ -376,14 +379,14 @@ def _part_tops(
     fresh = SharedTop.like(shared)
     ends = np.cumsum(widths)
     queries = [
-        TopQuery(view, np.ascontiguousarray(residuals[:, end - width : end]), Free(view.moments, own), size, hint)
+        TopQuery(view, np.ascontiguousarray(residuals[:, end - width : end]), CandidateMask(view.moments, own), size, hint)
         for view, width, end, own, size, hint in zip(views, widths, ends, taken.lists, sizes, hints.lists, strict=True)
     ]
     found = []
     for query, top in zip(queries, fresh.best(queries), strict=True):
         low = top.kth(np.inf, query.size)
         features, scores = top.between(low, np.inf) if low >= 0.0 else (NO_FEATURES, np.empty(0))
-        hidden = low if len(features) < query.free.count else -1.0
+        hidden = low if len(features) < query.candidates.count else -1.0
         n_scored = top.n_scored
-        found.append(_told(query.view, features, scores, hidden, top.barred(), n_scored))
+        found.append(_told(query.view, features, scores, hidden, top.excluded(), n_scored))
     return found, fresh.n_multiplied

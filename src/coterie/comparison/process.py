@@ -24,7 +24,7 @@ import psutil
 from joblib import cpu_count
 
 from coterie.comparison.result import FAILED, OUT_OF_MEMORY, TIMED_OUT, Row
-from coterie.comparison.trial import Contender, Setting
+from coterie.comparison.trial import Contender, TrialSettings
 from coterie.files import writing
 from coterie.groups.columns import Record
 
@@ -267,7 +267,7 @@ class Slot:
 class AnySchedule(Protocol):
     """Runs units, on this machine or on the workers of a cluster."""
 
-    setting: Setting
+    setting: TrialSettings
 
     def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
         """Run all units, and call ``on_row`` with each row and its features."""
@@ -282,7 +282,7 @@ class Schedule:
     all processes are ended.
     """
 
-    setting: Setting
+    setting: TrialSettings
     folder: Path
     limits: Limits
     n_jobs: int

@@ -23,11 +23,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 
-from coterie._parameters import Number, OneOf, Whole, check, read_size
+from coterie._parameters import Integer, Number, OneOf, check, read_size
 from coterie.comparison.journal import Journal, results_folder
 from coterie.comparison.process import AnySchedule, Limits, Schedule, Unit
 from coterie.comparison.result import Comparison, Row
-from coterie.comparison.trial import Contender, Gaps, MethodsLike, Setting, check_for_task, estimator_digest, read_contenders
+from coterie.comparison.trial import (
+    Contender,
+    Gaps,
+    MethodsLike,
+    TrialSettings,
+    check_for_task,
+    estimator_digest,
+    read_contenders,
+)
 from coterie.data.dataset import Dataset
 from coterie.data.errors import is_address
 from coterie.data.imputation import ImputedSource
@@ -36,7 +44,7 @@ from coterie.data.store.writing import write_store
 from coterie.files import temporary_folder
 from coterie.inputs.folds import read_folds
 from coterie.inputs.opening import opened, source_of
-from coterie.inputs.placing import active_client, cluster_schedule
+from coterie.inputs.placement import active_client, cluster_schedule
 from coterie.inputs.targets import class_codes, numeric_targets, task_of
 from coterie.inputs.types import ClientLike, FeaturesLike, FoldsLike, RandomStateLike, ScoringLike, TargetsLike
 from coterie.progress import RoundProgress
@@ -193,7 +201,7 @@ def compare(
         scoring = scoring if scoring is not None else "r2" if task == "regression" else "accuracy"
         sizes = _read_sizes(n_features, n_columns)
         judge = _read_classifier(classifier, store.is_sparse, scoring, task)
-        setting = Setting(
+        setting = TrialSettings(
             store.path,
             store.feature_names is not None and not store.is_sparse and find_spec("pandas") is not None,
             labels,
@@ -218,7 +226,9 @@ def compare(
     return Comparison(rows, selections, n_columns, interrupted, scoring if isinstance(scoring, str) else "score", task)
 
 
-def _schedule(setting: Setting, scratch: Path, limits: Limits, jobs: int, store: Store, client: ClientLike) -> AnySchedule:
+def _schedule(
+    setting: TrialSettings, scratch: Path, limits: Limits, jobs: int, store: Store, client: ClientLike
+) -> AnySchedule:
     """What runs the methods: processes of this machine, or workers of a cluster."""
     own = Path(store.path).is_relative_to(scratch)  # written by us, where no worker looks
     if client is not None and own:
@@ -306,7 +316,7 @@ def _read_sizes(n_features: int | Iterable[int] | None, n_columns: int) -> list[
     if not given:
         raise ValueError("n_features is empty; give at least one number of features.")
     for size in given:
-        check("n_features", size, Whole(1))
+        check("n_features", size, Integer(1))
         if int(size) > n_columns:
             raise ValueError(f"n_features has {size}, but X has {n_columns} feature(s); choose at most {n_columns}.")
     return sorted({int(size) for size in given})
@@ -318,7 +328,7 @@ def _read_limits(time_limit: float | None, memory_limit: int | str | None) -> Li
     if isinstance(memory_limit, str):
         memory_limit = read_size(memory_limit)
     if memory_limit is not None:
-        check("memory_limit", memory_limit, Whole(1))
+        check("memory_limit", memory_limit, Integer(1))
     return Limits(None if time_limit is None else float(time_limit), None if memory_limit is None else int(memory_limit))
 
 
@@ -352,7 +362,7 @@ def _judges(task: str) -> dict[str, BaseEstimator]:
     return {"linear_svm": LinearSVC(dual="auto", max_iter=10_000, random_state=0), "knn": KNeighborsClassifier()}
 
 
-def _digests(store: Store, setting: Setting) -> dict[str, str]:
+def _digests(store: Store, setting: TrialSettings) -> dict[str, str]:
     """What tells a comparison from one whose rows mean something else."""
     arrays = {name: entry for name, entry in store.header["arrays"].items() if name in ("indptr", "indices", "values")}
     gaps = setting.gaps

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import check_scoring
 
-from coterie._quiet import ignored, recorded
+from coterie._warnings import ignored, recorded
 from coterie.comparison.result import FAILED, OK, OUT_OF_MEMORY, Row
 from coterie.data.imputation import ImputedSource
 from coterie.data.source import FeatureSource
@@ -190,7 +190,7 @@ class Gaps:
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrialSettings:
     """What all methods share: the data in a store, whether they become a frame (for names), the folds, who judges and how."""
 
     store: Path | str
@@ -208,7 +208,7 @@ class Setting:
 class Trial:
     """A method and the data it is tried on."""
 
-    def __init__(self, setting: Setting, contender: Contender) -> None:
+    def __init__(self, setting: TrialSettings, contender: Contender) -> None:
         self.setting = setting
         self.contender = contender
         self.source: FeatureSource = open_store(setting.store).source

@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import thread_count
-from coterie._parameters import N_JOBS, VERBOSE, Whole, check
+from coterie._parameters import N_JOBS, VERBOSE, Integer, check
 from coterie.confidence.result import Choices, GroupConfidence
 from coterie.estimators.base import GroupDiscovery, input_of, settings_of
 from coterie.estimators.documentation import documented
@@ -38,7 +38,7 @@ from coterie.search.search import Search
 _FIRST_PAIRS = 5
 _BATCH_SECONDS = 30.0
 # Pairs that are worth a pass over the features together, however long that takes: fewer would read large data again and again.
-_LEAST_PAIRS = 8
+_MIN_PAIRS = 8
 
 
 @documented
@@ -168,7 +168,7 @@ def _check(model: object, **parameters: int | None) -> None:
             f"model is a {type(model).__name__}; the confidence is that of the groups of a GroupDiscovery… estimator."
         )
     check_is_fitted(model)
-    rules = {"n_pairs": Whole(1), "n_permutations": Whole(0), "n_jobs": N_JOBS, "verbose": VERBOSE}
+    rules = {"n_pairs": Integer(1), "n_permutations": Integer(0), "n_jobs": N_JOBS, "verbose": VERBOSE}
     for name, value in parameters.items():
         check(name, value, rules[name])
 
@@ -299,7 +299,7 @@ class _Task:
         """Pairs of the next batch: as many as take some seconds and fit into memory."""
         if not self._n_paths:
             return _FIRST_PAIRS
-        quick = max(int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths)), _LEAST_PAIRS)
+        quick = max(int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths)), _MIN_PAIRS)
         return max(1, min(quick, len(next(batches(range(10**6), self.data.source.shape[1]))) // 2))
 
     def _run(self, searches: Sequence[Search], *, first_groups: bool = False) -> list[_Selection] | None:

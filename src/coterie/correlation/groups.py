@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread, thread_count
-from coterie._parameters import N_BINS, N_JOBS, VERBOSE, Anything, NotText, Number, OneOf, Rule
+from coterie._parameters import N_BINS, N_JOBS, VERBOSE, AnyValue, NotString, Number, OneOf, Rule
 from coterie._sklearn import stays_frame
 from coterie.correlation.grouping import Grouping, count_neighbours, group_features, group_purities
 from coterie.correlation.measures import CORRELATION, measure_of
@@ -161,9 +161,9 @@ class CorrelationGroups(FeatureSets, Selector):
         "threshold": Number(at_most=1),
         "correlation": CORRELATION,
         "n_bins": N_BINS,
-        "representative": OneOf("neighbours", "variance") | NotText("a function of X, or the scores themselves"),
-        "fixed_features": Anything(),
-        "variables": Anything(),
+        "representative": OneOf("neighbours", "variance") | NotString("a function of X, or the scores themselves"),
+        "fixed_features": AnyValue(),
+        "variables": AnyValue(),
         "remainder": OneOf("passthrough", "drop", "refuse"),
         "missing_values": OneOf("raise", "ignore", "mean", "median", "most_frequent"),
         "n_jobs": N_JOBS,

@@ -34,8 +34,8 @@ CORRELATION_OR_NONE: Rule = OneOf(*MEASURES, None) | Function()
 TOLERANCE = 1e-6
 _METHODS = ("between", "within", "strong")
 # Values of a block that a function gets: 16 MB; and columns of it.
-_MOST_VALUES = 1 << 21
-_MOST_COLUMNS = 512
+_MAX_VALUES = 1 << 21
+_MAX_COLUMNS = 512
 
 # A function of two blocks of columns that returns their correlations.
 PairFunction = Callable[..., ArrayLike]
@@ -268,7 +268,7 @@ class FunctionCorrelation:
 
     def _pieces(self, features: np.ndarray) -> Iterator[np.ndarray]:
         """Features whose columns are handed over together."""
-        step = max(1, min(_MOST_COLUMNS, _MOST_VALUES // self.view.n_samples))
+        step = max(1, min(_MAX_COLUMNS, _MAX_VALUES // self.view.n_samples))
         return (features[first : first + step] for first in range(0, len(features), step))
 
     def _columns(self, features: np.ndarray) -> np.ndarray:

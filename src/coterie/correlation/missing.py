@@ -25,7 +25,7 @@ from coterie.data.view import FeatureView
 from coterie.kernels import correlation as kernels
 from coterie.kernels.filters import dense_ranks
 
-FEWEST = 3
+MIN_SAMPLES = 3
 # A share of the squares that variation must have; below it the differences of large sums have lost too many digits.
 _SMALL = 1e-3
 
@@ -53,12 +53,12 @@ def pairwise_pearson(columns: np.ndarray, others: np.ndarray, sample_weight: np.
         square_x, square_y = (wx * x).T @ others_known, w_known.T @ y**2
         left_x, left_y = square_x - sum_x**2 / mass, square_y - sum_y**2 / mass
         result = (wx.T @ y - sum_x * sum_y / mass) / np.sqrt(left_x * left_y)
-    doubtful = (count >= FEWEST) & ~((left_x > _SMALL * square_x) & (left_y > _SMALL * square_y) & np.isfinite(result))
-    result[count < FEWEST] = 0.0
+    doubtful = (count >= MIN_SAMPLES) & ~((left_x > _SMALL * square_x) & (left_y > _SMALL * square_y) & np.isfinite(result))
+    result[count < MIN_SAMPLES] = 0.0
     first, second = np.nonzero(doubtful)
     if len(first):
         again = np.empty(len(first))
-        kernels.common_pearson(_rows(columns), _rows(others), first, second, read_only(weight), FEWEST, again)
+        kernels.common_pearson(_rows(columns), _rows(others), first, second, read_only(weight), MIN_SAMPLES, again)
         result[first, second] = again
     return np.clip(result, -1.0, 1.0)
 
@@ -81,7 +81,7 @@ def pairwise_spearman(columns: np.ndarray, others: np.ndarray, sample_weight: np
     whole, others_whole = (np.flatnonzero(~np.isnan(own).any(axis=1)) for own in (rows, other_rows))
     result = np.empty((len(rows), len(other_rows)))
     todo = np.ones(result.shape, dtype=bool)
-    if len(whole) and len(others_whole) and np.count_nonzero(weight) >= FEWEST:
+    if len(whole) and len(others_whole) and np.count_nonzero(weight) >= MIN_SAMPLES:
         ranks, other_ranks = (
             _unit_ranks(own[places], sorting[places], weight)
             for own, sorting, places in ((rows, order, whole), (other_rows, other_order, others_whole))
@@ -90,7 +90,7 @@ def pairwise_spearman(columns: np.ndarray, others: np.ndarray, sample_weight: np
         todo[np.ix_(whole, others_whole)] = False
     first, second = np.nonzero(todo)
     values = np.empty(len(first))
-    kernels.common_spearman(rows, order, other_rows, other_order, first, second, weight, FEWEST, values)
+    kernels.common_spearman(rows, order, other_rows, other_order, first, second, weight, MIN_SAMPLES, values)
     result[first, second] = values
     return np.clip(result, -1.0, 1.0)
 
@@ -126,7 +126,7 @@ def view_of_known(source: FeatureSource, weight: np.ndarray | None, n_threads: i
             mean[own] = np.where(known, weights[:, None] * values, 0.0).sum(axis=0) / mass
             scale[own] = np.sqrt(weights @ x**2 / mass)
             largest = np.abs(np.where(known, values, 0.0)).max(axis=0)
-        enough = ((weights[:, None] > 0) & known).sum(axis=0) >= FEWEST
+        enough = ((weights[:, None] > 0) & known).sum(axis=0) >= MIN_SAMPLES
         varies = enough & (scale[own] > 1e-14 * largest)
         scale[own] = np.where(varies, scale[own], 0.0)
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from coterie.correlation.protocol import ROUNDING, Pairs
 from coterie.data.source import Columns, Exemplar, StrongPairs, StrongQuery
 from coterie.data.view import FeatureView
-from coterie.kernels.correlation import SAFETY, csc_cross, fewest_nonzeros
+from coterie.kernels.correlation import SAFETY, csc_cross, min_nonzeros
 
 # Support features whose vectors are filled at a time.
 _BATCH = 16
@@ -97,7 +97,7 @@ class PearsonCorrelation:
         if self.source.is_sparse:
             columns: Columns = (weighted := self._weighted(supports))
             limits = limit * norm
-            fewest = self._fewest_nonzeros(weighted, supports, limit)
+            fewest = self._min_nonzeros(weighted, supports, limit)
         else:
             columns = self.vectors(supports)
             limits = np.full(len(supports), limit)
@@ -163,7 +163,7 @@ class PearsonCorrelation:
         lowest, highest = np.cos(np.minimum(angle + width, np.pi / 2)), np.cos(np.maximum(angle - width, 0.0))
         return lowest - SAFETY, highest + SAFETY
 
-    def _fewest_nonzeros(self, columns: sparse.csc_array, supports: np.ndarray, threshold: float) -> np.ndarray:
+    def _min_nonzeros(self, columns: sparse.csc_array, supports: np.ndarray, threshold: float) -> np.ndarray:
         """Stored entries below which no feature can be affiliated with each support feature (the size bound)."""
         fewest = np.zeros(len(supports), dtype=np.int64)
         if not self.prune:
@@ -174,7 +174,7 @@ class PearsonCorrelation:
         counts = np.diff(columns.indptr)
         squares = squares[np.lexsort((-squares, np.repeat(np.arange(len(supports)), counts)))]
         shares = self._largest_shares(int(counts.max(initial=0)) + 1) / self.moments.total_weight
-        fewest_nonzeros(
+        min_nonzeros(
             columns.indptr, squares, shares, self.moments.total_weight, self.moments.nonnegative,
             self.moments.mean[supports], self.moments.norm[supports], threshold, fewest,
         )  # fmt: skip

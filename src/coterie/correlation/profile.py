@@ -14,13 +14,13 @@ from scipy import stats
 from sklearn.utils import check_random_state
 
 from coterie._numba import read_only, run_evenly, thread_count
-from coterie._parameters import Number, Whole, check
+from coterie._parameters import Integer, Number, check
 from coterie.correlation.protocol import ROUNDING
 from coterie.correlation.tiles import Counted, Tally, Tiles, tiles_of
 from coterie.data.source import FeatureSource, Moments
 from coterie.groups.columns import Record, data_frame, plain
 from coterie.inputs.opening import opened, source_of
-from coterie.inputs.placing import placed
+from coterie.inputs.placement import placed
 from coterie.inputs.types import ClientLike, FeaturesLike, RandomStateLike
 from coterie.kernels.correlation import csc_pair_correlations, dense_pair_correlations
 from coterie.markup import notebook_table
@@ -319,9 +319,9 @@ def correlation_profile(
     edges = _read_edges(bins)
     check("confidence", confidence, Number(at_most=1))
     if n_pairs is not None:
-        check("n_pairs", n_pairs, Whole(1))
+        check("n_pairs", n_pairs, Integer(1))
     if n_jobs is not None:
-        check("n_jobs", n_jobs, Whole())
+        check("n_jobs", n_jobs, Integer())
     n_threads = thread_count(n_jobs)
     X, _ = placed(X, None, client, reader="correlation_profile")
     # A Dask array is with workers part by part; pairs need features of any two of them.
@@ -457,7 +457,7 @@ def _batch_correlations(
 
 def _read_edges(bins: ArrayLike) -> np.ndarray:
     if np.ndim(bins) == 0:
-        check("bins", bins, Whole(1))
+        check("bins", bins, Integer(1))
         return np.linspace(0.0, 1.0, int(np.asarray(bins)) + 1)
     edges = np.asarray(bins, dtype=np.float64)
     if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0.0 or edges[-1] != 1.0 or not (np.diff(edges) > 0).all():

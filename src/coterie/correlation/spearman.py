@@ -17,9 +17,9 @@ from coterie.data.view import FeatureView
 from coterie.kernels import filters as kernels
 
 # Values whose ranks are held at a time: 32 MB.
-_MOST_RANKS = 1 << 22
+_MAX_RANKS = 1 << 22
 # Columns whose correlations are computed together at most.
-_MOST_COLUMNS = 2048
+_MAX_COLUMNS = 2048
 
 
 class SpearmanCorrelation:
@@ -83,7 +83,7 @@ class SpearmanCorrelation:
     @property
     def _step(self) -> int:
         """Columns whose ranks are held at a time."""
-        return _MOST_COLUMNS if self.view.is_sparse else max(1, min(_MOST_COLUMNS, _MOST_RANKS // self.view.n_samples))
+        return _MAX_COLUMNS if self.view.is_sparse else max(1, min(_MAX_COLUMNS, _MAX_RANKS // self.view.n_samples))
 
     def _matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         result = np.empty((len(features), len(others)))
@@ -165,10 +165,10 @@ def _strong_pairs(view: FeatureView, query: StrongQuery, leaders_norm: np.ndarra
 def _pieces(columns: Columns) -> Iterator[tuple[int, Columns]]:
     """Neighbouring columns whose ranks can be held at a time, with the place of the first."""
     if isinstance(columns, np.ndarray):
-        step = max(1, _MOST_RANKS // max(1, columns.shape[0]))
+        step = max(1, _MAX_RANKS // max(1, columns.shape[0]))
         yield from ((start, columns[:, start : start + step]) for start in range(0, columns.shape[1], step))
         return
-    ends = np.searchsorted(columns.indptr, np.arange(0, columns.nnz, _MOST_RANKS)[1:])
+    ends = np.searchsorted(columns.indptr, np.arange(0, columns.nnz, _MAX_RANKS)[1:])
     for start, stop in itertools.pairwise(np.unique([0, *ends, columns.shape[1]]).tolist()):
         first, last = columns.indptr[start], columns.indptr[stop]
         entries = columns.data[first:last], columns.indices[first:last], columns.indptr[start : stop + 1] - first

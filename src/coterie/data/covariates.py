@@ -14,7 +14,7 @@ from coterie.data.readers.reader import MISSING_WORDS
 from coterie.data.source import LARGEST_NORM
 
 # A column of text has at most so many different values; more of them are names, not categories.
-_MOST_CATEGORIES = 50
+_MAX_CATEGORIES = 50
 
 
 class Covariates(NamedTuple):
@@ -111,10 +111,10 @@ def _from_text(name: str, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
         return _column(name, np.array([float(text) for text in texts]))
     except ValueError:
         categories = sorted(set(texts))
-    if len(categories) > _MOST_CATEGORIES:
+    if len(categories) > _MAX_CATEGORIES:
         raise ValueError(
             f"the covariate {name!r} is text with {len(categories)} different values, too many for categories (at most "
-            f"{_MOST_CATEGORIES}). Leave it out, or make numbers of it."
+            f"{_MAX_CATEGORIES}). Leave it out, or make numbers of it."
         )
     columns = [np.array([text == category for text in texts], dtype=np.float64) for category in categories[1:]]
     names = [f"{name}={category} (not {categories[0]})" for category in categories[1:]]

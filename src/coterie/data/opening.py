@@ -21,7 +21,7 @@ from coterie.data.names import PackedStrings
 from coterie.data.readers.byte_stream import read_lines
 from coterie.data.readers.collect import Collect, read_into_memory
 from coterie.data.readers.columns import places_of
-from coterie.data.readers.formats import FORMATS, detect_format, resolve, tables_in_words
+from coterie.data.readers.formats import FORMATS, describe_tables, detect_format, resolve
 from coterie.data.readers.h5ad import from_anndata, is_anndata
 from coterie.data.readers.reader import Progress, Reader, labels_in_file
 from coterie.data.source import FeatureSource
@@ -210,7 +210,7 @@ def convert_with(
     if FORMATS[format].table:
         options = {**options, "drop": drop, "keep_numeric": keep_numeric}
     elif drop is not None:
-        raise DataFileError(f"drop leaves out columns of tables ({tables_in_words()}) when a store is made.", path)
+        raise DataFileError(f"drop leaves out columns of tables ({describe_tables()}) when a store is made.", path)
     blocks = DEFAULT_MEMORY_LIMIT if memory_limit is None else memory_limit
     with limited(memory_limit):
         reader = _reader(path, format, label, options)

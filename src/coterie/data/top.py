@@ -34,7 +34,7 @@ from coterie._numba import run_chunks
 from coterie.data.source import FeatureSource, Moments
 from coterie.data.view import FeatureView
 from coterie.kernels.columns import kth_largest, positions_between
-from coterie.kernels.promising import Asked, Block, csc_promising_products, promising_products
+from coterie.kernels.top_products import Block, QueryBatch, csc_promising_products, promising_products
 
 # Each layer goes down to this part of the previous one's norms.
 _LAYER = 0.5
@@ -46,10 +46,10 @@ _BLOCK_PRODUCTS = 1 << 20
 # What rounding can add to a score in double precision, over the norms of feature and residual.
 _MARGIN = 1e-11
 # Samples up to which single precision is worth its margin; norms of features between which it neither over- nor underflows.
-_MOST_IN_SINGLE = 1 << 13
+_MAX_IN_SINGLE = 1 << 13
 _SAFE_IN_SINGLE = 1e-12, 1e12
 # Values that are kept in single precision, at most: 256 MB.
-_MOST_ROUNDED = 1 << 26
+_MAX_ROUNDED = 1 << 26
 # Weights of samples that are no further apart than this.
 _ALIKE = 1e6
 # Features of the first block, which all are among the best so far.
@@ -58,17 +58,17 @@ _FIRST_FEATURES = 512
 _FIRST_ROOM = 1 << 14
 
 
-class Free:
+class CandidateMask:
     """The features that count: those that vary, except for those that are taken, which alone are listed.
 
     Examples
     --------
     >>> import numpy as np
     >>> from coterie.data import as_source
-    >>> from coterie.data.top import Free
-    >>> free = Free(as_source(np.array([[0.0, 1.0, 2.0], [5.0, 1.0, 0.0]])).moments())
-    >>> free.bar(np.array([2]))
-    >>> free[np.array([0, 1, 2])], free.count
+    >>> from coterie.data.top import CandidateMask
+    >>> candidates = CandidateMask(as_source(np.array([[0.0, 1.0, 2.0], [5.0, 1.0, 0.0]])).moments())
+    >>> candidates.exclude(np.array([2]))
+    >>> candidates[np.array([0, 1, 2])], candidates.count
     (array([ True, False, False]), 1)
     """
 
@@ -78,10 +78,10 @@ class Free:
         self._mask: np.ndarray | None = None
 
     @classmethod
-    def where(cls, moments: Moments, mask: np.ndarray) -> Free:
+    def where(cls, moments: Moments, mask: np.ndarray) -> CandidateMask:
         return cls(moments, np.flatnonzero(~mask))
 
-    def bar(self, features: np.ndarray) -> None:
+    def exclude(self, features: np.ndarray) -> None:
         self.taken = np.union1d(self.taken, features)
         if self._mask is not None:
             self._mask[features] = False
@@ -102,13 +102,13 @@ class Free:
         return self._mask
 
     @property
-    def barred(self) -> np.ndarray:
+    def excluded(self) -> np.ndarray:
         """The features that vary and do not count."""
         return self.taken[self.moments.norm[self.taken] > 0.0]
 
     @property
     def count(self) -> int:
-        return self.moments.n_varying - len(self.barred)
+        return self.moments.n_varying - len(self.excluded)
 
 
 class TopQuery(NamedTuple):
@@ -116,7 +116,7 @@ class TopQuery(NamedTuple):
 
     view: FeatureView
     residual: np.ndarray  # dual variables, of shape (n_samples, n_outputs)
-    free: Free
+    candidates: CandidateMask
     size: int  # how many of the best, at first
     hint: np.ndarray = NO_FEATURES  # features that were among the best for a similar residual
     first_floor: float = np.inf  # norm over scale down to which scores were needed for a similar residual; inf: unknown
@@ -141,7 +141,7 @@ class Top(Protocol):
         """All features with scores in [low, below), in any order, where ``low`` is no more than :meth:`kth` said."""
         ...
 
-    def barred(self) -> Scored:
+    def excluded(self) -> Scored:
         """The features that vary and are not free, as far as their scores can match those that were requested."""
         ...
 
@@ -150,12 +150,12 @@ class LayeredTop:
     """Scores of features in memory, computed layer by layer."""
 
     def __init__(self, query: TopQuery) -> None:
-        self.view, self.residual, self.free = query.view, query.residual, query.free
+        self.view, self.residual, self.candidates = query.view, query.residual, query.candidates
         self.n_scored = 0
         self._first_floor = query.first_floor
         self._length = self.view.norm_of(self.residual)
         self._floor = np.inf  # reach down to which features have been scored
-        self._barred: list[Scored] = []
+        self._excluded_scores: list[Scored] = []
         self._features: np.ndarray | None = NO_FEATURES  # None for all
         self._scores = np.empty(0)
         self._begun = False
@@ -176,8 +176,8 @@ class LayeredTop:
         where = positions_between(self._scores, low, below)
         return where if self._features is None else self._features[where], self._scores[where]
 
-    def barred(self) -> Scored:
-        parts = [(NO_FEATURES, np.empty(0)), *self._barred]
+    def excluded(self) -> Scored:
+        parts = [(NO_FEATURES, np.empty(0)), *self._excluded_scores]
         features, scores = (np.concatenate([part[i] for part in parts]) for i in range(2))
         varying = self.view.moments.norm[features] > 0.0
         return features[varying], scores[varying]
@@ -204,26 +204,26 @@ class LayeredTop:
 
     def _next_floor(self, floor: float) -> float:
         """The next lower floor; 0 when next to nothing would be left under it."""
-        reach = self.view.reach
-        lower = _LAYER * floor if floor < np.inf else min(self._first_floor, _LAYER * reach.highest)
-        return lower if lower > reach.lowest else 0.0
+        score_bounds = self.view.score_bounds
+        lower = _LAYER * floor if floor < np.inf else min(self._first_floor, _LAYER * score_bounds.highest)
+        return lower if lower > score_bounds.lowest else 0.0
 
     def _layer(self, low: float, below: float) -> tuple[np.ndarray | None, np.ndarray]:
         """Score the free features whose reach is in [low, below) (None: all); zero reach is that of constant features."""
         self._floor = low
-        free = self.free.mask
+        candidates = self.candidates.mask
         if low == 0.0 and below == np.inf:  # one pass in order of storage
             scores = self._of(None)
-            self._barred.append((np.flatnonzero(~free), scores[~free]))
-            scores[~free] = -1.0
+            self._excluded_scores.append((np.flatnonzero(~candidates), scores[~candidates]))
+            scores[~candidates] = -1.0
             return None, scores
-        reach = self.view.reach.values
-        features = np.flatnonzero(reach >= (low if low > 0.0 else np.finfo(float).tiny))
+        score_bounds = self.view.score_bounds.values
+        features = np.flatnonzero(score_bounds >= (low if low > 0.0 else np.finfo(float).tiny))
         if below < np.inf:
-            features = features[reach[features] < below]
+            features = features[score_bounds[features] < below]
         scores = self._of(features)
-        taken = ~free[features]
-        self._barred.append((features[taken], scores[taken]))
+        taken = ~candidates[features]
+        self._excluded_scores.append((features[taken], scores[taken]))
         scores[taken] = -1.0
         return features, scores
 
@@ -250,14 +250,14 @@ class KnownTop(LayeredTop):
 
     def _first(self) -> tuple[np.ndarray | None, np.ndarray]:
         scores = self._of(self.known)
-        scores[~self.free[self.known]] = -1.0
+        scores[~self.candidates[self.known]] = -1.0
         return self.known, scores
 
     def _more(self) -> None:
         self._features, self._scores = self._layer(0.0, np.inf)  # the few were not enough: one pass for all
 
-    def barred(self) -> Scored:
-        features = self.free.barred
+    def excluded(self) -> Scored:
+        features = self.candidates.excluded
         return features, self._of(features)
 
 
@@ -285,7 +285,7 @@ class SharedTop:
 
     def _is_safe_in_single(self, views: Sequence[FeatureView]) -> bool:
         """Whether products in single precision tell the best features."""
-        if self.source.is_sparse or self.source.shape[0] > _MOST_IN_SINGLE:
+        if self.source.is_sparse or self.source.shape[0] > _MAX_IN_SINGLE:
             return False
         lowest, highest = _SAFE_IN_SINGLE
         for view in {id(view): view for view in views}.values():
@@ -301,7 +301,7 @@ class SharedTop:
     def _in_single(self) -> np.ndarray | None:
         """The features as BLAS takes them, so that they are not converted anew in every round; None where they are many."""
         array = self.source.array
-        if not self._single or array is None or array.size > _MOST_ROUNDED:
+        if not self._single or array is None or array.size > _MAX_ROUNDED:
             return None
         with np.errstate(over="ignore"):
             return np.asarray(array, dtype=np.float32)
@@ -332,7 +332,7 @@ class SharedTop:
         def task(start: int, stop: int) -> None:
             features = np.arange(start, stop)
             if self.source.is_sparse:
-                features = features[self._known.reach[start:stop] >= min(best.lowest_reach for best in lists)]
+                features = features[self._known.score_bounds[start:stop] >= min(best.lowest_score_bound for best in lists)]
             if not len(features):
                 return
             found = batch.look(self.source, features, self._known.block(features))
@@ -348,7 +348,7 @@ class SharedTop:
 class _Known(NamedTuple):
     """Bounds that hold for each feature in all views."""
 
-    reach: np.ndarray  # the largest score over the norm of the residual
+    score_bounds: np.ndarray  # the largest score over the norm of the residual
     farthest: np.ndarray  # the largest absolute mean
     least: np.ndarray | None  # the smallest scale; None for 1
     root: float  # of the largest total weight
@@ -356,25 +356,25 @@ class _Known(NamedTuple):
 
     @classmethod
     def of(cls, views: Sequence[FeatureView]) -> _Known:
-        reach, farthest = views[0].reach.values, np.abs(views[0].moments.mean)
+        score_bounds, farthest = views[0].score_bounds.values, np.abs(views[0].moments.mean)
         for view in views[1:]:
-            reach = np.maximum(reach, view.reach.values)
+            score_bounds = np.maximum(score_bounds, view.score_bounds.values)
             np.maximum(farthest, np.abs(view.moments.mean), out=farthest)
         least = None
         if any(view.scale is not None for view in views):
-            least = np.full(len(reach), np.inf)
+            least = np.full(len(score_bounds), np.inf)
             for view in views:
                 scale = np.ones_like(least) if view.scale is None else view.scale
                 np.minimum(least, scale, out=least, where=scale > 0.0)  # constant features have none
             least[np.isinf(least)] = 1.0
-        known = cls(reach, farthest, least, float(np.sqrt(max(view.moments.total_weight for view in views))))
+        known = cls(score_bounds, farthest, least, float(np.sqrt(max(view.moments.total_weight for view in views))))
         return known._replace(highest=float(known.block(slice(None)).length.max(initial=0.0)))
 
     def block(self, features: Any) -> Block:
         farthest = self.farthest[features]
         least = np.ones(len(farthest)) if self.least is None else self.least[features]
         # A norm about zero is at most that about the mean plus what the mean adds.
-        return Block(farthest, least, self.reach[features] + self.root * farthest / least)
+        return Block(farthest, least, self.score_bounds[features] + self.root * farthest / least)
 
 
 class _Batch:
@@ -391,7 +391,7 @@ class _Batch:
             residuals = np.divide(residuals, factors, out=np.zeros_like(residuals), where=factors > 0.0).astype(np.float32)
         self._residuals = residuals
         self._widest = max(best.n_outputs for best in lists)
-        self._asked = Asked(
+        self._asked = QueryBatch(
             ends=np.cumsum([0, *(best.n_outputs for best in lists)]),
             factors=factors,
             sizes=np.array([np.sqrt((best.sums**2).sum()) for best in lists]),
@@ -473,7 +473,7 @@ class _Best:
         """A first low, which spares the rare features of sparse data; dense features are all multiplied anyway."""
         if not self.query.view.is_sparse:
             return 0.0
-        hint = self.query.hint[self.query.free[self.query.hint]]
+        hint = self.query.hint[self.query.candidates[self.query.hint]]
         if len(hint) < max(self.query.size // 2, 1):
             return 0.0
         scores = self.query.view.scores(self.query.residual, hint)
@@ -481,10 +481,10 @@ class _Best:
         return max(float(np.partition(scores, place)[place]) - self._margin, 0.0)
 
     @property
-    def lowest_reach(self) -> float:
+    def lowest_score_bound(self) -> float:
         """The reach below which no feature is among the best; constant features have none."""
-        reach = (self.low - self._margin) / self._length if self._length > 0.0 else 0.0
-        return max(reach, np.finfo(float).tiny)
+        score_bounds = (self.low - self._margin) / self._length if self._length > 0.0 else 0.0
+        return max(score_bounds, np.finfo(float).tiny)
 
     def add(self, features: np.ndarray, products: np.ndarray) -> None:
         self._new.append((features, products))
@@ -500,7 +500,7 @@ class _Best:
             if self.sums.any():
                 products = products - np.outer(view.moments.mean[new], self.sums)
             scores, errors = view.scores_of(products, new), self.rounding * self._known.block(new).length
-            good = self.query.free[new] & (scores + errors >= self.low)
+            good = self.query.candidates[new] & (scores + errors >= self.low)
             self._kept = np.append(self._kept[0], new[good]), np.append(self._kept[1], scores[good])
             self._errors = np.append(self._errors, errors[good])
         features, scores = self._kept

@@ -25,7 +25,7 @@ _DENSE, _SPARSE = 256, 1 << 16
 FEW_VALUES = 0.1
 
 
-class Reach(NamedTuple):
+class ScoreBounds(NamedTuple):
     """The largest score that each feature can have, over the norm of the residual."""
 
     values: np.ndarray  # norm of each feature (about its mean where the view is centred) over its scale; 0 if constant
@@ -124,20 +124,24 @@ class FeatureView:
         return self.source.feature_names
 
     @cached_property
-    def reach(self) -> Reach:
+    def score_bounds(self) -> ScoreBounds:
         """How large the features' scores can be."""
-        reach = self.moments.norm
+        bounds = self.moments.norm
         if not self.centred:
-            reach = np.sqrt(self.moments.norm**2 + self.moments.total_weight * self.moments.mean**2)
-            reach[self.moments.norm == 0.0] = 0.0
+            bounds = np.sqrt(self.moments.norm**2 + self.moments.total_weight * self.moments.mean**2)
+            bounds[self.moments.norm == 0.0] = 0.0
         if self.scale is not None:
-            reach = np.divide(reach, self.scale, out=np.zeros(len(reach)), where=self.scale > 0)
-        return Reach(reach, float(reach.min(initial=np.inf, where=reach > 0.0)), float(reach.max(initial=0.0)))
+            bounds = np.divide(bounds, self.scale, out=np.zeros(len(bounds)), where=self.scale > 0)
+        return ScoreBounds(
+            bounds,
+            float(bounds.min(initial=np.inf, where=bounds > 0.0)),
+            float(bounds.max(initial=0.0)),
+        )
 
     @cached_property
-    def highest_reach(self) -> float:
+    def highest_score_bound(self) -> float:
         """The largest score that any feature can have, over the norm of the residual."""
-        return max(self.map_blocks(_highest_reach))
+        return max(self.map_blocks(_highest_score_bound))
 
     def map_blocks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Answers of ``function(block, *arguments)`` for the blocks of this view, in order; see :class:`FeatureSource`."""
@@ -200,8 +204,8 @@ class FeatureView:
         return float(np.sqrt(((residual[used] ** 2).T / self.sample_weight[used]).sum()))
 
 
-def _highest_reach(view: FeatureView) -> float:
-    return view.reach.highest
+def _highest_score_bound(view: FeatureView) -> float:
+    return view.score_bounds.highest
 
 
 # A sum, in units of 2**-44.

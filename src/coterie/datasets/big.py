@@ -22,7 +22,7 @@ _BLOCK_VALUES = 1 << 22
 _BLOCK_FEATURES = 1 << 18
 # Exponent of the power law of column counts: the r-th commonest feature has a count of about r^-0.8.
 _EXPONENT = 0.8
-_LEAST_CORRELATION = 0.7
+_MIN_CORRELATION = 0.7
 
 
 class _Shape(NamedTuple):
@@ -297,7 +297,7 @@ def _linked_group(genotypes: np.ndarray, place: int, start: int) -> FeatureGroup
     X -= X.mean(axis=0)
     norms = np.sqrt((X**2).sum(axis=0))
     correlation = (X.T @ X[:, place]) / np.maximum(norms * norms[place], 1e-300)
-    strong = np.flatnonzero((np.abs(correlation) >= _LEAST_CORRELATION) & (np.arange(X.shape[1]) != place))
+    strong = np.flatnonzero((np.abs(correlation) >= _MIN_CORRELATION) & (np.arange(X.shape[1]) != place))
     order = strong[np.argsort(-np.abs(correlation[strong]), kind="stable")]
     return FeatureGroup(start + place, start + order, correlation[order])
 

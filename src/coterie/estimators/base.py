@@ -21,13 +21,13 @@ from coterie._parameters import (
     N_JOBS,
     PENALTY,
     VERBOSE,
-    Anything,
-    Flag,
+    AnyValue,
+    Boolean,
     Function,
+    Integer,
     Number,
     OneOf,
     Rule,
-    Whole,
 )
 from coterie._sklearn import CallbackSupportMixin, RoundReport, with_callbacks
 from coterie.correlation.measures import CORRELATION_OR_NONE
@@ -108,24 +108,24 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"client": UNUSED}
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
-        "n_features_per_round": Whole(1) | OneOf("auto"),
-        "reuse_features": Flag(),
+        "n_features_per_round": Integer(1) | OneOf("auto"),
+        "reuse_features": Boolean(),
         "correlation": CORRELATION_OR_NONE,
         "threshold": Number(at_most=1),
         "n_bins": N_BINS,
         "affiliates": OneOf("complete", "ranked"),
         "representative": OneOf("score", "medoid") | Function(),
-        "fixed_features": Anything(),
+        "fixed_features": AnyValue(),
         "keep": OneOf("support", "groups"),
         "predict_with": OneOf("support", "groups"),
         "C": PENALTY,
-        "standardize": Flag() | OneOf("auto"),
-        "cv": Anything(),
+        "standardize": Boolean() | OneOf("auto"),
+        "cv": AnyValue(),
         "cv_part": OneOf("training", "fold"),
-        "max_rounds": Whole(1) | OneOf(None),
+        "max_rounds": Integer(1) | OneOf(None),
         "tol": Number(),
         "n_jobs": N_JOBS,
-        "random_state": Anything(),
+        "random_state": AnyValue(),
         "verbose": VERBOSE,
     }
 
@@ -296,7 +296,7 @@ class GroupDiscovery(CallbackSupportMixin, FeatureSets, Selector):
         report : coterie.report.Report
             It shows itself in a notebook.
         """
-        make: Callable[..., Report] = load("coterie.report.making:report")
+        make: Callable[..., Report] = load("coterie.report.assembly:report")
         return make(self, X, y, path, **options)
 
     def _kept(self) -> np.ndarray:

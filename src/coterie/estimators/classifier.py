@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
-from coterie._parameters import Anything, Flag, Rule
+from coterie._parameters import AnyValue, Boolean, Rule
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -151,8 +151,8 @@ class GroupDiscoveryClassifier(ClassifierMixin, GroupDiscovery):
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
         "loss": LossRule("classes"),
-        "fit_intercept": Flag(),
-        "class_weight": Anything(),
+        "fit_intercept": Boolean(),
+        "class_weight": AnyValue(),
     }
 
     def __init__(

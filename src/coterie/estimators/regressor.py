@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from coterie._parameters import Flag, Rule
+from coterie._parameters import Boolean, Rule
 from coterie.estimators.base import GroupDiscovery
 from coterie.estimators.documentation import documented
 from coterie.estimators.validated import ValidatedDiscovery, validated_rules
@@ -100,7 +100,7 @@ class GroupDiscoveryRegressor(RegressorMixin, GroupDiscovery):
     _allowed: ClassVar[dict[str, Rule]] = {
         **GroupDiscovery._allowed,
         "loss": LossRule("numbers"),
-        "fit_intercept": Flag(),
+        "fit_intercept": Boolean(),
     }
 
     def __init__(

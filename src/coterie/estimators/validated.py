@@ -16,13 +16,13 @@ from coterie._parameters import (
     LARGEST_FACTOR,
     PENALTY,
     SMALLEST_FACTOR,
-    Anything,
-    Flag,
+    AnyValue,
+    Boolean,
+    Integer,
+    ListOf,
     Number,
     OneOf,
     Rule,
-    Several,
-    Whole,
 )
 from coterie.data.source import Moments
 from coterie.data.view import FeatureView, Total, exact_sum, totals
@@ -36,7 +36,7 @@ from coterie.search.outcome import LinearModel
 from coterie.search.search import SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.nested import constant_scores, nested_scores, pairs_of
-from coterie.validation.path_search import Fold, PathSearch, Setting
+from coterie.validation.path_search import Fold, PathSearch, PathSettings
 from coterie.validation.score_table import Candidate, choose, score_table
 
 # Values of C that a number of them stands for, over the reciprocal of a typical variance.
@@ -61,16 +61,16 @@ class ValidatedDiscovery(GroupDiscovery):
     predict_with_: str
     n_features_: int
     _allowed: ClassVar[dict[str, Rule]] = {
-        "max_features_to_select": Whole(1),
-        "min_features_to_select": Whole(1),
-        "Cs": Whole(1, 1000) | Several(PENALTY),
-        "thresholds": Several(Number(at_most=1)) | OneOf(None),
-        "standardize": Flag() | OneOf("auto") | Several(Flag()),
-        "predict_with": _MODEL | Several(_MODEL),
-        "scoring": Anything(),
+        "max_features_to_select": Integer(1),
+        "min_features_to_select": Integer(1),
+        "Cs": Integer(1, 1000) | ListOf(PENALTY),
+        "thresholds": ListOf(Number(at_most=1)) | OneOf(None),
+        "standardize": Boolean() | OneOf("auto") | ListOf(Boolean()),
+        "predict_with": _MODEL | ListOf(_MODEL),
+        "scoring": AnyValue(),
         "rule": OneOf("best", "one_se"),
-        "nested": Flag(),
-        "embedded_cv": Anything(),
+        "nested": Boolean(),
+        "embedded_cv": AnyValue(),
     }
 
     def _compute(self, data: Input) -> dict[str, Any]:
@@ -137,14 +137,14 @@ class ValidatedDiscovery(GroupDiscovery):
         chosen = Candidate(self.C_, self.threshold_, self.standardize_, self.predict_with_)
         return _chosen(self._shared_settings(), chosen)
 
-    def _candidate_settings(self, data: Input, moments: Moments) -> list[Setting]:
+    def _candidate_settings(self, data: Input, moments: Moments) -> list[PathSettings]:
         """All that paths are searched with."""
         thresholds = [float(self.threshold)] if self.thresholds is None else [float(value) for value in self.thresholds]
         if self.correlation is None:
             thresholds = thresholds[:1]  # it has no effect
         view = partial(FeatureView.of, data.source, data.weight, centred=self._centred, moments=moments)
         return [
-            Setting(C, threshold, standardize)
+            PathSettings(C, threshold, standardize)
             for standardize in self._scales(data)
             for threshold in dict.fromkeys(thresholds)
             for C in self._penalties(view(standardize=standardize))
@@ -245,12 +245,12 @@ def _typical_variance(view: FeatureView) -> float:
     """A mean of the features' variances as the view has them (about zero where it is not centred)."""
     if view.centred and view.scale is not None:
         return 1.0  # and nothing that rounding adds
-    highest = view.highest_reach
+    highest = view.highest_score_bound
     squares, total = totals(view.map_blocks(_shares, highest))
     return squares / total * highest**2 / view.moments.total_weight
 
 
 def _shares(view: FeatureView, highest: float) -> list[Total]:
     """Sums over the features of a block: of their squared shares of the highest variance, and of the shares."""
-    share = (view.reach.values / highest) ** 2  # squares of squares of large features would overflow
+    share = (view.score_bounds.values / highest) ** 2  # squares of squares of large features would overflow
     return [exact_sum(share * share), exact_sum(share)]

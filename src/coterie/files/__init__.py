@@ -6,10 +6,10 @@ removes what killed ones have left. Long work claims its place first, so that a 
 Nothing is deleted or replaced that Coterie did not write.
 """
 
+from coterie.files.atomic import check_folder, new_file, new_folder, read_record
 from coterie.files.claims import claimed, claimed_files
 from coterie.files.disk import AnyPath, WriteError, check_file, check_parent, full_disk, lock, locked, resolved, sync, writing
 from coterie.files.temporary import is_trace, temporary_folder, writer_of
-from coterie.files.whole import check_folder, new_file, new_folder, read_record
 
 __all__ = [
     "AnyPath",

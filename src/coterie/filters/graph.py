@@ -14,13 +14,13 @@ from sklearn.linear_model import lars_path
 from sklearn.manifold import spectral_embedding
 
 from coterie._numba import one_blas_thread, read_only, thread_count
-from coterie._parameters import Number, OneOf, Whole, check
-from coterie._quiet import ignored
+from coterie._parameters import Integer, Number, OneOf, check
 from coterie._sklearn import sample_major
+from coterie._warnings import ignored
 from coterie.data.source import FAR, Columns, FeatureSource, Moments, for_blocks, shifted
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import source_of
-from coterie.inputs.placing import in_one_process
+from coterie.inputs.placement import in_one_process
 from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.kernels import filters as kernels
 from coterie.order import by_content
@@ -33,7 +33,7 @@ _PROBES = 128
 
 Look = Callable[..., Any]
 # Most samples of a full graph, which has an edge for each pair of them (500 MB).
-_MOST_FULL = 5000
+_MAX_FULL = 5000
 # Products of features and residuals that are held at a time.
 _PRODUCTS = 1 << 22
 # Part of the first correlation at which a path ends: the response is explained, what is left is rounding.
@@ -41,7 +41,7 @@ _PATH_END = 1e-6
 # Correlation from which on two features are copies of each other.
 _COPY = 1.0 - 1e-9
 # Most samples for which all eigenvectors are computed where the iterative solver fails (200 MB).
-_MOST_DENSE = 5000
+_MAX_DENSE = 5000
 
 
 def squared_distances(source: FeatureSource, moments: Moments, probes: np.ndarray) -> np.ndarray:
@@ -289,7 +289,7 @@ def laplacian_score(
     >>> laplacian_score(X).argmax()
     np.int64(0)
     """
-    check("n_neighbors", n_neighbors, Whole(1))
+    check("n_neighbors", n_neighbors, Integer(1))
     check("graph", graph, OneOf("nearest", "full"))
     check("sigma", sigma, Number(at_least=1e-70, at_most=1e70) | OneOf(None))
     source = source_of(X)
@@ -299,10 +299,10 @@ def laplacian_score(
     width = None if sigma is None else 2.0 * float(sigma) ** 2
     if graph == "nearest":
         edges = heat_graph(nearest_neighbours(source, moments, n_neighbors, n_threads), width)
-    elif source.shape[0] <= _MOST_FULL:
+    elif source.shape[0] <= _MAX_FULL:
         edges = full_heat_graph(source, moments, n_threads, width)
     else:
-        raise ValueError(f"graph='full' is for up to {_MOST_FULL} samples, and X has {source.shape[0]}; use 'nearest'.")
+        raise ValueError(f"graph='full' is for up to {_MAX_FULL} samples, and X has {source.shape[0]}; use 'nearest'.")
     return view.map_features(_smoothness, edges)
 
 
@@ -375,9 +375,9 @@ def mcfs_score(
     >>> mcfs_score(X, n_clusters=2, n_nonzero=1).argmax()
     np.int64(2)
     """
-    check("n_clusters", n_clusters, Whole(1))
-    check("n_neighbors", n_neighbors, Whole(1))
-    check("n_nonzero", n_nonzero, Whole(1))
+    check("n_clusters", n_clusters, Integer(1))
+    check("n_neighbors", n_neighbors, Integer(1))
+    check("n_nonzero", n_nonzero, Integer(1))
     source = in_one_process(source_of(X), "mcfs_score")
     n_threads = thread_count(n_jobs)
     moments = source.moments(n_threads=n_threads)
@@ -415,7 +415,7 @@ def _iterated_vectors(graph: sparse.csr_array, n_clusters: int) -> np.ndarray | 
             return np.asarray(vectors)
     except (ArpackError, np.linalg.LinAlgError, RuntimeError):  # the last for a factorisation that fails
         pass
-    if graph.shape[0] <= _MOST_DENSE:
+    if graph.shape[0] <= _MAX_DENSE:
         return None
     raise ValueError(
         "mcfs_score cannot be computed: the solver finds no eigenvectors of the graph of nearest samples. Raise n_neighbors, "

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from coterie._numba import read_only, thread_count
-from coterie._parameters import OneOf, Whole, check
+from coterie._parameters import Integer, OneOf, check
 from coterie.data.source import Columns, FeatureSource, Moments, for_blocks
 from coterie.data.view import FeatureView
 from coterie.filters.graph import by_probes, manhattan_distances, nearest, nearest_neighbours, variation
@@ -86,14 +86,14 @@ def relieff_score(
     >>> bool(scores[:2].min() > scores[2:].max())
     True
     """
-    check("n_neighbors", n_neighbors, Whole(1))
+    check("n_neighbors", n_neighbors, Integer(1))
     X, y = opened(X, y)
     source = source_of(X)
     n_samples = source.shape[0]
     _, codes = class_codes(y, n_samples, "relieff_score")
     probes = np.arange(n_samples)
     if n_probes is not None:
-        check("n_probes", n_probes, Whole(1))
+        check("n_probes", n_probes, Integer(1))
         if n_probes > n_samples:
             raise ValueError(f"n_probes={n_probes} is more than the {n_samples} samples.")
         probes = np.sort(check_random_state(random_state).choice(n_samples, n_probes, replace=False))
@@ -210,7 +210,7 @@ def lgd_score(
     >>> bool(clustered_score > even_score)
     True
     """
-    check("n_neighbors", n_neighbors, Whole(2))
+    check("n_neighbors", n_neighbors, Integer(2))
     check("neighborhood", neighborhood, OneOf("values", "samples"))
     source = source_of(X)
     width = min(int(n_neighbors), source.shape[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coterie._numba import read_only, thread_count
-from coterie._parameters import Whole, check
+from coterie._parameters import Integer, check
 from coterie.data.source import Columns, FeatureSource, for_blocks
 from coterie.data.view import FeatureView
 from coterie.inputs.opening import opened, source_of
@@ -15,9 +15,9 @@ from coterie.kernels import filters as kernels
 from coterie.kernels.information import csc_ranges, dense_ranges
 
 # Scatter within the classes counts as at least this part of the whole: below it there is only rounding.
-_LEAST_WITHIN = 1e-10
+_MIN_WITHIN = 1e-10
 # Each thread has a table of all bins and classes.
-_MOST_BINS = 1 << 16
+_MAX_BINS = 1 << 16
 
 
 def fisher_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = None) -> np.ndarray:
@@ -73,7 +73,7 @@ def _ratios(view: FeatureView, codes: np.ndarray) -> np.ndarray:
         for place, count in enumerate(counts[batch].tolist()):  # no BLAS, whose sums depend on how many features there are
             between += sums[:, place] / count
     between = np.minimum(between, total)
-    within = np.maximum(total - between, _LEAST_WITHIN * total)
+    within = np.maximum(total - between, _MIN_WITHIN * total)
     return np.divide(between, within, out=np.zeros(len(total)), where=total > 0)
 
 
@@ -189,7 +189,7 @@ def information_gain_score(X: FeaturesLike, y: TargetsLike, *, n_bins: int = 10,
     >>> information_gain_score([[0, 1], [0, 2], [1, 1], [1, 2]], [0, 0, 1, 1]).round(4)
     array([0.6931, 0.    ])
     """
-    check("n_bins", n_bins, Whole(2, _MOST_BINS))
+    check("n_bins", n_bins, Integer(2, _MAX_BINS))
     X, y = opened(X, y)
     source = source_of(X)
     _, codes = class_codes(y, source.shape[0], "information_gain_score")

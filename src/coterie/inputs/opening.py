@@ -27,7 +27,7 @@ from coterie.data.view import mostly_zero
 from coterie.inputs.arrays import Reading, plain_source, read_source
 from coterie.inputs.frames import is_lazy
 from coterie.inputs.naming import named
-from coterie.inputs.placing import lives_on_cluster, on_cluster, placed
+from coterie.inputs.placement import lives_on_cluster, on_cluster, placed
 from coterie.inputs.targets import read_labels, read_normality, read_sample_weight, read_target, read_targets
 from coterie.inputs.types import ClientLike, CovariatesLike, FeaturesLike, NamesLike, SamplesLike, TargetsLike
 

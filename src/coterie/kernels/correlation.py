@@ -80,7 +80,7 @@ def within_angle(score, score_shift, mean, norm, exemplar_norm, lowest, highest,
 
 
 @kernel()
-def fewest_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, norms, threshold, fewest):
+def min_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, norms, threshold, fewest):
     """The size bound: nonzeros that a feature needs for a correlation of at least the threshold with each support feature.
 
     ``squares`` are the weighted squares of the support features' entries, the largest of each one first; ``shares`` the

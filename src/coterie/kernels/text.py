@@ -28,7 +28,7 @@ UNSORTED, REPEATED, TOO_LARGE, BAD_QUERY, NEGATIVE = range(8, 13)
 # How reading a number can end.
 NUMBER, HARD, NO_NUMBER, INFINITE = range(4)
 
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _TENS = 10.0 ** np.arange(23)
 _TWOS = np.ldexp(1.0, np.arange(-1074, 1024))
 _FIRST_FIVE, _LAST_FIVE = -325, 308
@@ -129,7 +129,7 @@ def read_number(text, place):
         n_digits -= exponent
     if n_digits == 0:
         return 0.0, begin, INFINITE if names_infinity(text, begin) else NO_NUMBER
-    if n_digits > _MOST_DIGITS:  # zeros in front do not count
+    if n_digits > _MAX_DIGITS:  # zeros in front do not count
         while text[begin] == 48 or text[begin] == 46:
             n_digits -= np.int64(text[begin] == 48)
             begin += _ONE
@@ -145,7 +145,7 @@ def read_number(text, place):
         if place == first:
             return 0.0, place, NO_NUMBER
         exponent += -power if minus else power
-    if n_digits > _MOST_DIGITS:
+    if n_digits > _MAX_DIGITS:
         return 0.0, place, HARD
     if mantissa == 0:
         return (-0.0 if negative else 0.0), place, NUMBER

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils.multiclass import type_of_target
 
-from coterie._parameters import Number, Whole, check
+from coterie._parameters import Integer, Number, check
 from coterie.inputs.arrays import take_samples
 from coterie.inputs.types import FeaturesLike, RandomStateLike, TargetsLike
 from coterie.metrics.stability import (
@@ -139,7 +139,7 @@ def selection_stability(
     >>> table.frequency()
     array([ 0,  0, 10, 10])
     """
-    check("n_resamples", n_resamples, Whole(2))
+    check("n_resamples", n_resamples, Integer(2))
     check("train_size", train_size, Number(at_most=1))
     if not hasattr(X, "shape"):
         X = np.asarray(X)

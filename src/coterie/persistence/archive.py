@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.bounds import DataFileError, claim, open_regular, read_regular
+from coterie.bounds import DataFileError, open_regular, read_regular, require_memory
 
 TEXT = "model.json"
 # Bytes that a byte of JSON can take as Python objects: empty lists are the worst.
@@ -52,7 +52,7 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         text = parts[TEXT]
         if hashlib.sha256(text).hexdigest().encode() != comment:
             raise DamagedModelError("the checksum of its text is wrong")
-        claim(_JSON_BYTES * len(text), path, "its text")
+        require_memory(_JSON_BYTES * len(text), path, "its text")
         content = json.loads(text.decode("utf-8", "surrogatepass"))
         arrays = {}
         for name, digest in content["sha256"].items():

@@ -36,7 +36,7 @@ KIND = "$"
 _DEEPEST = 50
 # Tuples and records among the keys of a dictionary or set. Their hashes, unlike those of text, are the same in every process,
 # so a file can have keys that all collide, and building the dictionary takes quadratic time.
-_MOST_COMPOSITE_KEYS = 1000
+_MAX_COMPOSITE_KEYS = 1000
 # The state of NumPy's Mersenne twister: its words, and where in them it stands.
 _TWISTER = ("MT19937", 624)
 _SIMPLE_KEYS = (str, bytes, int, float, np.integer, np.floating, np.bool_, type(None))
@@ -343,9 +343,7 @@ def unsafe_keys(keys: Collection[object]) -> str | None:
         if type(key) is int and not -(2**63) <= key < 2**64:
             return "an integer key of more than 64 bits"
         n_composite += not isinstance(key, _SIMPLE_KEYS)
-    return (
-        None if n_composite <= _MOST_COMPOSITE_KEYS else f"more than {_MOST_COMPOSITE_KEYS} keys other than text and numbers"
-    )
+    return None if n_composite <= _MAX_COMPOSITE_KEYS else f"more than {_MAX_COMPOSITE_KEYS} keys other than text and numbers"
 
 
 def _checked_keys(keys: list[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from coterie import __version__
-from coterie._parameters import OneOf, Whole, check
+from coterie._parameters import Integer, OneOf, check
 from coterie.files import new_file
 from coterie.persistence.archive import DamagedModelError, read_archive, write_archive
 from coterie.persistence.encoding import Decoder, Encoder
@@ -112,7 +112,7 @@ def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> An
     Traceback (most recent call last):
     FileNotFoundError: ...
     """
-    check("max_features", max_features, Whole(0) | OneOf(None))
+    check("max_features", max_features, Integer(0) | OneOf(None))
     file = Path(path)
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder; the model of a result folder is its file model.coterie.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from coterie._parameters import Whole, check
+from coterie._parameters import Integer, check
 from coterie.estimators.documentation import documented
 from coterie.metrics.recovery import right_members
 from coterie.plots.canvas import (
@@ -95,8 +95,8 @@ def group_graph(
     >>> figure.axes[0].get_title()
     '2 groups, 4 features'
     """
-    check("max_groups", max_groups, Whole(1))
-    check("max_affiliated", max_affiliated, Whole(1))
+    check("max_groups", max_groups, Integer(1))
+    check("max_affiliated", max_affiliated, Integer(1))
     found = groups_of(groups)
     right = [set(group.members.tolist()) for group in found] if truth is None else right_members(groups_of(truth), list(found))
     stars = [

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from coterie._parameters import Whole, check
+from coterie._parameters import Integer, check
 from coterie.data import as_source
 from coterie.data.view import FeatureView
 from coterie.estimators.base import GroupDiscovery, settings_of
@@ -186,9 +186,9 @@ def member_correlations(
     >>> figure.axes[0].images[0].get_array().diagonal().tolist()[:2]
     [1.0, 1.0]
     """
-    check("max_members", max_members, Whole(1))
+    check("max_members", max_members, Integer(1))
     groups = groups_of(model)
-    check("group", group, Whole(0, len(groups) - 1))
+    check("group", group, Integer(0, len(groups) - 1))
     chosen = groups[int(group)]
     members = chosen.members[: int(max_members)]
     source = source_of(opened(X, None)[0])
@@ -236,7 +236,7 @@ def class_effects(
     >>> figure.axes[0].images[0].get_array().shape
     (2, 3)
     """
-    check("max_groups", max_groups, Whole(1))
+    check("max_groups", max_groups, Integer(1))
     groups = groups_of(model)
     if not is_classifier(model) or len(model.classes_) < 3:
         raise ValueError("class_effects needs a classifier of more than two classes; of two, groups have one signed effect.")

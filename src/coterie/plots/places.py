@@ -37,7 +37,7 @@ _ROLES = {_AFFILIATED: ("affiliated", SKY), _SUPPORT: ("support", VERMILLION)}
 _EMPTY = "#f0f0f0"
 # The part of the genome's length that is left free between chromosomes, and support SNPs that are named at most.
 _GAP = 0.01
-_MOST_NAMES = 25
+_MAX_NAMES = 25
 # Values that a p-value is not smaller than, for its logarithm.
 _SMALLEST = 1e-300
 _SEX = {"X": 23, "Y": 24, "XY": 25, "MT": 26, "M": 26}
@@ -311,6 +311,6 @@ def _mark(ax: Axes, groups: FeatureGroups, place: Mapping[int, int], x: np.ndarr
     ax.scatter(
         x[at], height[at], s=26, color=VERMILLION, marker="D", edgecolors="black", linewidths=0.6, label="support", zorder=3
     )
-    for group, k in supports[:_MOST_NAMES]:
+    for group, k in supports[:_MAX_NAMES]:
         if np.isfinite(height[k]):
             ax.annotate(plain(group.labels[0]), (x[k], height[k]), (3, 3), textcoords="offset points", fontsize=6)

@@ -13,7 +13,7 @@ from coterie.probing.probes import ProbePlan, ProbeRecord
 # A feature of level l is drawn with 2**-l of the probability of level 0.
 N_LEVELS = 9
 # Largest probability of a draw: to be judged, a feature must be left out as often as it is held.
-_MOST_OFTEN = 0.5
+_MAX_PROBABILITY = 0.5
 # How often the features of level 0 are drawn in the first round, and what that grows by from round to round.
 _FIRST_ROUND, _GROWTH = 60.0, 1.1
 # Values are compared with the mean value of earlier probes whose wanted sizes are in the same one of so many ranges, as if
@@ -51,10 +51,10 @@ class Focus:
         self.counts = np.bincount(levels, minlength=N_LEVELS)
         share = 2.0 ** -np.arange(N_LEVELS)
         if plan.inclusion_probability is None:
-            wanted, most = np.arange(1.0, plan.max_size + 1.0), _MOST_OFTEN
+            wanted, most = np.arange(1.0, plan.max_size + 1.0), _MAX_PROBABILITY
         else:
             wanted = np.array([max(1.0, plan.inclusion_probability * plan.n_features)])
-            most = max(_MOST_OFTEN, plan.inclusion_probability)
+            most = max(_MAX_PROBABILITY, plan.inclusion_probability)
         self.probability = np.minimum(most, np.outer(wanted / (self.counts @ share), share))
         self.not_empty = -np.expm1(np.log1p(-self.probability) @ self.counts)
 

@@ -26,7 +26,7 @@ _FORMAT = "coterie probes"
 _VERSION = 1
 _BLOCK = 1024
 
-Fingerprint = dict[str, str]
+ProblemDigests = dict[str, str]
 _PARTS = {
     "data": "with other data (X)",
     "labels": "with other labels (y)",
@@ -37,9 +37,9 @@ _PARTS = {
 }
 
 
-def fingerprint(
+def problem_digests(
     source: FeatureSource, y: np.ndarray | None, criterion: Criterion, folds: list[Fold] | None, plan: ProbePlan
-) -> Fingerprint:
+) -> ProblemDigests:
     """What the values of the probes depend on, in short hashes.
 
     A function among the parameters counts by its name: whether its code is the same cannot be checked.
@@ -65,7 +65,7 @@ def seed_mark(plan: ProbePlan) -> str:
     return _digest(repr(plan.key).encode())
 
 
-def difference(theirs: Fingerprint, ours: Fingerprint) -> str | None:
+def difference(theirs: ProblemDigests, ours: ProblemDigests) -> str | None:
     """What two fingerprints differ in, in words; None if they agree."""
     return next((words for part, words in _PARTS.items() if theirs.get(part) != ours[part]), None)
 
@@ -120,9 +120,9 @@ class Checkpoint:
     The file is an ``.npz`` archive with a JSON header and one array, read without pickle. Its folder must exist.
     """
 
-    def __init__(self, path: PathLike, fingerprint: Fingerprint) -> None:
+    def __init__(self, path: PathLike, problem_digests: ProblemDigests) -> None:
         self.path = Path(path)
-        self.fingerprint = fingerprint
+        self.problem_digests = problem_digests
         if not self.path.parent.is_dir():
             raise ValueError(
                 f"checkpoint={str(path)!r} cannot be written: the folder {str(self.path.parent)!r} does not exist."
@@ -152,14 +152,14 @@ class Checkpoint:
             raise ValueError(f"{self._name} is damaged, or no checkpoint of Coterie. Remove it to start afresh.") from error
         if version != _VERSION:
             raise ValueError(f"{self._name} has format version {version}; this Coterie reads version {_VERSION}. Remove it.")
-        other = difference(theirs, self.fingerprint)
+        other = difference(theirs, self.problem_digests)
         if other is not None:
             raise ValueError(f"{self._name} was made {other}. Give the same as then, or another file, or remove this one.")
         return Saved(values, key)
 
     def save(self, values: np.ndarray, key: Key) -> None:
         """Replace the file at one stroke."""
-        header = {"format": _FORMAT, "version": _VERSION, "fingerprint": self.fingerprint, "key": key}
+        header = {"format": _FORMAT, "version": _VERSION, "fingerprint": self.problem_digests, "key": key}
         buffer = io.BytesIO()
         np.savez(buffer, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), values=values)
         with new_file(self.path) as partial:

@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
-from coterie._parameters import Anything, Flag, Number, OneOf, Path, Rule, Whole
+from coterie._parameters import AnyValue, Boolean, Integer, Number, OneOf, Path, Rule
 from coterie.estimators.documentation import documented
 from coterie.files import claimed
 from coterie.inputs.types import FoldsLike, PathLike, RandomStateLike
 from coterie.order import ranked, ranks
 from coterie.probing.adaptive import AdaptivePlan, AdaptiveSums
-from coterie.probing.checkpoint import Checkpoint, Fingerprint, difference, fingerprint, seed_mark
+from coterie.probing.checkpoint import Checkpoint, ProblemDigests, difference, problem_digests, seed_mark
 from coterie.probing.criteria.base import CriterionLike
 from coterie.probing.evaluation import CriterionSelector, ProbeBudget, Problem, expected_probes, run_probes
 from coterie.probing.probes import Key, ProbePlan, ProbeRecord, ProbeSums, read_key
@@ -30,7 +30,7 @@ from coterie.progress import RoundProgress
 _DEFAULT_PROBES = 1000
 # min_coverage="auto", for each way of sampling, and the number of probes that it takes at most.
 _COVERAGE = {"uniform": 100, "adaptive": 300}
-_MOST_PROBES = 20_000
+_MAX_PROBES = 20_000
 # A checkpoint is written again after so many times the time it took to write.
 _SAVING_SHARE = 20.0
 
@@ -187,14 +187,14 @@ class DependencyAwareSelector(CriterionSelector):
         **CriterionSelector._allowed,
         "variant": OneOf("daf0", "daf1", "daf2"),
         "sampling": OneOf("uniform", "adaptive"),
-        "n_probes": Whole(1) | OneOf(None),
+        "n_probes": Integer(1) | OneOf(None),
         "max_seconds": Number() | OneOf(None),
-        "min_coverage": Whole(1) | OneOf("auto", None),
-        "max_probe_size": Whole(1),
+        "min_coverage": Integer(1) | OneOf("auto", None),
+        "max_probe_size": Integer(1),
         "inclusion_probability": Number(below=1) | OneOf(None),  # features must be left out to be judged
         "checkpoint": Path() | OneOf(None),
-        "warm_start": Flag(),
-        "random_state": Anything(),
+        "warm_start": Boolean(),
+        "random_state": AnyValue(),
     }
 
     def __init__(
@@ -237,7 +237,7 @@ class DependencyAwareSelector(CriterionSelector):
     coverage_: np.ndarray
     probe_summary_: list[ProbeSize]
     _sums: ProbeRecord
-    _marks: Fingerprint
+    _marks: ProblemDigests
 
     def _compute(self, data: Problem) -> dict[str, Any]:
         rule = self._rule(data.source.shape[1])
@@ -282,19 +282,19 @@ class DependencyAwareSelector(CriterionSelector):
         n_probes, min_coverage = self.n_probes, self._wanted_coverage
         if self.min_coverage == "auto":
             limited = n_probes is not None or self.max_seconds is not None
-            n_probes, min_coverage = (n_probes, None) if limited else (_MOST_PROBES, min_coverage)
+            n_probes, min_coverage = (n_probes, None) if limited else (_MAX_PROBES, min_coverage)
         if n_features == 1:
             min_coverage = None
         if min_coverage is None and self.max_seconds is None and (n_probes is None or (n_features == 1 and not self.n_probes)):
             n_probes = _DEFAULT_PROBES
         return ProbeBudget(n_probes, self.max_seconds, min_coverage)
 
-    def _begin(self, problem: Problem, rule: ProbeBudget, stack: ExitStack) -> tuple[ProbeRecord, Fingerprint, _Keeper]:
+    def _begin(self, problem: Problem, rule: ProbeBudget, stack: ExitStack) -> tuple[ProbeRecord, ProblemDigests, _Keeper]:
         """What to go on from: nothing, the last fit (warm start), or the checkpoint, which is claimed."""
         warm = bool(self.warm_start) and hasattr(self, "_sums")
         plan = self._plan(problem, self._sums.plan.key if warm else read_key(self.random_state))
         seeded = warm or self.random_state is not None
-        marks = fingerprint(problem.source, problem.y, problem.criterion, problem.evaluate.folds, plan)
+        marks = problem_digests(problem.source, problem.y, problem.criterion, problem.evaluate.folds, plan)
         sums = _nothing_known(plan)
         if warm:
             other = difference(self._marks, marks)
@@ -354,7 +354,7 @@ def _resumed(plan: ProbePlan, values: np.ndarray, rule: ProbeBudget) -> ProbeRec
     """What is known after the saved probes, as far as the rule goes."""
     sums = _nothing_known(plan)
     for value in values:
-        if rule.met(sums, 0.0) is not None:
+        if rule.is_reached(sums, 0.0) is not None:
             break
         sums.add(float(value))
     return sums

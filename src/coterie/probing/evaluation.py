@@ -17,8 +17,8 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from coterie._numba import one_blas_thread
-from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, Anything, Rule
-from coterie._quiet import ignored, recorded
+from coterie._parameters import N_FEATURES, N_JOBS, VERBOSE, AnyValue, Rule
+from coterie._warnings import ignored, recorded
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold
 from coterie.inputs.opening import open_input
@@ -179,7 +179,7 @@ class ProbeBudget(NamedTuple):
     max_seconds: float | None
     min_coverage: int | None
 
-    def met(self, sums: ProbeRecord, seconds: float) -> str | None:
+    def is_reached(self, sums: ProbeRecord, seconds: float) -> str | None:
         """The name of the rule that is met, if one is."""
         if self.n_probes is not None and sums.n_probes >= self.n_probes:
             return "n_probes"
@@ -224,7 +224,7 @@ def run_probes(
     """
     began = time.perf_counter()
     size, finished = workers.count, sums.n_probes
-    reason = rule.met(sums, 0.0)
+    reason = rule.is_reached(sums, 0.0)
     try:
         with workers.parallel() as pool:
             while reason is None:
@@ -259,10 +259,10 @@ def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: fl
     """Enter values until the rule is met; time counts for the whole wave."""
     for value in values:
         sums.add(float(value))
-        reason = rule.met(sums, 0.0)
+        reason = rule.is_reached(sums, 0.0)
         if reason is not None:
             return reason
-    return rule.met(sums, seconds)
+    return rule.is_reached(sums, seconds)
 
 
 def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, workers: AnyWorkers) -> int:
@@ -290,9 +290,9 @@ class CriterionSelector(Selector):
     """Base class: a selector that evaluates subsets of the features by a criterion."""
 
     _allowed: ClassVar[dict[str, Rule]] = {
-        "criterion": Anything(),
+        "criterion": AnyValue(),
         "n_features_to_select": N_FEATURES,
-        "cv": Anything(),
+        "cv": AnyValue(),
         "n_jobs": N_JOBS,
         "verbose": VERBOSE,
     }

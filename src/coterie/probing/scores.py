@@ -10,7 +10,7 @@ from coterie.probing.adaptive import AdaptiveSums
 from coterie.probing.probes import ProbeRecord, ProbeSums
 
 # No scale of DAF2 rests on fewer probes than this.
-FEWEST_PROBES = 10
+MIN_PROBES = 10
 # Deviations below this share of the largest value are rounding, not spread.
 _ROUNDING = 1e-12
 
@@ -127,7 +127,7 @@ def _pooled(size: int, n: np.ndarray, mean: np.ndarray, squares: np.ndarray, lea
         window = slice(max(size - reach, 0), size + reach + 1)
         count = n[window].sum()
         everything = window.start == 0 and window.stop >= len(n)
-        if count < FEWEST_PROBES and not everything:
+        if count < MIN_PROBES and not everything:
             continue
         middle = (n[window] * mean[window]).sum() / count
         std = np.sqrt((squares[window] + n[window] * (mean[window] - middle) ** 2).sum() / count)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
 from coterie._numba import thread_count
-from coterie._parameters import N_FEATURES, N_JOBS, Anything, NotText, Number, OneOf, Options, Rule, Whole
+from coterie._parameters import N_FEATURES, N_JOBS, AnyValue, Integer, NotString, Number, OneOf, Options, Rule
 from coterie.data.memory import as_source
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
@@ -273,25 +273,25 @@ class GlobalRedundancySelector(Selector):
     """
 
     _allowed: ClassVar[dict[str, Rule]] = {
-        "score_func": OneOf(*SCORES) | NotText("a function, or the scores themselves"),
+        "score_func": OneOf(*SCORES) | NotString("a function, or the scores themselves"),
         "n_features_to_select": N_FEATURES,
-        "n_candidates": Whole(1) | OneOf("auto", "cv", None),
+        "n_candidates": Integer(1) | OneOf("auto", "cv", None),
         "solution": OneOf("weights", "set"),
         "redundancy_strength": Number(at_most=1e6) | OneOf("cv"),
         "power": Number(at_most=64.0) | OneOf("cv"),
         "score_parameters": Options() | OneOf(None),
         "redundancy": OneOf("cosine2", "mutual_info", "sparse_representation", "precomputed")
-        | NotText("a function, or a matrix"),
+        | NotString("a function, or a matrix"),
         "redundancy_parameters": Options() | OneOf(None),
-        "groups": Anything(),
+        "groups": AnyValue(),
         "group_strength": Number(),
         "method": OneOf("working_set", "alm"),
         "method_parameters": Options() | OneOf(None),
-        "cv": Anything(),
-        "estimator": NotText("an estimator") | OneOf(None),
-        "scoring": Anything(),
+        "cv": AnyValue(),
+        "estimator": NotString("an estimator") | OneOf(None),
+        "scoring": AnyValue(),
         "tol": Number(),
-        "max_iter": Whole(1),
+        "max_iter": Integer(1),
         "n_jobs": N_JOBS,
     }
 
@@ -425,7 +425,7 @@ class GlobalRedundancySelector(Selector):
         return replace(plain, redundancy=lambda pool: self._redundancy(view, None, leading.features[pool]))
 
     @staticmethod
-    def _found(found: Refined, setting: validation.Setting, data: _Candidates, highest: float) -> dict[str, Any]:
+    def _found(found: Refined, setting: validation.RefinementSettings, data: _Candidates, highest: float) -> dict[str, Any]:
         """The attributes that the solution makes."""
         solution = found.solution
         common = {
@@ -446,7 +446,7 @@ class GlobalRedundancySelector(Selector):
             "working_set_size_": solution.working_set_size,
         }
 
-    def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[validation.Setting, dict[str, Any]]:
+    def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[validation.RefinementSettings, dict[str, Any]]:
         """The pool and the power, as given or chosen by validation, and what validation has found."""
         paired = refinement.most is not None and data.matrix is None
         powers = validation.POWERS if _is(self.power, "cv") else (float(self.power),)

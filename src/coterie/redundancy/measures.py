@@ -18,7 +18,7 @@ from sklearn.linear_model import enet_path
 
 from coterie._numba import run_chunks
 from coterie._parameters import N_BINS, Number, check
-from coterie._quiet import ignored
+from coterie._warnings import ignored
 from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns
 from coterie.data.view import FeatureView

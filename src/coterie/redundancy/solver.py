@@ -46,7 +46,7 @@ _FIRST = 512
 # Largest working set whose matrix is held (0.5 GB); beyond it products go through a matrix of samples by samples,
 # unless there are too many samples for that.
 _LARGEST_MATRIX = 8192
-_MOST_SAMPLES = 4096
+_MAX_SAMPLES = 4096
 # Two candidates are copies when their redundancy is less than this part below that with themselves.
 _COPY = 1e-12
 # Sweeps of one call of coordinate descent.
@@ -55,7 +55,7 @@ _SWEEPS = 500
 _POLISHES = 12
 # Where z and v agree, and the most steps until they do.
 _AGREEMENT = 1e-10
-_MOST_STEPS = 2000
+_MAX_STEPS = 2000
 
 
 class Certificate(NamedTuple):
@@ -187,7 +187,7 @@ def _restricted(objective: Objective, working: np.ndarray, weights: np.ndarray, 
     """Solve the problem on the working set, starting from some weights."""
     scores = objective.scores[working]
     redundancy = objective.redundancy
-    if len(working) > _LARGEST_MATRIX and isinstance(redundancy, SquaredCosine) and redundancy.n_samples <= _MOST_SAMPLES:
+    if len(working) > _LARGEST_MATRIX and isinstance(redundancy, SquaredCosine) and redundancy.n_samples <= _MAX_SAMPLES:
         return _implicit(objective, redundancy, working, weights, precision)
     matrix = objective.within(working)
     product = matrix @ weights
@@ -317,7 +317,7 @@ def _quadratic_program(
     growth: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Eq. 6, :math:`\\min z'Az - \\lambda z's` on the simplex, by the inner loop of Algorithm 2; also the multipliers α."""
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         right = 0.5 * ratio * turned + vectors.T @ (0.5 * (penalty * z + dual))
         v = vectors @ (right / (values + 0.5 * penalty))  # eq. 8
         z = project_to_simplex(v - dual / penalty)  # eq. 22

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import type_of_target
 
 from coterie._numba import one_blas_thread
-from coterie._quiet import ignored
+from coterie._warnings import ignored
 from coterie.data.source import FeatureSource
 from coterie.inputs.arrays import take_samples
 from coterie.inputs.folds import Fold
@@ -37,13 +37,13 @@ SET_FACTORS: tuple[int | None, ...] = (20, 5, 50, None, 1)
 STRENGTHS = (2.0, 1.0, 4.0, 0.5)
 # Most candidates where a matrix of all their pairs is computed for each setting and fold, and where none is: of 100,000
 # features, a single one of the settings with all of them took longer than all others together.
-MOST_PAIRED, MOST_VALIDATED = 2000, 50_000
+MAX_PAIRED, MAX_VALIDATED = 2000, 50_000
 _NEIGHBOURS = 5
 # Standard errors by which a setting must be better than the first.
 _ERRORS = 2.0
 
 
-class Setting(NamedTuple):
+class RefinementSettings(NamedTuple):
     """What the problem is built with; without a strength of redundancy it is that of the weights, else that of a set."""
 
     rule: PoolRule
@@ -58,7 +58,7 @@ def pool_rules(n_candidates: int | str | None, n_selected: int, *, is_set: bool,
     factors = (SET_FACTORS if is_set else FACTORS)[: None if n_candidates == "cv" else 1]
     sizes = [None if factor is None else factor * n_selected for factor in factors]
     if is_set and paired and sizes[0] is not None:
-        sizes[0] = max(n_selected, min(sizes[0], MOST_PAIRED))
+        sizes[0] = max(n_selected, min(sizes[0], MAX_PAIRED))
     return [PoolRule(size, grows=factor not in (1, None) and not is_set) for size, factor in zip(sizes, factors, strict=True)]
 
 
@@ -68,7 +68,7 @@ def settings_of(
     n_scored: int,
     paired: bool,
     strengths: Sequence[float | None] = (None,),
-) -> list[Setting]:
+) -> list[RefinementSettings]:
     """All settings, those that amount to the same left out, and those with too many candidates unless there is but one.
 
     ``n_scored`` is the number of features with a score above 0, ``paired`` whether a matrix of all pairs is computed.
@@ -76,9 +76,9 @@ def settings_of(
     distinct: dict[tuple[int, bool], PoolRule] = {}
     for rule in pools:
         size = n_scored if rule.size is None else min(rule.size, n_scored)
-        if len(pools) == 1 or size <= (MOST_PAIRED if paired else MOST_VALIDATED):
+        if len(pools) == 1 or size <= (MAX_PAIRED if paired else MAX_VALIDATED):
             distinct.setdefault((size, rule.size is None), rule)
-    return [Setting(*one) for one in product(distinct.values(), powers, strengths)]
+    return [RefinementSettings(*one) for one in product(distinct.values(), powers, strengths)]
 
 
 def default_models(y: np.ndarray, n_train: int) -> list[BaseEstimator]:
@@ -101,7 +101,7 @@ def validated_scores(
     y: np.ndarray,
     folds: Sequence[Fold],
     refinement_of: Callable[[Any, np.ndarray], Refinement],
-    settings: Sequence[Setting],
+    settings: Sequence[RefinementSettings],
     n_selected: int,
     models: Sequence[BaseEstimator],
     scoring: ScoringLike,
@@ -130,7 +130,7 @@ def validated_scores(
     return table
 
 
-def results_of(settings: Sequence[Setting], table: np.ndarray, most: int) -> dict[str, np.ndarray]:
+def results_of(settings: Sequence[RefinementSettings], table: np.ndarray, most: int) -> dict[str, np.ndarray]:
     """The table of all settings, as the user sees it; ``most`` is the number of features that can be candidates."""
     results = {
         "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),

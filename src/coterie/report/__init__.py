@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 from coterie.report.annotated import annotate
+from coterie.report.assembly import report
 from coterie.report.details import GroupDetails, describe
 from coterie.report.folder import read_result, write_result
 from coterie.report.judgement import HeldOut, judgement
-from coterie.report.making import report
 from coterie.report.result import Discovery, Report
 from coterie.report.table import write_classes, write_clumps
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import false_discovery_control
 
 from coterie._parameters import OneOf, check
-from coterie._quiet import ignored
+from coterie._warnings import ignored
 from coterie.data.opening import open_features
 from coterie.estimators.base import GroupDiscovery
 from coterie.groups import FeatureGroups

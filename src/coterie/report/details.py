@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._numba import one_blas_thread
-from coterie._quiet import ignored
+from coterie._warnings import ignored
 from coterie.data import as_source
 from coterie.data.source import Columns
 from coterie.data.view import FeatureView

@@ -27,17 +27,17 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
-from coterie.data.top import Free
+from coterie.data.top import CandidateMask
 from coterie.data.view import FeatureView
 from coterie.order import in_order
 from coterie.search.scores import LazyScores
 
 # Features that are compared with each other, at most, for a bound and for a search; others count as nobody's rivals.
-_MOST = 2048
+_MAX_COMPARED = 2048
 # Branches that a search looks at before it gives up, and steps of all their bounds, about a second; what it has not seen is
 # in its bound.
-_MOST_BRANCHES = 5000
-_MOST_STEPS = 10**7
+_MAX_BRANCHES = 5000
+_MAX_STEPS = 10**7
 
 # Features whose scores are sorted out at a time.
 _AT_ONCE = 1 << 18
@@ -45,26 +45,26 @@ _AT_ONCE = 1 << 18
 
 def _compared(size: int) -> int:
     """Features that are worth comparing with each other for a bound on sets of so many."""
-    return min(8 * max(size, 1), max(2 * size, 512), _MOST)
+    return min(8 * max(size, 1), max(2 * size, 512), _MAX_COMPARED)
 
 
 def _searched(size: int) -> int:
     """Features that a search for such a set looks at."""
-    return min(max(2 * size, 512), _MOST)
+    return min(max(2 * size, 512), _MAX_COMPARED)
 
 
-class Top(NamedTuple):
+class BestScores(NamedTuple):
     """The features with the best scores, falling, and a score that no other feature exceeds."""
 
     features: np.ndarray
     scores: np.ndarray
     beyond: float
 
-    def first(self, most: int) -> Top:
+    def first(self, most: int) -> BestScores:
         """The first of them."""
         if len(self.features) <= most:
             return self
-        return Top(self.features[:most], self.scores[:most], float(self.scores[most]))
+        return BestScores(self.features[:most], self.scores[:most], float(self.scores[most]))
 
 
 class AdmissibleSets:
@@ -82,13 +82,13 @@ class AdmissibleSets:
         self.correlation = correlation
         self.view = correlation.view
         self.limit = threshold - ROUNDING
-        self.varying = Free(self.view.moments)
+        self.varying = CandidateMask(self.view.moments)
 
-    def highest(self, scores: LazyScores, free: Free, size: int) -> float:
+    def highest(self, scores: LazyScores, candidates: CandidateMask, size: int) -> float:
         """What no set of so many features adds up to more than, free or not: by the scores of a walk over the free ones."""
         if not scores.chunks:  # nobody has walked yet
-            next(scores.descend(free, _compared(size)), None)
-        return self._bound(self._top(scores, free), size)
+            next(scores.descend(candidates, _compared(size)), None)
+        return self._bound(self._top(scores, candidates), size)
 
     def highest_of(self, scores: np.ndarray, size: int) -> float:
         """The same from the scores of all features."""
@@ -102,46 +102,46 @@ class AdmissibleSets:
 
         The set is empty where none adds up to more than ``floor``, or the search had to give up before it found one.
         """
-        top = Top(np.empty(0, dtype=np.int64), np.empty(0), np.inf)
+        top = BestScores(np.empty(0, dtype=np.int64), np.empty(0), np.inf)
         others, most, n_varying = 0.0, _searched(size), self.varying.count
         for chunk, values in scores.descend(self.varying, _compared(size)):
             lowest = float(values[-1]) if len(top.features) + len(chunk) < n_varying else 0.0
-            top = Top(np.append(top.features, chunk), np.append(top.scores, values), lowest).first(most)
+            top = BestScores(np.append(top.features, chunk), np.append(top.scores, values), lowest).first(most)
             # A set with a feature below the last one has this, at most, of its others: it need not be looked at.
             others = self._bound(top, size - 1)
             if others + top.beyond**2 <= floor or len(top.features) == most:
                 break
-        chosen, bound = best_set(top.scores**2, self._rivals(top.features), size, floor)
+        chosen, bound = best_set(top.scores**2, self._conflicts(top.features), size, floor)
         if top.beyond > 0.0:
             bound = max(bound, others + top.beyond**2)
         return top.features[chosen], top.scores[chosen], bound
 
-    def _top(self, scores: LazyScores, free: Free) -> Top:
+    def _top(self, scores: LazyScores, candidates: CandidateMask) -> BestScores:
         """The best features, those that are not free among them, as far as the walk has come."""
         features, values = (np.concatenate([chunk[i] for chunk in scores.chunks] or [np.empty(0)]) for i in range(2))
-        lowest = float(values[-1]) if len(values) < free.count else 0.0
-        barred, barred_values = scores.barred()
-        high = barred_values >= lowest
-        features = np.append(features, barred[high]).astype(np.int64)
-        best = self._best(features, np.append(values, barred_values[high]), len(features))
+        lowest = float(values[-1]) if len(values) < candidates.count else 0.0
+        excluded, excluded_values = scores.excluded()
+        high = excluded_values >= lowest
+        features = np.append(features, excluded[high]).astype(np.int64)
+        best = self._best(features, np.append(values, excluded_values[high]), len(features))
         return best._replace(beyond=lowest)
 
-    def _best(self, features: np.ndarray, values: np.ndarray, most: int) -> Top:
+    def _best(self, features: np.ndarray, values: np.ndarray, most: int) -> BestScores:
         """The best of some features, in order."""
         features, values, beyond = _cut(features, values, most)
         order = in_order(self.view.source, features, values, sample_weight=self.view.sample_weight)
-        return Top(features[order], -np.sort(-values), beyond)
+        return BestScores(features[order], -np.sort(-values), beyond)
 
-    def _bound(self, top: Top, size: int) -> float:
+    def _bound(self, top: BestScores, size: int) -> float:
         bound = 0.0
         for most in (2 * size, _compared(size)):  # where few features are correlated, a few are enough
             part = top.first(most)
-            bound, enough = bound_of_sets(part.scores**2, self._rivals(part.features, size), size, part.beyond**2)
+            bound, enough = bound_of_sets(part.scores**2, self._conflicts(part.features, size), size, part.beyond**2)
             if enough or len(part.features) == len(top.features):
                 break
         return bound
 
-    def _rivals(self, features: np.ndarray, size: int = 2) -> np.ndarray:
+    def _conflicts(self, features: np.ndarray, size: int = 2) -> np.ndarray:
         """Which of some features are correlated; nobody asks it of sets of one."""
         if size < 2 or not np.isfinite(self.limit) or len(features) < 2:
             return np.zeros((len(features), len(features)), dtype=bool)
@@ -150,9 +150,9 @@ class AdmissibleSets:
         return matrix
 
 
-def _largest(view: FeatureView, scores: np.ndarray, most: int) -> Top:
+def _largest(view: FeatureView, scores: np.ndarray, most: int) -> BestScores:
     """The best of the features of a block, in no order; no further array of the length of all of them."""
-    best = Top(np.empty(0, dtype=np.int64), np.empty(0), 0.0)
+    best = BestScores(np.empty(0, dtype=np.int64), np.empty(0), 0.0)
     for first in range(0, len(scores), _AT_ONCE):
         varying = first + np.flatnonzero(view.moments.norm[first : first + _AT_ONCE] > 0.0)
         cut = _cut(np.append(best.features, varying), np.append(best.scores, scores[varying]), most)
@@ -160,16 +160,16 @@ def _largest(view: FeatureView, scores: np.ndarray, most: int) -> Top:
     return best._replace(features=best.features + view.source.first_feature)
 
 
-def _cut(features: np.ndarray, values: np.ndarray, most: int) -> Top:
+def _cut(features: np.ndarray, values: np.ndarray, most: int) -> BestScores:
     """The best of some features, and the best value of the others (0 where there are none)."""
     if len(values) <= most:
-        return Top(features, values, 0.0)
+        return BestScores(features, values, 0.0)
     place = len(values) - most
     where = np.argpartition(values, place)
-    return Top(features[where[place:]], values[where[place:]], float(values[where[:place]].max()))
+    return BestScores(features[where[place:]], values[where[place:]], float(values[where[:place]].max()))
 
 
-def bound_of_sets(values: np.ndarray, rivals: np.ndarray, size: int, beyond: float = 0.0) -> tuple[float, bool]:
+def bound_of_sets(values: np.ndarray, conflicts: np.ndarray, size: int, beyond: float = 0.0) -> tuple[float, bool]:
     """What no admissible set of so many features is worth more than, and whether the features were enough to tell.
 
     Parameters
@@ -187,16 +187,16 @@ def bound_of_sets(values: np.ndarray, rivals: np.ndarray, size: int, beyond: flo
     --------
     >>> import numpy as np
     >>> from coterie.search.admissible import bound_of_sets
-    >>> rivals = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
-    >>> bound_of_sets(np.array([5.0, 4.0, 1.0]), rivals, 2)
+    >>> conflicts = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
+    >>> bound_of_sets(np.array([5.0, 4.0, 1.0]), conflicts, 2)
     (6.0, True)
     """
-    opened = _openings(list(range(len(values))), _masks(rivals), size)
+    opened = _openings(list(range(len(values))), _masks(conflicts), size)
     known = float(sum(values[k] for k in opened))
     return known + (size - len(opened)) * beyond, len(opened) == size
 
 
-def best_set(values: np.ndarray, rivals: np.ndarray, size: int, floor: float) -> tuple[np.ndarray, float]:
+def best_set(values: np.ndarray, conflicts: np.ndarray, size: int, floor: float) -> tuple[np.ndarray, float]:
     """The admissible set of so many features that is worth most, and a bound on all sets.
 
     The set is empty if none is worth more than ``floor``. The bound is at least ``floor``. It is the value of the set (or
@@ -206,16 +206,16 @@ def best_set(values: np.ndarray, rivals: np.ndarray, size: int, floor: float) ->
     --------
     >>> import numpy as np
     >>> from coterie.search.admissible import best_set
-    >>> rivals = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
-    >>> chosen, bound = best_set(np.array([5.0, 4.0, 3.0]), rivals, 2, 0.0)
+    >>> conflicts = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    >>> chosen, bound = best_set(np.array([5.0, 4.0, 3.0]), conflicts, 2, 0.0)
     >>> chosen.tolist(), float(bound)
     ([1, 2], 7.0)
     """
-    masks = _masks(rivals)
+    masks = _masks(conflicts)
     best, chosen = floor, tuple[int, ...]()
     # What is left to choose from (best first), what was taken, its value, how many are wanted.
     branches: list[tuple[list[int], tuple[int, ...], float, int]] = [(list(range(len(values))), (), 0.0, size)]
-    most = min(_MOST_BRANCHES, _MOST_STEPS // max(len(values) * size, 1))
+    most = min(_MAX_BRANCHES, _MAX_STEPS // max(len(values) * size, 1))
     looked_at = 0
     while branches:
         left, taken, value, wanted = branches.pop()
@@ -237,9 +237,9 @@ def best_set(values: np.ndarray, rivals: np.ndarray, size: int, floor: float) ->
     return np.array(chosen, dtype=np.int64), float(best)
 
 
-def _masks(rivals: np.ndarray) -> list[int]:
+def _masks(conflicts: np.ndarray) -> list[int]:
     """The rivals of each feature as the bits of a number."""
-    return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in rivals]
+    return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in conflicts]
 
 
 def _openings(features: list[int], masks: list[int], size: int) -> list[int]:

@@ -32,10 +32,10 @@ from coterie.search.search import Search
 # searches at the same time may take.
 _PER_FEATURE = 24
 _PER_VALUE = 8
-_MOST_BYTES = 1 << 31
+_MAX_BYTES = 1 << 31
 # Searches that a process must have for itself, and values that all searches read in a pass, to be worth its start.
-_LEAST_SEARCHES = 2
-_LEAST_VALUES = 10**7
+_MIN_SEARCHES = 2
+_MIN_VALUES = 10**7
 
 T = TypeVar("T")
 # Results, one per search, of finished loops whose positions among all searches are given.
@@ -81,9 +81,9 @@ def _process_count(searches: Sequence[Search]) -> int:
         return 1
     source = searches[0].data.source
     n_samples, n_features = source.shape
-    if not isinstance(source, DenseSource | SparseSource) or len(searches) * n_samples * n_features < _LEAST_VALUES:
+    if not isinstance(source, DenseSource | SparseSource) or len(searches) * n_samples * n_features < _MIN_VALUES:
         return 1
-    return min(int(backend.effective_n_jobs(n_jobs)), len(searches) // _LEAST_SEARCHES)
+    return min(int(backend.effective_n_jobs(n_jobs)), len(searches) // _MIN_SEARCHES)
 
 
 def _portable(search: Search) -> Search:
@@ -159,6 +159,6 @@ def _loops(searches: Sequence[Search], n_threads: int) -> list[CuttingPlane]:
 
 def batches(items: Sequence[T], n_features: int, n_values: int = 0) -> Iterator[Sequence[T]]:
     """Items, one search each, in parts that fit into memory together; ``n_values`` are those of the columns in a design."""
-    size = max(1, _MOST_BYTES // (_PER_FEATURE * n_features + _PER_VALUE * n_values))
+    size = max(1, _MAX_BYTES // (_PER_FEATURE * n_features + _PER_VALUE * n_values))
     for first in range(0, len(items), size):
         yield items[first : first + size]

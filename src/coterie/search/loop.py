@@ -228,7 +228,7 @@ class CuttingPlane:
             self.exhausted = True
             return
         before = self.solution.objective
-        self._enter(number, self.oracle.trimmed(block, self.rule.room(self._n_found)), self._violation(block))
+        self._enter(number, self.oracle.truncated(block, self.rule.room(self._n_found)), self._violation(block))
         self._look_at_bounds(number)
         change = abs(self.solution.objective - before)
         if not self.oracle.reuse and change < self.rule.tol * abs(self.solution.objective) and number > 1:
@@ -263,7 +263,7 @@ class CuttingPlane:
         """Bounds, and the round of convergence if there is one, with the scores of all features for the last solution."""
         upper = min(self.upper, self._objective_with(self.oracle.sets.highest_of(scores, self.set_size)))
         converged_at = self.converged_at
-        if converged_at is None and self.history and self._met(upper):
+        if converged_at is None and self.history and self._bounds_agree(upper):
             converged_at = self.history[-1].round
         return self.lower, upper, converged_at
 
@@ -289,14 +289,14 @@ class CuttingPlane:
         """The objective at the last solution if no set's squared scores add up to more than ``highest``."""
         return self.solution.objective + max(0.5 * highest - self.master.level, 0.0)
 
-    def _met(self, upper: float) -> bool:
+    def _bounds_agree(self, upper: float) -> bool:
         return upper - self.lower <= self.rule.tol * self._unit
 
     def _look_for_larger_sets(self) -> None:
         """Turn to the problem over larger sets, where the blocks grow: what was known of the optimum from above is void."""
         if self._wanted > self.set_size:
             self.set_size, self.upper, self.converged_at, self.settled = self._wanted, np.inf, None, False
-            self.oracle.let_reuse(self._reuse)
+            self.oracle.allow_reuse(self._reuse)
 
     def _bound_from_above(self) -> None:
         """Enter the upper bound that the last solution gives."""
@@ -305,7 +305,7 @@ class CuttingPlane:
 
     def _look_at_bounds(self, number: int) -> None:
         """Write down that the bounds have met, if they have."""
-        if self.converged_at is None and number > 0 and self._met(self.upper):
+        if self.converged_at is None and number > 0 and self._bounds_agree(self.upper):
             self.converged_at = number
             self.settled = True
 
@@ -335,7 +335,7 @@ class CuttingPlane:
         self.settled = True
         if self.rule.n_features is None:
             return Block(np.empty(0, dtype=np.int64), np.empty(0))
-        oracle.let_reuse(False)  # what is asked for beyond the optimum are the best features not used yet
+        oracle.allow_reuse(False)  # what is asked for beyond the optimum are the best features not used yet
         return oracle.find_block(residual, self._wanted)
 
     def _is_known(self, block: Block) -> bool:

@@ -24,20 +24,20 @@ import numpy as np
 
 from coterie.correlation.protocol import ROUNDING, Correlation
 from coterie.data.source import Exemplar
-from coterie.data.top import NO_FEATURES, Free, TopQuery
+from coterie.data.top import NO_FEATURES, CandidateMask, TopQuery
 from coterie.data.view import FeatureView
 from coterie.search.admissible import AdmissibleSets
 from coterie.search.scores import LazyScores
 
 # Features whose correlations are held as a matrix at once.
-_MOST_AT_ONCE = 2048
+_MAX_AT_ONCE = 2048
 # How many first chunks of a walk somebody who scores for many is asked for.
 _ROOM = 4
 
 
 def first_chunk(n_new: int) -> int:
     """Candidates that a walk looks at first."""
-    return min(2 * n_new + 8, _MOST_AT_ONCE)
+    return min(2 * n_new + 8, _MAX_AT_ONCE)
 
 
 class CandidateGroup(NamedTuple):
@@ -134,7 +134,7 @@ class Block:
 
     features: np.ndarray
     scores: np.ndarray
-    met: tuple[Affiliations, ...] = ()
+    encountered: tuple[Affiliations, ...] = ()
 
 
 class Oracle:
@@ -171,26 +171,26 @@ class Oracle:
         self.representative = representative
         self.reuse = reuse
         self.supports = np.empty(0, dtype=np.int64)
-        self._met = Affiliations.empty()
+        self._encountered = Affiliations.empty()
         self._exemplar: Exemplar | None = None
         self._scores: LazyScores | None = None
         self._n_scored = 0
         self._first_floor = np.inf
         self._hint = NO_FEATURES
         self.sets = AdmissibleSets(correlation, threshold)
-        self._free = Free(self.view.moments)
+        self._candidates = CandidateMask(self.view.moments)
 
     @property
-    def _open(self) -> Free:
+    def _open(self) -> CandidateMask:
         """Which features a walk may choose."""
-        return self.sets.varying if self.reuse else self._free
+        return self.sets.varying if self.reuse else self._candidates
 
     @property
-    def _rivals(self) -> np.ndarray:
+    def _fixed_supports(self) -> np.ndarray:
         """The support features that a new one must not be correlated with, beside those of its round."""
         return self.supports[:0] if self.reuse else self.supports
 
-    def let_reuse(self, reuse: bool) -> None:
+    def allow_reuse(self, reuse: bool) -> None:
         """Say whether the next blocks may have features of earlier ones."""
         self.reuse = reuse
 
@@ -207,7 +207,7 @@ class Oracle:
     @property
     def affiliations(self) -> Affiliations:
         """The features met that have a group; which one is the closest, :meth:`collect` finds out."""
-        return self._met.where(self._met.support >= 0)
+        return self._encountered.where(self._encountered.support >= 0)
 
     @property
     def n_evaluated(self) -> int:
@@ -253,29 +253,33 @@ class Oracle:
 
     def adopt(self, block: Block) -> None:
         """Enter a block's support features, and the features met on the way to them, in the books."""
-        self.supports = np.concatenate([self.supports, self.new_of(block)])
-        for found in block.met:
-            self._met = self._met.merged(found)
-        self._met = self._met.where(~np.isin(self._met.feature, self.supports))
-        self.bar(self.supports)
-        self.bar(self.affiliations.feature)
+        self.supports = np.concatenate([self.supports, self.new_features(block)])
+        for found in block.encountered:
+            self._encountered = self._encountered.merged(found)
+        self._encountered = self._encountered.where(~np.isin(self._encountered.feature, self.supports))
+        self.exclude(self.supports)
+        self.exclude(self.affiliations.feature)
 
-    def bar(self, features: np.ndarray) -> None:
+    def exclude(self, features: np.ndarray) -> None:
         """Some features are no candidates any more."""
-        self._free.bar(features)
+        self._candidates.exclude(features)
 
-    def new_of(self, block: Block) -> np.ndarray:
+    def new_features(self, block: Block) -> np.ndarray:
         """The features of a block that are not support features yet."""
         return block.features[~np.isin(block.features, self.supports)]
 
-    def trimmed(self, block: Block, n_new: int) -> Block:
+    def truncated(self, block: Block, n_new: int) -> Block:
         """A block without the last of its new features, so that at most so many are left."""
-        surplus = self.new_of(block)[n_new:]
+        surplus = self.new_features(block)[n_new:]
         if not len(surplus):
             return block
         keep = ~np.isin(block.features, surplus)
         last = len(self.supports) + n_new
-        return Block(block.features[keep], block.scores[keep], tuple(met.where(met.support < last) for met in block.met))
+        return Block(
+            block.features[keep],
+            block.scores[keep],
+            tuple(encountered.where(encountered.support < last) for encountered in block.encountered),
+        )
 
     def highest(self, residual: np.ndarray, size: int) -> float:
         """What no admissible set of so many features, used before or not, has more of: the sum of their squared scores."""
@@ -300,7 +304,7 @@ class Oracle:
     def collect(self) -> Affiliations:
         """The affiliated features of all groups: all there are in complete mode, else those met."""
         if not self.complete:
-            self._compare(self._met.support >= 0)
+            self._compare(self._encountered.support >= 0)
             return self.affiliations
         pairs = self.correlation.strong(self.supports, self.threshold, self._exemplar)
         found = Affiliations(*pairs, np.full(len(pairs.feature), len(self.supports)))
@@ -310,17 +314,17 @@ class Oracle:
         """Compare some features of the books (a mask) with the support features that have come since; each pair once."""
         if not self.constrained:
             return
-        known, which = self._met, which & (self._met.compared < len(self.supports))
+        known, which = self._encountered, which & (self._encountered.compared < len(self.supports))
         support, correlation, compared = known.support.copy(), known.correlation.copy(), known.compared.copy()
         for n_compared in np.unique(known.compared[which]).tolist():
             rows = np.flatnonzero(which & (known.compared == n_compared))
-            for first in range(0, len(rows), _MOST_AT_ONCE):
-                own = rows[first : first + _MOST_AT_ONCE]
+            for first in range(0, len(rows), _MAX_AT_ONCE):
+                own = rows[first : first + _MAX_AT_ONCE]
                 best = _Matches(len(own), self.threshold)
                 best.value, best.support = correlation[own], support[own]
                 self._match(best, known.feature[own], self.supports[n_compared:], range(n_compared, len(self.supports)))
                 correlation[own], support[own], compared[own] = best.value, best.support, len(self.supports)
-        self._met = Affiliations(known.feature, support, correlation, compared)
+        self._encountered = Affiliations(known.feature, support, correlation, compared)
 
     def _make_exemplar(self, products: np.ndarray, residual: np.ndarray) -> Exemplar:
         """The dual variables as a vector in the space of the weighted features, centred."""
@@ -350,8 +354,8 @@ class Oracle:
         """New support features in order, their scores, and the affiliated features met before the last one."""
         chosen: list[int] = []
         values: list[float] = []
-        met: list[Affiliations] = []
-        old, places = self._rivals, list(range(len(self._rivals)))
+        encountered: list[Affiliations] = []
+        old, places = self._fixed_supports, list(range(len(self._fixed_supports)))
         for chunk, chunk_scores in scores.descend(self._open, first_chunk(n_new)):
             best = _Matches(len(chunk), self.threshold)
             self._match(best, chunk, np.array([*old, *chosen], dtype=np.int64), places)
@@ -379,10 +383,10 @@ class Oracle:
                     last = position + 1
                     break
             # With reuse the walk has not seen the earlier support features: the end of the search begins with the first.
-            met.append(best.affiliations(chunk, last, 0 if self.reuse else len(places)))
+            encountered.append(best.affiliations(chunk, last, 0 if self.reuse else len(places)))
             if len(chosen) == n_new:
                 break
-        return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(met))
+        return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(encountered))
 
     def _place(self, feature: int, chosen: list[int]) -> int:
         """The position that a feature has among the support features, or will have with those chosen before it."""
@@ -393,8 +397,8 @@ class Oracle:
 
     def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray, places: Sequence[int]) -> None:
         """Enter the correlations of a chunk with known support features, in their order, which have these positions."""
-        for first in range(0, len(known), _MOST_AT_ONCE):
-            matrix = self.correlation.between(chunk, known[first : first + _MOST_AT_ONCE])
+        for first in range(0, len(known), _MAX_AT_ONCE):
+            matrix = self.correlation.between(chunk, known[first : first + _MAX_AT_ONCE])
             for support in np.flatnonzero(best.reaches(matrix).any(axis=0)).tolist():
                 best.update(np.arange(len(chunk)), matrix[:, support], places[first + support])
 
@@ -405,7 +409,7 @@ class Oracle:
         members, _, value = self.correlation.strong(np.array([feature]), self.threshold)
         allowed = self._open[members] & (members != feature)
         members, value = members[allowed], value[allowed]
-        others = np.array([*self._rivals, *chosen], dtype=np.int64)
+        others = np.array([*self._fixed_supports, *chosen], dtype=np.int64)
         if len(others) and len(members):
             claimed = np.abs(self.correlation.between(members, others)) >= self.threshold - ROUNDING
             members, value = members[~claimed.any(axis=1)], value[~claimed.any(axis=1)]

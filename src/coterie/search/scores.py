@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from coterie.data.top import NO_FEATURES, Free, Top, TopQuery
+from coterie.data.top import NO_FEATURES, CandidateMask, Top, TopQuery
 from coterie.data.view import FeatureView
 from coterie.order import TIE, in_order
 
@@ -61,10 +61,10 @@ class LazyScores:
         """Number of features scored."""
         return self._n_scored + sum(top.n_scored for top in self._tops)
 
-    def descend(self, free: Free, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def descend(self, candidates: CandidateMask, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Free features, best first, with their scores, in chunks that double in size."""
         self.chunks = []
-        top = self._top(free, first_size)
+        top = self._top(candidates, first_size)
         tie = -1.0
         below, size = np.inf, first_size
         while True:
@@ -80,10 +80,10 @@ class LazyScores:
             yield chunk
             below, size = low, min(2 * size, _LARGEST_CHUNK)
 
-    def _top(self, free: Free, size: int) -> Top:
+    def _top(self, candidates: CandidateMask, size: int) -> Top:
         """The best scores of free features; those that somebody has found are used once."""
         known, self._known = self._known, None
-        query = TopQuery(self.view, self.residual, free, size, first_floor=self._first_floor)
+        query = TopQuery(self.view, self.residual, candidates, size, first_floor=self._first_floor)
         self._tops.append(self.view.source.top(query) if known is None else known)
         return self._tops[-1]
 
@@ -101,9 +101,9 @@ class LazyScores:
         """Write down that so many features were scored by somebody else."""
         self._n_scored += n_features
 
-    def barred(self) -> tuple[np.ndarray, np.ndarray]:
+    def excluded(self) -> tuple[np.ndarray, np.ndarray]:
         """The features that are neither free nor constant, and their scores, as far as they can match the chunks'."""
-        return self._tops[-1].barred() if self._tops else (NO_FEATURES, np.empty(0))
+        return self._tops[-1].excluded() if self._tops else (NO_FEATURES, np.empty(0))
 
 
 class SharedPass:

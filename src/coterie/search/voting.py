@@ -90,11 +90,11 @@ class VotingOracle(Oracle):
         self._votes: Counter[int] = Counter()
         self._shared = SharedPass(self.views, self.view.n_threads)
 
-    def let_reuse(self, reuse: bool) -> None:
+    def allow_reuse(self, reuse: bool) -> None:
         """Say whether the next blocks, and what folds propose, may have features of earlier ones."""
-        super().let_reuse(reuse)
+        super().allow_reuse(reuse)
         for fold in self.folds:
-            fold.let_reuse(reuse)
+            fold.allow_reuse(reuse)
 
     @property
     def votes(self) -> np.ndarray:
@@ -149,17 +149,17 @@ class VotingOracle(Oracle):
             block = Block(chosen, scores[np.searchsorted(candidates, chosen)])
         else:  # all proposals are correlated with support features on all data
             block = self._find_block(self._score(residual), n_new)
-        return replace(block, met=(*block.met, *self._passed(proposals)))
+        return replace(block, encountered=(*block.encountered, *self._passed(proposals)))
 
     def adopt(self, block: Block) -> None:
         """Enter a block in the books of all; what is correlated with a support feature on all data is nobody's candidate."""
         super().adopt(block)
-        self._compare(self._met.support < 0)
+        self._compare(self._encountered.support < 0)
         members = self.affiliations.feature
-        self.bar(members)
+        self.exclude(members)
         for fold in self.folds:
             fold.adopt(Block(block.features, block.scores))
-            fold.bar(members)
+            fold.exclude(members)
 
     def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
         """The first candidates that are free and not correlated with a support feature or one chosen before."""
@@ -167,7 +167,7 @@ class VotingOracle(Oracle):
         if not self.constrained or not len(candidates):
             return candidates[:n_new]
         limit = self.threshold - ROUNDING
-        taken = (np.abs(self.correlation.between(candidates, self._rivals)) >= limit).any(axis=1)
+        taken = (np.abs(self.correlation.between(candidates, self._fixed_supports)) >= limit).any(axis=1)
         matrix = np.abs(self.correlation.within(candidates)) >= limit
         chosen: list[int] = []
         for position in range(len(candidates)):
@@ -179,5 +179,7 @@ class VotingOracle(Oracle):
         """The features on the walks of the folds, met or proposed, that are not in the books yet."""
         if not self.constrained:
             return []
-        walked = [block.features for block in proposals] + [found.feature for block in proposals for found in block.met]
-        return [Affiliations.unknown(np.setdiff1d(np.concatenate(walked), self._met.feature))]
+        walked = [block.features for block in proposals] + [
+            found.feature for block in proposals for found in block.encountered
+        ]
+        return [Affiliations.unknown(np.setdiff1d(np.concatenate(walked), self._encountered.feature))]

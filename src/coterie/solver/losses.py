@@ -384,7 +384,7 @@ class LossRule(Rule):
             return value in LOSSES[self.kind]
         return all(callable(getattr(value, name, None)) for name in ("of", "predict", "constant_outputs"))
 
-    def words(self, value: Any = None) -> str:
+    def description(self, value: Any = None) -> str:
         """What the parameter must be."""
         return f"one of {', '.join(map(repr, LOSSES[self.kind]))}, or a Loss with of() and predict()"
 

@@ -36,7 +36,7 @@ _NEAR = 1e-7
 # optimum.
 _NEWTON_STEPS = 15
 _CLOSE, _MORE_STEPS = 0.1, 10
-_MOST_NEWTON_STEPS = 100
+_MAX_NEWTON_STEPS = 100
 _POLISH_STEPS = 6
 # Columns of a first block, and of several blocks, from which on no matrix of all of them is made. With several blocks
 # a matrix is faster while there is room for it, unless the columns are well-conditioned.
@@ -145,7 +145,7 @@ class Master:
         best = None
         has_interior = "mass" in self._merged.parts
         if not self._separable:
-            steps = (_NEWTON_STEPS, _MORE_STEPS) if has_interior else (_MOST_NEWTON_STEPS, 0)
+            steps = (_NEWTON_STEPS, _MORE_STEPS) if has_interior else (_MAX_NEWTON_STEPS, 0)
             best = self._newton(self._coef, *steps)
             self._separable = best.gap > _NEAR and has_interior
         if self._separable:

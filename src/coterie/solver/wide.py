@@ -27,7 +27,7 @@ import contextlib
 import numpy as np
 from scipy import optimize
 
-from coterie._quiet import ignored
+from coterie._warnings import ignored
 from coterie.solver.design import Design, ScaledDesign
 from coterie.solver.loss import Loss, require
 from coterie.solver.ridge import fit_ridge

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_MOST_STEPS = 200
+_MAX_STEPS = 200
 _TOLERANCE = 1e-12
 
 
@@ -55,7 +55,7 @@ def calibration_slope(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray
     values = _all_classes(outputs / scale)
     wanted = (_targets(codes, weight, values.shape[1]) * values).sum(axis=1)
     low, high, slope = 0.0, np.inf, 0.0
-    for _ in range(_MOST_STEPS):  # the derivative rises with the slope: Newton's steps, and halves where they leave its bounds
+    for _ in range(_MAX_STEPS):  # the derivative rises with the slope: Newton's steps, and halves where they leave its bounds
         share = _softmax(slope * values)
         mean = (share * values).sum(axis=1)
         derivative = float(weight @ (mean - wanted))

@@ -37,7 +37,7 @@ from coterie.validation.score_table import Candidate, ScoredPath
 _STEP = 1.5
 
 
-class Setting(NamedTuple):
+class PathSettings(NamedTuple):
     """What a path is searched with."""
 
     C: float
@@ -89,7 +89,7 @@ class FinishedPath(NamedTuple):
     stopped_at: int | None
 
 
-Job: TypeAlias = "tuple[Fold, Setting]"
+Job: TypeAlias = "tuple[Fold, PathSettings]"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class PathSearch:
     from_margin: bool = False
     keep_models: bool = False
 
-    def run(self, folds: Sequence[Fold], settings: Sequence[Setting]) -> SearchResult:
+    def run(self, folds: Sequence[Fold], settings: Sequence[PathSettings]) -> SearchResult:
         """Search with every setting in every fold."""
         # Fold by fold: paths that share the weights share moments and views, too.
         jobs = [(fold, setting) for fold in folds for setting in settings]

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from coterie.bounds import claim, in_bytes, open_regular
+from coterie.bounds import in_bytes, open_regular, require_memory
 from coterie.data.errors import DataFileError
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
@@ -128,7 +128,7 @@ class ByteStream:
             end = buffer.rfind(b"\n") + 1
             if end == 0:  # not one whole line
                 what, start = f"a line of more than {in_bytes(count)}", self._first + done
-                claim(2 * _BYTES_A_BYTE * count, self.path, what, line=lambda: _line_at(self.path, start))  # noqa: B023
+                require_memory(2 * _BYTES_A_BYTE * count, self.path, what, line=lambda: _line_at(self.path, start))  # noqa: B023
                 buffer, kept = buffer + bytearray(len(buffer)), count
                 continue
             done += end
@@ -186,7 +186,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         while piece := stream.read(1 << 22):
             content += piece
-            claim(_LINES_BYTES * len(content), path, "its text")
+            require_memory(_LINES_BYTES * len(content), path, "its text")
     finally:
         stream.close()
     refuse_wide(content, path)

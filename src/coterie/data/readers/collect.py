@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie._numba import read_only, run_chunks, thread_count
-from coterie.bounds import claim, memory_limit
+from coterie.bounds import memory_limit, require_memory
 from coterie.data.memory import DenseSource, SparseSource
 from coterie.data.readers.reader import Block, Progress, Reader, RowBlock, ValueKind
 from coterie.files import full_disk
@@ -25,7 +25,7 @@ from coterie.kernels.transposition import append_columns, count_columns, scatter
 # Bytes that an entry takes while a run is collected and sorted: column and value, row and value, and as much again for
 # the block that is being parsed, the counts, and memory that the allocator keeps.
 _ENTRY_BYTES = 56
-_LEAST_ENTRIES = 1 << 16
+_MIN_ENTRIES = 1 << 16
 # A label as it is read and once more while all are joined; counts, starts and moments of a feature.
 _LABEL_BYTES = 16
 _FEATURE_BYTES = 40
@@ -51,7 +51,7 @@ class SparseRows:
 
     def __init__(self, folder: Path | None = None, memory_limit: int = 1 << 62) -> None:
         self.folder = folder
-        self.capacity = max(memory_limit // _ENTRY_BYTES, _LEAST_ENTRIES)
+        self.capacity = max(memory_limit // _ENTRY_BYTES, _MIN_ENTRIES)
         self.kind = ValueKind()
         self.n_rows = 0
         self.n_columns = 0
@@ -285,12 +285,12 @@ def read_into_memory(reader: Reader, progress: Progress | None = None) -> DenseS
     for block in reader.blocks(1 << 24, progress):
         if reader.by == "features":
             parts.append(block)
-            claim(sum(map(_bytes_of, parts)), reader.path, f"a matrix of {parts[0].shape[0]} samples")
+            require_memory(sum(map(_bytes_of, parts)), reader.path, f"a matrix of {parts[0].shape[0]} samples")
         else:
             rows = rows or _rows_for(block)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
             vectors = _LABEL_BYTES * rows.n_rows + _FEATURE_BYTES * rows.n_columns
-            claim(rows.whole_bytes + vectors, reader.path, f"a matrix of more than {rows.n_rows} samples")
+            require_memory(rows.whole_bytes + vectors, reader.path, f"a matrix of more than {rows.n_rows} samples")
     source: DenseSource | SparseSource | None = None
     if rows is not None:
         (source,) = _pieces_of_rows(rows, reader, _n_features(reader, rows))  # one piece: nothing went to the disk
@@ -318,12 +318,12 @@ def pieces(
         else:
             rows = rows or _rows_for(block, folder, limit)
             rows.add(block)  # type: ignore[arg-type]  # the blocks of a reader are all of one kind
-            claim(_LABEL_BYTES * rows.n_rows, reader.path, f"labels of more than {rows.n_rows} samples")
+            require_memory(_LABEL_BYTES * rows.n_rows, reader.path, f"labels of more than {rows.n_rows} samples")
             with memory_limit(None):  # what the features need comes on top of the limit
-                claim(_FEATURE_BYTES * rows.n_columns, reader.path, f"{rows.n_columns} features")
+                require_memory(_FEATURE_BYTES * rows.n_columns, reader.path, f"{rows.n_columns} features")
     if rows is None:
         return
-    claim(rows.column_bytes, reader.path, f"a feature of {rows.n_rows} samples")
+    require_memory(rows.column_bytes, reader.path, f"a feature of {rows.n_rows} samples")
     n_features, done = _n_features(reader, rows), 0
     for piece in _pieces_of_rows(rows, reader, n_features):
         yield piece

@@ -14,7 +14,7 @@ NUMBERS, BOOLEANS, DATES, TEXT, CATEGORIES, EMPTY = "numbers", "booleans", "date
 _USABLE = frozenset([NUMBERS, BOOLEANS, EMPTY])
 # Columns that a message names, and different values that are counted.
 _SHOWN = 8
-_MOST_DISTINCT = 1000
+_MAX_DISTINCT = 1000
 # How dates are written: 2024-02-29, 29.2.2024, 2/29/24, with a time or without.
 _DATE = (
     r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2}))"
@@ -55,7 +55,7 @@ class Column:
     @property
     def n_distinct(self) -> int | None:
         """Number of different values; None for more than a thousand."""
-        return len(self.values) if len(self.values) <= _MOST_DISTINCT else None
+        return len(self.values) if len(self.values) <= _MAX_DISTINCT else None
 
     def see(self, array: Any, *, values: bool = False) -> None:
         """Take more samples, a pyarrow array, into account; the different values only if they are wanted."""
@@ -86,15 +86,15 @@ class Column:
             if ends["min"] is not None:
                 self.lowest = float(ends["min"] if self.lowest is None else min(self.lowest, ends["min"]))
                 self.highest = float(ends["max"] if self.highest is None else max(self.highest, ends["max"]))
-        if len(self.values) > _MOST_DISTINCT or pa.types.is_nested(array.type):
+        if len(self.values) > _MAX_DISTINCT or pa.types.is_nested(array.type):
             return
         for value in pc.unique(array).to_pylist():
             if value is not None:
                 self.values.add(value)
-                if len(self.values) > _MOST_DISTINCT:
+                if len(self.values) > _MAX_DISTINCT:
                     return
 
-    def in_words(self, n_header_lines: int | None = None) -> str:
+    def description(self, n_header_lines: int | None = None) -> str:
         """Its name, and why it is no feature."""
         if self.odd is None or not self.counts:
             return f"{self.name!r} ({self.kind})"
@@ -106,13 +106,13 @@ class Column:
         return f"{self.name!r} ({self.kind}: {shown} in {place})"
 
 
-def problems_in_words(columns: Sequence[Column], n_header_lines: int | None = None) -> str:
+def describe_problems(columns: Sequence[Column], n_header_lines: int | None = None) -> str:
     """All that keeps columns from being features, in one sentence each, and what to do about it; empty where nothing does."""
     wrong = [column for column in columns if not column.usable]
     gaps = [column for column in columns if column.usable and column.n_missing]
     parts = []
     if wrong:
-        shown = listed([column.in_words(n_header_lines) for column in wrong])
+        shown = listed([column.description(n_header_lines) for column in wrong])
         are = "is not numeric" if len(wrong) == 1 else "are not numeric"
         parts.append(
             f"{len(wrong)} of {len(columns)} columns {are}: {shown}. Leave columns out by name (drop={_several(wrong)!r}) or "

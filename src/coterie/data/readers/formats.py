@@ -39,7 +39,7 @@ class Format:
         What ``format=`` says.
     reader : str
         Where its reader is: ``module:Class``.
-    words : str
+    description : str
         What people call it.
     suffixes : tuple of str
         What names of its files end with, in lower case.
@@ -61,7 +61,7 @@ class Format:
     Examples
     --------
     >>> from coterie.data import FORMATS
-    >>> FORMATS["parquet"].words, FORMATS["parquet"].suffixes
+    >>> FORMATS["parquet"].description, FORMATS["parquet"].suffixes
     ('Parquet', ('.parquet', '.pq'))
     >>> FORMATS["parquet"].options()
     ('label', 'sample_names', 'missing_labels', 'drop', 'keep_numeric', 'columns')
@@ -69,7 +69,7 @@ class Format:
 
     name: str
     reader: str
-    words: str
+    description: str
     suffixes: tuple[str, ...] = ()
     magic: tuple[bytes, ...] = ()
     text: bool = False
@@ -124,7 +124,7 @@ _ENTRIES = (
     Format(
         name="libsvm",
         reader="coterie.data.readers.libsvm:LibsvmReader",
-        words="LIBSVM text",
+        description="LIBSVM text",
         suffixes=(".svm", ".libsvm", ".svmlight"),
         text=True,
         looks_like=_looks_like_libsvm,
@@ -132,7 +132,7 @@ _ENTRIES = (
     Format(
         name="npz",
         reader="coterie.data.readers.npz:NpzReader",
-        words=".npz",
+        description=".npz",
         suffixes=(".npz",),
         magic=(b"PK\x03\x04", b"PK\x05\x06"),
         labels="a key",
@@ -140,7 +140,7 @@ _ENTRIES = (
     Format(
         name="matrix-market",
         reader="coterie.data.readers.matrix_market:MatrixMarketReader",
-        words="MatrixMarket",
+        description="MatrixMarket",
         suffixes=(".mtx", ".mm"),
         magic=(b"%%matrixmarket",),
         text=True,
@@ -148,7 +148,7 @@ _ENTRIES = (
     Format(
         name="csv",
         reader="coterie.data.readers.tabular:CsvReader",
-        words="CSV",
+        description="CSV",
         suffixes=(".csv",),
         text=True,
         looks_like=lambda head: b"," in _first_line(head) and b"\t" not in _first_line(head),
@@ -158,7 +158,7 @@ _ENTRIES = (
     Format(
         name="tsv",
         reader="coterie.data.readers.tabular:TsvReader",
-        words="TSV",
+        description="TSV",
         suffixes=(".tsv",),
         text=True,
         looks_like=lambda head: b"\t" in _first_line(head),
@@ -168,7 +168,7 @@ _ENTRIES = (
     Format(
         name="parquet",
         reader="coterie.data.readers.tabular:ParquetReader",
-        words="Parquet",
+        description="Parquet",
         suffixes=(".parquet", ".pq"),
         magic=(b"PAR1",),
         labels="a column",
@@ -177,7 +177,7 @@ _ENTRIES = (
     Format(
         name="h5ad",
         reader="coterie.data.readers.h5ad:H5adReader",
-        words=".h5ad",
+        description=".h5ad",
         suffixes=(".h5ad",),
         magic=(b"\x89HDF\r\n\x1a\n",),
         labels="a column of obs",
@@ -185,7 +185,7 @@ _ENTRIES = (
     Format(
         name="plink",
         reader="coterie.data.readers.plink:PlinkReader",
-        words="PLINK .bed",
+        description="PLINK .bed",
         suffixes=(".bed", ".bim", ".fam"),
         magic=(b"\x6c\x1b",),
         fileset=True,
@@ -198,20 +198,20 @@ FORMATS = {entry.name: entry for entry in _ENTRIES}
 REFUSED = {b"\x93NUMPY": "this is a single NumPy array. Save it with its labels: numpy.savez(file, X=X, y=y)."}
 
 
-def formats_in_words() -> str:
+def describe_formats() -> str:
     """All formats in one line."""
-    return ", ".join(entry.words for entry in FORMATS.values())
+    return ", ".join(entry.description for entry in FORMATS.values())
 
 
-def tables_in_words() -> str:
+def describe_tables() -> str:
     """The formats of tables in one line."""
-    return ", ".join(entry.words for entry in FORMATS.values() if entry.table)
+    return ", ".join(entry.description for entry in FORMATS.values() if entry.table)
 
 
-def labels_in_words() -> str:
+def describe_labels() -> str:
     """What ``label=`` names in each format, in one line."""
     places = dict.fromkeys(entry.labels for entry in FORMATS.values() if entry.labels)
-    parts = [f"{place} ({', '.join(e.words for e in FORMATS.values() if e.labels == place)})" for place in places]
+    parts = [f"{place} ({', '.join(e.description for e in FORMATS.values() if e.labels == place)})" for place in places]
     return ", ".join([*parts, "or a text file with one label a line"])
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie._quiet import ignored
-from coterie.bounds import BEST_RATIO, check_length, check_regular, claim, free_memory
+from coterie._warnings import ignored
+from coterie.bounds import BEST_RATIO, check_length, check_regular, free_memory, require_memory
 from coterie.data.dataset import Dataset
 from coterie.data.errors import DataFileError, missing_extra
 from coterie.data.memory import as_source
@@ -194,8 +194,8 @@ class _FirstLook:
     def wait(self) -> None:
         """Refuse the file if the look found it damaged, did not come to an end, or needs more memory than there is."""
         found = _good[self._key] if self._process is None else self._answer(self._process)
-        claim(found.get("needs", 0), self.path, "what it has besides X")
-        claim(_CHUNK_COPIES * found.get("largest", 0), self.path, "a chunk of it")
+        require_memory(found.get("needs", 0), self.path, "what it has besides X")
+        require_memory(_CHUNK_COPIES * found.get("largest", 0), self.path, "a chunk of it")
         _good[self._key] = found
 
     def _answer(self, process: subprocess.Popen[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from coterie.bounds import BEST_RATIO, check_length, claim
+from coterie.bounds import BEST_RATIO, check_length, require_memory
 from coterie.data.errors import DataFileError
 from coterie.data.readers.byte_stream import ByteStream
 from coterie.data.readers.libsvm import read_hard_numbers, shown_token
@@ -141,7 +141,7 @@ class MatrixMarketReader(Reader):
                 n_entries += count
                 if n_entries > header.n_entries:
                     raise self._wrong_count(n_entries, header)
-                claim(_ENTRY_BYTES * n_entries, self.path, f"a matrix of more than {n_entries} entries")
+                require_memory(_ENTRY_BYTES * n_entries, self.path, f"a matrix of more than {n_entries} entries")
                 yield rows[:count].copy(), columns[:count].copy(), values[:count].copy()
                 if progress is not None:
                     progress(stream.done, stream.n_bytes, "reading")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.bounds import BEST_RATIO, check_length, claim, open_regular
+from coterie.bounds import BEST_RATIO, check_length, open_regular, require_memory
 from coterie.data.errors import DataFileError, in_one_line
 from coterie.data.names import PackedStrings
 from coterie.data.readers.columns import nearest
@@ -65,7 +65,7 @@ class NpzReader(Reader):
 
     def _check_sizes(self, archive: zipfile.ZipFile) -> None:
         """No array may claim to be larger than its part of the file, nor all of them to be larger than memory."""
-        claim(_COPIES * sum(member.file_size for member in archive.infolist()), self.path, "what it unpacks to")
+        require_memory(_COPIES * sum(member.file_size for member in archive.infolist()), self.path, "what it unpacks to")
         for member in archive.infolist():
             if member.file_size > BEST_RATIO * member.compress_size + 4096:
                 raise DataFileError(f"the size of {member.filename!r} cannot be true.", self.path)

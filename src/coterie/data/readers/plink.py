@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie._numba import thread_count
-from coterie.bounds import claim, open_regular
+from coterie.bounds import open_regular, require_memory
 from coterie.data.covariates import CovariateFile, is_absent, read_covariate_file, read_sample_table
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings
@@ -225,7 +225,7 @@ def _read_table(path: Path, n_columns: int, columns: str) -> list[list[str]]:
 
 
 def _split_lines(path: Path) -> list[list[str]]:
-    claim(_WORD_BYTES * path.stat().st_size, path, "the table")
+    require_memory(_WORD_BYTES * path.stat().st_size, path, "the table")
     return [line.split() for line in read_lines(path)]
 
 

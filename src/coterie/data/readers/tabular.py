@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from coterie.bounds import FREE_BYTES, claim
+from coterie.bounds import FREE_BYTES, require_memory
 from coterie.data.errors import DataFileError, in_one_line, missing_extra
 from coterie.data.names import PackedStrings, refuse_repeated
 from coterie.data.readers.byte_stream import ByteStream, open_binary, skip
-from coterie.data.readers.columns import Column, listed, nearest, places_of, problems_in_words
+from coterie.data.readers.columns import Column, describe_problems, listed, nearest, places_of
 from coterie.data.readers.formats import FORMATS, is_number
 from coterie.data.readers.reader import (
     MISSING_WORDS,
@@ -136,7 +136,7 @@ class TabularReader(Reader):
         found = self.survey(all_columns=False)
         wrong = {j: column for j, column in zip(self._features, found, strict=True) if not column.usable}
         if wrong and not self._keep_numeric:
-            raise DataFileError(problems_in_words(found, self._n_header_lines), self.path)
+            raise DataFileError(describe_problems(found, self._n_header_lines), self.path)
         self._booleans = {j for j, column in zip(self._features, found, strict=True) if column.kind == "booleans"}
         if wrong:
             self._features = [j for j in self._features if j not in wrong]
@@ -216,7 +216,7 @@ class TabularReader(Reader):
                 missing_labels(np.ones(n_seen, dtype=bool), "drop", self.path, "the label column")
             self.labels = _joined_labels(labels)
             if self.labels.dtype == object:
-                claim(_STRING_BYTES * len(self.labels), self.path, f"{len(self.labels)} labels in words")
+                require_memory(_STRING_BYTES * len(self.labels), self.path, f"{len(self.labels)} labels in words")
             if n_kept < n_seen:
                 self.notes["samples_without_label_dropped"] = n_seen - n_kept
         if self._name_column is not None:
@@ -226,7 +226,7 @@ class TabularReader(Reader):
         """Claim what strings, one a sample, take by now and once more when they are joined; numbers count with the rows."""
         strings = [part for part in parts if isinstance(part, PackedStrings)]
         n_bytes = sum(2 * (part.letters.nbytes + part.offsets.nbytes) for part in strings)
-        claim(n_bytes, self.path, f"{sum(map(len, strings))} {what}")
+        require_memory(n_bytes, self.path, f"{sum(map(len, strings))} {what}")
 
     def _refuse_labels(self, sample: int) -> None:
         missing_labels(np.array([False]), self._missing_labels, self.path, "")  # the policy itself may be wrong
@@ -309,7 +309,7 @@ class CsvReader(TabularReader):
             stream.close()
         if not row:
             raise DataFileError("the first line is empty.", self.path, line=1)
-        claim(_COLUMN_BYTES * len(row), self.path, f"a table of {len(row)} columns", line=lambda: 1)
+        require_memory(_COLUMN_BYTES * len(row), self.path, f"a table of {len(row)} columns", line=lambda: 1)
         return row, cells.line_num, n_bytes
 
     def _batches(self, places: Sequence[int], types: Mapping[str, Any], n_values: int = 0) -> Iterator[Any]:
@@ -373,7 +373,7 @@ class CsvReader(TabularReader):
         text = in_one_line(error)
         not_a_number = "conversion error to" in text and "conversion error to string" not in text
         if not_a_number:  # else the survey, which reads text, would stumble as well
-            problems = problems_in_words(self.survey(all_columns=False), self._n_header_lines)
+            problems = describe_problems(self.survey(all_columns=False), self._n_header_lines)
             if problems:
                 return DataFileError(problems, self.path)
         for j, name in zip(self._features, self.feature_names or (), strict=False):
@@ -404,7 +404,7 @@ class ArrowReader(TabularReader):
 
     def __init__(self, path: Path, **options: Any) -> None:
         super().__init__(path, **options)
-        words = FORMATS[self.format].words
+        words = FORMATS[self.format].description
         self._damage = f"it is damaged or no {words} file ({{}})."
         try:
             import pyarrow  # noqa: F401
@@ -413,8 +413,8 @@ class ArrowReader(TabularReader):
         with self._translated():
             schema, self._n_rows = self._open()
         names, types = schema.names, schema.types  # each is a new list at every call
-        claim(_COLUMN_BYTES * len(names), path, f"a table of {len(names)} columns")
-        claim(_ROW_BYTES * (self._n_rows or 0), path, f"a column of {self._n_rows} samples")
+        require_memory(_COLUMN_BYTES * len(names), path, f"a table of {len(names)} columns")
+        require_memory(_ROW_BYTES * (self._n_rows or 0), path, f"a column of {self._n_rows} samples")
         self._n_columns = len(names)
         self._choose_columns(names, len(names))
         self._settle_kinds(any(not (_is_real(types[j]) or str(types[j]) == "bool") for j in self._features))

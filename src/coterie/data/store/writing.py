@@ -25,7 +25,7 @@ from coterie.data.validity import BadValues
 from coterie.files import claimed, resolved, sync, temporary_folder
 
 DEFAULT_MEMORY_LIMIT = 1 << 30
-_LEAST_MEMORY = 1 << 24
+_MIN_MEMORY = 1 << 24
 # The key of a header that lists files of the store's own that are no part of it (any more, or yet).
 _LEFTOVER = "leftover"
 
@@ -145,8 +145,8 @@ def write_reader(
     collect: Collect | None = None,
 ) -> Path:
     """Write what a reader reads to a store; by default its blocks are collected in this process."""
-    if memory_limit < _LEAST_MEMORY:
-        raise ValueError(f"memory_limit={memory_limit} must be at least {_LEAST_MEMORY} bytes.")
+    if memory_limit < _MIN_MEMORY:
+        raise ValueError(f"memory_limit={memory_limit} must be at least {_MIN_MEMORY} bytes.")
     with StoreFolder(Path(path), overwrite) as folder:
         writer: StoreWriter | None = None
         for piece in pieces(reader, folder.scratch, memory_limit, progress, collect):

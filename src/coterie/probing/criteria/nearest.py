@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
 from coterie._numba import read_only
-from coterie._parameters import Rule, Whole, check_parameters
+from coterie._parameters import Integer, Rule, check_parameters
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels, read_targets
@@ -68,7 +68,7 @@ class KNNCriterion(Criterion):
     """
 
     prefer: ClassVar[str] = "threads"
-    _allowed: ClassVar[Mapping[str, Rule]] = {"n_neighbors": Whole(1)}
+    _allowed: ClassVar[Mapping[str, Rule]] = {"n_neighbors": Integer(1)}
 
     def __init__(self, n_neighbors: int = 3) -> None:
         self.n_neighbors = n_neighbors
@@ -108,7 +108,7 @@ class KNNRegressionCriterion(Criterion):
     [2, 8]
     """
 
-    _allowed: ClassVar[Mapping[str, Rule]] = {"n_neighbors": Whole(1)}
+    _allowed: ClassVar[Mapping[str, Rule]] = {"n_neighbors": Integer(1)}
 
     def __init__(self, n_neighbors: int = 5) -> None:
         self.n_neighbors = n_neighbors

@@ -16,7 +16,7 @@ from coterie.inputs.types import FoldsLike
 from coterie.probing.criteria.base import Criterion, dense_columns
 
 # Smallest 1 - h_ii that is more than rounding, for leverages h_ii.
-_LEAST_KEPT = 1e-9
+_MIN_KEPT = 1e-9
 
 
 class RidgeCriterion(Criterion):
@@ -129,7 +129,7 @@ class LeaveOneOut:
         matrix -= matrix.mean(axis=0)
         kept, residual = self._wide(matrix) if matrix.shape[1] > matrix.shape[0] else self._tall(matrix)
         # Where rounding leaves too little of 1 - h_ii (one value far above all others, a tiny penalty), the fit is made.
-        decided = np.flatnonzero(kept < _LEAST_KEPT)
+        decided = np.flatnonzero(kept < _MIN_KEPT)
         kept[decided] = 1.0
         result = np.asarray(self.targets - residual / kept[:, None])
         if len(decided):
@@ -170,7 +170,7 @@ class LeaveOneOut:
         n_samples = len(matrix)
         product = matrix @ matrix.T
         mean = float(np.trace(product)) / n_samples
-        lift = mean if self.alpha < _LEAST_KEPT * mean else 0.0
+        lift = mean if self.alpha < _MIN_KEPT * mean else 0.0
         product[np.diag_indices(n_samples)] += self.alpha
         if not lift:
             return np.asarray(linalg.inv(product)), self.alpha
@@ -180,7 +180,7 @@ class LeaveOneOut:
         except linalg.LinAlgError:
             return None
         inverse = linalg.cho_solve((factor, True), np.eye(n_samples))
-        few = np.abs(inverse).max() * np.abs(product).max() > 1.0 / _LEAST_KEPT
+        few = np.abs(inverse).max() * np.abs(product).max() > 1.0 / _MIN_KEPT
         return None if few else (inverse, self.alpha + lift)
 
     def _without(self, matrix: np.ndarray, sample: int) -> np.ndarray:

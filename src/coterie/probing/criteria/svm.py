@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
-from coterie._parameters import PENALTY, Anything, Number, OneOf, Rule, Whole, check_parameters
-from coterie._quiet import ignored
+from coterie._parameters import PENALTY, AnyValue, Integer, Number, OneOf, Rule, check_parameters
 from coterie._sklearn import fitted_svm
+from coterie._warnings import ignored
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels
@@ -101,9 +101,9 @@ class LinearSVMCriterion(_SVMCriterion):
         "C": PENALTY,
         "loss": OneOf("squared_hinge", "hinge"),
         "tol": Number(),
-        "max_iter": Whole(1),
-        "class_weight": Anything(),
-        "random_state": Whole(0),
+        "max_iter": Integer(1),
+        "class_weight": AnyValue(),
+        "random_state": Integer(0),
     }
 
     def __init__(
@@ -168,9 +168,9 @@ class SVMCriterion(_SVMCriterion):
         "C": PENALTY,
         "kernel": OneOf("rbf", "linear", "poly", "sigmoid"),
         "gamma": OneOf("scale", "auto") | Number(),
-        "degree": Whole(1),
+        "degree": Integer(1),
         "tol": Number(),
-        "class_weight": Anything(),
+        "class_weight": AnyValue(),
     }
 
     def __init__(

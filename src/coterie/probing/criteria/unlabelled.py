@@ -14,8 +14,8 @@ from sklearn.metrics import silhouette_score
 from threadpoolctl import ThreadpoolController
 
 from coterie._numba import one_blas_thread
-from coterie._parameters import PENALTY, Rule, Whole, check_parameters
-from coterie._quiet import ignored
+from coterie._parameters import PENALTY, Integer, Rule, check_parameters
+from coterie._warnings import ignored
 from coterie.data.source import FeatureSource
 from coterie.inputs.folds import Fold
 from coterie.inputs.types import FoldsLike
@@ -63,7 +63,11 @@ class ClusteringCriterion(Criterion):
     """
 
     supervised: ClassVar[bool] = False
-    _allowed: ClassVar[Mapping[str, Rule]] = {"n_clusters": Whole(2), "n_init": Whole(1), "random_state": Whole(0, 2**32 - 1)}
+    _allowed: ClassVar[Mapping[str, Rule]] = {
+        "n_clusters": Integer(2),
+        "n_init": Integer(1),
+        "random_state": Integer(0, 2**32 - 1),
+    }
 
     def __init__(self, n_clusters: int = 2, *, n_init: int = 3, random_state: int = 0) -> None:
         self.n_clusters = n_clusters

@@ -14,7 +14,7 @@ _TILE_PRODUCTS = 1 << 16
 _NO_CENTRE = np.empty(0)
 
 
-class Asked(NamedTuple):
+class QueryBatch(NamedTuple):
     """Some queries.
 
     Attributes

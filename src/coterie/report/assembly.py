@@ -74,7 +74,7 @@ def open_data(
     if feature_names is not None:
         source = named(source, feature_names)
     features = found.X if feature_names is None else source
-    about |= {"samples": source.shape[0], "features": source.shape[1], "fingerprint": fingerprint(source, found.y)}
+    about |= {"samples": source.shape[0], "features": source.shape[1], "fingerprint": data_digest(source, found.y)}
     if origin is not None and origin.notes:
         about["notes"] = origin.notes
     covariates = found.covariates if covariates is None else covariates
@@ -200,7 +200,7 @@ def target_of(y: TargetsLike, task: str, label: str | None) -> Record:
     return {"label": label, "classes": {str(name): count for name, count in found}}
 
 
-def fingerprint(source: FeatureSource, y: TargetsLike = None) -> str:
+def data_digest(source: FeatureSource, y: TargetsLike = None) -> str:
     """A short digest of features and labels: the same for the same data, whatever file or type they came from.
 
     Of large data, some columns at even steps stand for all.

@@ -17,7 +17,7 @@ from typing import NamedTuple, TextIO, cast
 ShowWarning = Callable[[Warning | str, type[Warning], str, int, TextIO | None, str | None], None]
 
 
-class Told(NamedTuple):
+class RecordedWarning(NamedTuple):
     """A warning that was recorded."""
 
     category: type[Warning]
@@ -28,7 +28,7 @@ class _Rule(NamedTuple):
     """What becomes of warnings of these categories in a block: they are recorded, or ignored (None)."""
 
     categories: tuple[type[Warning], ...]
-    told: list[Told] | None
+    told: list[RecordedWarning] | None
 
 
 class _Thread(threading.local):
@@ -83,7 +83,7 @@ def ignored(*categories: type[Warning]) -> Iterator[None]:
     Examples
     --------
     >>> import warnings
-    >>> from coterie._quiet import ignored
+    >>> from coterie._warnings import ignored
     >>> with ignored(UserWarning):
     ...     warnings.warn("not shown", UserWarning)
     """
@@ -92,19 +92,19 @@ def ignored(*categories: type[Warning]) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(*categories: type[Warning]) -> Iterator[list[Told]]:
+def recorded(*categories: type[Warning]) -> Iterator[list[RecordedWarning]]:
     """Record warnings of some categories (of all, if there are none) that this thread raises, instead of showing them.
 
     Examples
     --------
     >>> import warnings
-    >>> from coterie._quiet import recorded
+    >>> from coterie._warnings import recorded
     >>> with recorded() as told:
     ...     warnings.warn("kept", UserWarning)
     >>> told[0].message
     'kept'
     """
-    told: list[Told] = []
+    told: list[RecordedWarning] = []
     with _in_force(_Rule(categories or (Warning,), told)):
         with _lock:
             # Python keeps a list of what was shown once, and forgets it when the filters change.
@@ -162,7 +162,7 @@ def _show_or_record(
     if rule is None or rule.told is None:
         _show(message, category, filename, lineno, file, line)
     else:
-        rule.told.append(Told(category, str(message)))
+        rule.told.append(RecordedWarning(category, str(message)))
 
 
 def _filters() -> list:
