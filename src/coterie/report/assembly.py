@@ -26,14 +26,14 @@ from coterie.report.side_pages import comparison_page, profile_page
 if TYPE_CHECKING:
     from coterie.comparison.result import Comparison
 
-# Entries of data that a fingerprint covers whole; larger data are known by a sample of their columns.
+# Largest number of entries that a digest covers completely; for larger data it covers _COLUMNS columns.
 _ENTRIES = 50_000_000
 _COLUMNS = 256
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedData:
-    """The data of a discovery, opened once; X as estimators take it, ``source`` as a :class:`FeatureSource`."""
+    """Data of a discovery, opened once: ``X`` as estimators take it, ``source`` as a :class:`FeatureSource`."""
 
     X: FeaturesLike
     y: TargetsLike
@@ -41,8 +41,8 @@ class OpenedData:
     covariates: CovariatesLike
     source: FeatureSource
     feature_info: Content
-    label: str | None  # the name of ``y``
-    about: Record  # path, format, size, fingerprint and notes
+    label: str | None  # name of ``y``
+    about: Record  # path, format, size, digest and notes
 
 
 def open_data(
@@ -58,9 +58,9 @@ def open_data(
     reader: str | None = None,
     client: ClientLike = None,
 ) -> OpenedData:
-    """Open features and labels given in any form; see :func:`report` for the parameters.
+    """Open features and labels given in any form. For the parameters see :func:`report`.
 
-    ``reader`` is the name of the function that reads, if it can work on the cluster of a client.
+    ``reader`` is the name of the reading function, if it can work on the cluster of a client.
     """
     label = _name_of(y) if label is None else label
     found = unwrapped(X, y, reader=reader, client=client)
@@ -85,7 +85,7 @@ def open_data(
 def assemble(
     model: GroupDiscovery, data: OpenedData, image_shape: tuple[int, int] | None = None, image_order: str = "C", **known: Any
 ) -> Discovery:
-    """The discovery of a fitted model in the data of its fit; ``known`` are further fields of :class:`Discovery`."""
+    """Return the discovery of a model fitted on ``data``; ``known`` are further fields of :class:`Discovery`."""
     details = describe(model, data.X, data.y, data.sample_weight, image_shape=image_shape, image_order=image_order)
     task, score = task_of(model), _training_score(model, data)
     return Discovery(
@@ -102,12 +102,12 @@ def assemble(
 
 
 def baseline_of(model: GroupDiscovery) -> str:
-    """The prediction that held-out scores are compared with."""
+    """Return the name of the prediction that held-out scores are compared with."""
     return "covariates alone" if hasattr(model, "covariate_names_") else "constant"
 
 
 def _training_score(model: GroupDiscovery, data: OpenedData) -> float | None:
-    """Accuracy or R² of a fitted model on its training data; None for a model of one class."""
+    """Return accuracy or R² on the training data, or None for a one-class model."""
     if task_of(model) == "one-class":
         return None
     more = {"covariates": data.covariates} if hasattr(model, "covariate_names_") else {}
@@ -130,32 +130,32 @@ def report(
     feature_info: Content | None = None,
     command: str | None = None,
 ) -> Report:
-    """Make a page that tells what predicts what, how well, and which groups are real.
+    """Create an HTML report of a fitted model, a comparison or a correlation profile.
 
     Parameters
     ----------
     model : fitted group-discovery estimator, Comparison or CorrelationProfile
-        What to report. Held-out scores are in a report of an estimator ``...CV(nested=True)``, confidences in one of a
-        model that :func:`coterie.group_confidence` was called for. A comparison or a profile needs no data.
+        Object to report. The report shows held-out scores of an estimator ``...CV(nested=True)``, and confidences that
+        :func:`coterie.group_confidence` computed and ``attach_to`` added. A comparison or a profile needs no data.
 
     %(fitted_data)s
 
     path : path, default=None
-        Where to save the page, too.
+        File to save the page to.
 
     %(about_data)s
 
     feature_info : mapping of str to array-like of shape (n_features,), default=None
-        More about each feature: with ``chromosome`` and ``position`` the report has a picture of the genome. By default what
-        a path or data set has.
+        Annotations of the features. With ``chromosome`` and ``position`` the report shows the genome. By default the
+        annotations of the path or data set.
 
     command : str, default=None
-        What makes the result again, to be shown; by default the estimator with its parameters.
+        Command or call that repeats the result; by default the estimator with its parameters.
 
     Returns
     -------
     report : Report
-        It shows itself in a notebook.
+        Page that a notebook displays.
 
     Examples
     --------
@@ -168,11 +168,11 @@ def report(
     """
     if isinstance(model, CorrelationProfile):
         made = Report(profile_page(model, name or "", command))
-    elif hasattr(model, "summary_rows"):  # a Comparison, which lies in a later layer
+    elif hasattr(model, "summary_rows"):  # a Comparison, which belongs to a higher layer
         made = Report(comparison_page(cast("Comparison", model), name or "", command))
     else:
         if X is None:
-            raise ValueError("A report of a model needs the data of its fit: coterie.report(model, X, y).")
+            raise ValueError("The report of a model requires its training data. Call coterie.report(model, X, y).")
         data = open_data(
             X, y, sample_weight=sample_weight, covariates=covariates, feature_info=feature_info, name=name, label=label
         )
@@ -184,13 +184,13 @@ def report(
 
 
 def _name_of(y: TargetsLike) -> str | None:
-    """The name of a series, or the word that names a column."""
+    """Return the name of a series, or the column name that ``y`` is."""
     name = y if isinstance(y, str) else getattr(y, "name", None)
     return None if name is None else str(name)
 
 
 def target_of(y: TargetsLike, task: str, label: str | None) -> Record:
-    """What was predicted: its name, and how many samples each class has."""
+    """Return the name of the target and the number of samples per class."""
     if task == "one-class" or y is None:
         return {}
     if task == "regression":
@@ -201,9 +201,9 @@ def target_of(y: TargetsLike, task: str, label: str | None) -> Record:
 
 
 def data_digest(source: FeatureSource, y: TargetsLike = None) -> str:
-    """A short digest of features and labels: the same for the same data, whatever file or type they came from.
+    """Return a short digest of features and labels that does not depend on file format or data type.
 
-    Of large data, some columns at even steps stand for all.
+    The digest of large data covers columns at regular steps.
     """
     n_samples, n_features = source.shape
     digest = hashlib.sha256(f"{n_samples} {n_features}".encode())

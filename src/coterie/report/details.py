@@ -1,6 +1,6 @@
-"""What the data say about the groups: values by class, correlations between members, the score along the path.
+"""Statistics of the groups in the data: values by class, correlations between members, score along the path.
 
-A report shows them, so their size is bounded whatever the data: some features, some members and some samples stand for all.
+Reports show them, so their size is bounded: they cover a limited number of groups, members and samples.
 """
 
 from __future__ import annotations
@@ -25,49 +25,49 @@ from coterie.inputs.opening import Input
 from coterie.inputs.types import FeaturesLike, SamplesLike, TargetsLike
 from coterie.search.outcome import group_effects
 
-# Members of a group in its heat map, and features in all of them; groups whose values are kept, and samples of each.
+# Largest number of members in a heat map, of features in all heat maps, of groups with stored values, and of stored samples.
 _HEAT_MEMBERS = 24
 _HEAT_FEATURES = 4000
 _VALUE_GROUPS = 200
 _VALUE_SAMPLES = 400
-# Groups with statistics by class, and samples that these are made of.
+# Largest number of groups with statistics per class, and of samples that these are computed from.
 _STATISTICS = 50_000
 _STATISTICS_SAMPLES = 50_000
-# Numbers that are held in memory at a time.
+# Largest number of values in memory at a time.
 _ENTRIES = 20_000_000
-# Values that are told one by one instead of by quartiles, and the pixels of a mean image.
+# Largest number of distinct values that are counted instead of summarised by quartiles, and of pixels of a mean image.
 _LEVELS = 6
 _PIXELS = 40_000
 
 
 @dataclass(frozen=True, eq=False)
 class GroupDetails:
-    """What :func:`describe` returns; lists have one entry per group, in the order of ``groups_``.
+    """Result of :func:`describe`. Lists have one entry per group, in the order of ``groups_``.
 
     Attributes
     ----------
     scale : ndarray of shape (n_groups,)
         Standard deviations of the support features.
     classes : list of str or None
-        The classes, where there are any.
+        Classes, or None for other tasks.
     effects : ndarray of shape (n_groups, n_outputs)
-        What each group does to each output of the model: signed, by class where there are more than two.
+        Signed effect of each group on each output of the model; one output per class for more than two classes.
     statistics : list of list of dict, or None
-        For each class: number of samples, mean, standard deviation, quartiles of the support feature.
+        Per class: number of samples, mean, standard deviation and quartiles of the support feature.
     levels : list of dict or None
-        Where a support feature has few values: their ``names`` and the ``counts`` by class.
+        For a support feature with few values: their ``names`` and their ``counts`` per class.
     correlations : list of (ndarray, ndarray) or None
-        Members of a group (positions in it) and the matrix of their correlations; None where they were not kept.
+        Members of a group (positions in it) and their correlation matrix; None if it was not stored.
     samples : ndarray of int
-        The samples whose values are kept.
-    values : ndarray of shape (n_kept_groups, n_kept_samples)
+        Samples whose values are stored.
+    values : ndarray of shape (n_stored_groups, n_stored_samples)
         Values of the support features of the first groups.
-    target : ndarray of shape (n_kept_samples,)
-        Their classes (as numbers) or targets.
+    target : ndarray of shape (n_stored_samples,)
+        Class codes or targets of these samples.
     training : dict or None
-        ``sizes`` and ``score`` of the models of the rounds on the training data.
+        ``sizes`` and training ``score`` of the models of the rounds.
     image : dict or None
-        Rows, columns, order and the mean of all images.
+        Rows, columns and pixel order, and the mean of all images.
     trait : dict or None
         Mean, standard deviation and range of a numerical target.
     """
@@ -95,18 +95,18 @@ def describe(
     image_shape: tuple[int, int] | None = None,
     image_order: str = "C",
 ) -> GroupDetails:
-    """Look at the groups of a fitted model in the data of its fit.
+    """Compute statistics of the groups of a fitted model on its training data.
 
     Parameters
     ----------
     model : group-discovery estimator
-        Fitted.
+        Fitted estimator.
     X, y, sample_weight
-        The data of its fit.
+        Training data of the estimator.
     image_shape : (int, int), optional
-        Rows and columns of the image whose pixels the features are.
+        Rows and columns of the image, if the features are its pixels.
     image_order : {"C", "F"}, default="C"
-        Whether pixels are numbered along the rows, or down the columns.
+        Pixel order: ``"C"`` along the rows, ``"F"`` down the columns.
 
     Returns
     -------
@@ -123,13 +123,13 @@ def describe(
     [1.46, 4.26, 5.55]
     """
     if not isinstance(model, GroupDiscovery):
-        raise TypeError(f"A report needs a group-discovery estimator, got {type(model).__name__}.")
+        raise TypeError(f"A report requires a group-discovery estimator, got {type(model).__name__}.")
     check_is_fitted(model)
-    with ignored(UserWarning):  # said at the fit already
+    with ignored(UserWarning):  # the fit has raised them already
         data = input_of(model, X, y, sample_weight)
     if data.source.shape[1] != model.n_features_in_:
         given, known = data.source.shape[1], model.n_features_in_
-        raise ValueError(f"X has {given} features, but the model was fitted to {known}; pass the data of its fit.")
+        raise ValueError(f"X has {given} features, but the model was fitted with {known}. Pass the training data of the model.")
     image = None if image_shape is None else _image(data, image_shape, image_order)
     with one_blas_thread():
         return _described(model, data, image)
@@ -140,7 +140,7 @@ def _described(model: GroupDiscovery, data: Input, image: Record | None) -> Grou
     labelled = is_classifier(model)
     classes = None if data.classes is None else [str(label) for label in data.classes.tolist()]
     if labelled and classes != [str(label) for label in getattr(model, "classes_", np.empty(0)).tolist()]:
-        raise ValueError("y has other classes than the model; pass the data of its fit.")
+        raise ValueError("The classes of y differ from those of the model. Pass the training data of the model.")
     targets = np.asarray(data.targets)
     used = np.arange(len(targets)) if data.weight is None else np.flatnonzero(data.weight > 0)
     judged = _spread_sample(used, targets if labelled else None, _STATISTICS_SAMPLES)
@@ -182,14 +182,14 @@ def _dense(columns: Columns) -> np.ndarray:
 
 
 def _spread_sample(used: np.ndarray, classes: np.ndarray | None, most: int) -> np.ndarray:
-    """At most so many samples, at even steps; of each class an equal number, as far as it has them."""
+    """Return at most ``most`` samples at regular steps, with equal numbers per class as far as possible."""
     if len(used) <= most:
         return used
     if classes is None:
         return used[np.linspace(0, len(used) - 1, most).round().astype(np.int64)]
     parts = [used[classes[used] == label] for label in np.unique(classes[used])]
     left, kept = most, []
-    for number, part in enumerate(sorted(parts, key=len)):  # small classes leave room for large ones
+    for number, part in enumerate(sorted(parts, key=len)):  # large classes take the share that small ones do not use
         size = min(len(part), left // (len(parts) - number))
         left -= size
         kept.append(part[np.linspace(0, len(part) - 1, size).round().astype(np.int64)])
@@ -197,7 +197,7 @@ def _spread_sample(used: np.ndarray, classes: np.ndarray | None, most: int) -> n
 
 
 def _statistics(column: np.ndarray, classes: np.ndarray, n_classes: int) -> list[dict[str, float]]:
-    """The column in figures, for each class."""
+    """Return summary statistics of a column per class."""
     result = []
     for label in range(n_classes):
         own = column[classes == label]
@@ -210,7 +210,7 @@ def _statistics(column: np.ndarray, classes: np.ndarray, n_classes: int) -> list
 
 
 def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> Record | None:
-    """The values one by one, where they are few (genotypes, presence) or mostly zero (counts of rare words)."""
+    """Return counts per value if there are few values (genotypes, presence) or mostly zeros (counts of rare words)."""
     if not np.array_equal(column, np.round(column)):
         return None
     known = np.unique(column)
@@ -226,7 +226,7 @@ def _levels(column: np.ndarray, classes: np.ndarray, n_classes: int) -> Record |
 
 
 def _effects(model: GroupDiscovery, data: Input, scale: np.ndarray, step: int) -> np.ndarray:
-    """Effects of the groups on all outputs of the model that predicts."""
+    """Return the effects of the groups on all outputs of the predicting model."""
     features, coef = np.asarray(model.prediction_features_), np.asarray(model.prediction_coef_)
     if np.array_equal(features, model.groups_.support):
         return group_effects(model.groups_, features, coef, scale)
@@ -236,7 +236,7 @@ def _effects(model: GroupDiscovery, data: Input, scale: np.ndarray, step: int) -
 
 
 def _correlations(model: GroupDiscovery, data: Input) -> list[tuple[np.ndarray, np.ndarray] | None]:
-    """Correlations between the first members of the first groups, by the model's own measure."""
+    """Return correlations between the first members of the first groups, by the model's correlation measure."""
     budget = min(_HEAT_FEATURES, _ENTRIES // max(1, data.source.shape[0]))
     wanted: list[np.ndarray | None] = []
     for group in model.groups_:
@@ -257,11 +257,11 @@ def _correlations(model: GroupDiscovery, data: Input) -> list[tuple[np.ndarray, 
 
 
 def _training_curve(model: GroupDiscovery, data: Input) -> Record | None:
-    """The score of each round's model on the data it was fitted to: what looks better than it is."""
+    """Return the training score of the model of each round, which is optimistic."""
     predicts = getattr(model, "predict_with_", model.predict_with)
     n_samples, n_support = data.source.shape[0], len(model.groups_)
     plain_score = getattr(model, "scoring", None) is None and (is_classifier(model) or is_regressor(model))
-    adjusted = hasattr(model, "covariate_names_")  # whose values are not at hand here
+    adjusted = hasattr(model, "covariate_names_")  # the covariates are not available here
     if predicts != "support" or not plain_score or adjusted or n_samples * n_support > _ENTRIES:
         return None
     settings = settings_of(model)
@@ -296,7 +296,7 @@ def _trait(targets: np.ndarray) -> dict[str, float]:
 
 
 def _image(data: Input, shape: Sequence[int], order: str) -> Record:
-    """The image that features are pixels of, and the mean of all images as greys."""
+    """Return shape and pixel order of the image, and the mean of all images as grey levels."""
     rows, columns = check_image(shape, order, data.source.shape[1])
     grey = None
     if rows * columns <= _PIXELS:
@@ -307,10 +307,10 @@ def _image(data: Input, shape: Sequence[int], order: str) -> Record:
 
 
 def check_image(shape: ArrayLike, order: str, n_features: int) -> tuple[int, int]:
-    """Rows and columns of an image, which must have a pixel for each feature."""
+    """Return rows and columns of an image, which must have one pixel per feature."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(f"image_shape={shape!r} must be the rows and columns of an image, such as (28, 28).")
+        raise ValueError(f"image_shape={shape!r} must be the numbers of rows and columns, such as (28, 28).")
     if order not in ("C", "F"):
         raise ValueError(f"image_order={order!r} must be 'C' (pixels along the rows) or 'F' (down the columns).")
     rows, columns = int(sizes[0]), int(sizes[1])
@@ -320,7 +320,7 @@ def check_image(shape: ArrayLike, order: str, n_features: int) -> tuple[int, int
 
 
 def context_of(model: GroupDiscovery, task: str, details: GroupDetails | None, feature_info: Content) -> Context:
-    """What the columns of groups need besides the groups of a model (see :mod:`coterie.groups.columns`)."""
+    """Return the information beyond the groups that their columns show (see :mod:`coterie.groups.columns`)."""
     labels = getattr(model, "classes_", None)
     classes = None if labels is None else [str(label) for label in labels.tolist()]
     if details is None:
@@ -337,7 +337,7 @@ def context_of(model: GroupDiscovery, task: str, details: GroupDetails | None, f
 
 
 def genome_of(feature_info: Content, most: int = 200) -> list[Record] | None:
-    """The chromosomes with the range of positions on each, in their natural order; None where there are none, or too many."""
+    """Return the chromosomes in natural order with their ranges of positions, or None for none or too many."""
     if "chromosome" not in feature_info or "position" not in feature_info:
         return None
     chromosome = np.asarray([str(name) for name in feature_info["chromosome"]])
@@ -353,5 +353,5 @@ def genome_of(feature_info: Content, most: int = 200) -> list[Record] | None:
 
 
 def natural(name: str) -> tuple[bool, int, str]:
-    """Numbers by size, then names."""
+    """Return a sort key that puts numbers first, by size, then names."""
     return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)

@@ -1,4 +1,4 @@
-"""The folder of a discovery: written whole or not at all."""
+"""Result folders, written atomically."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ GROUPS, RESULT, MODEL, REPORT = "groups.csv", "result.json", "model.coterie", "r
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Raise unless a result can be written there; before the work, not after it.
+    """Raise an error if a result cannot be written to ``path``. Called before the computation.
 
-    What is to be replaced must be a result folder (or empty), with nothing else in it: a slip of the keyboard must not cost a
-    home folder.
+    An existing folder is replaced only if it is empty or a result folder that contains nothing else. A mistyped path must not
+    delete other files.
     """
     check_folder(path, overwrite=overwrite, files_of=result_files)
 
 
 def result_files(folder: Path) -> Collection[str]:
-    """The names of what :func:`write_result` has written to a folder; none if it is no result."""
+    """Return the names of the files that :func:`write_result` wrote; none if the folder is not a result."""
     try:
         content = read_result(folder)
     except (OSError, ValueError):
@@ -47,18 +47,18 @@ def write_result(
     overwrite: bool = False,
     extras: Callable[[Path], None] | None = None,
 ) -> list[str]:
-    """Write the folder of a discovery.
+    """Write the result folder of a discovery.
 
     Parameters
     ----------
     path : path
-        The folder.
+        Result folder.
     result : coterie.Discovery
-        What to write.
+        Discovery to write.
     overwrite : bool, default=False
-        Whether a result that is there already may be replaced.
+        Whether to replace an existing result.
     extras : callable, optional
-        Called with the folder under its temporary name, to write more files to it.
+        Function that writes more files; it is called with the temporary path of the folder.
 
     Returns
     -------
@@ -67,8 +67,8 @@ def write_result(
 
     Notes
     -----
-    ``groups.csv`` has one row per feature, ``result.json`` everything as text, ``model.coterie`` the model, ``report.html`` a
-    page for people. :func:`coterie.load` opens the folder again.
+    ``groups.csv`` has one row per feature, ``result.json`` the complete result, ``model.coterie`` the model, ``report.html``
+    the report. :func:`coterie.load` reads the folder.
     """
     with new_folder(path, overwrite=overwrite, files_of=result_files) as folder:
         columns, rows = result.table()
@@ -90,25 +90,25 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def read_result(path: str | os.PathLike[str], *, model: bool = False) -> Any:
-    """The content of a result folder's ``result.json``, or its model.
+    """Return the content of ``result.json`` of a result folder, or the model.
 
     Parameters
     ----------
     path : path
-        The folder.
+        Result folder.
     model : bool, default=False
-        Whether to load the model instead.
+        Whether to return the model instead.
     """
     folder = Path(path)
     file = folder / RESULT
     if not file.is_file():
-        raise FileNotFoundError(f"{folder} is no result folder of Coterie: it has no {RESULT}.")
+        raise FileNotFoundError(f"{folder} is not a result folder of Coterie: it has no {RESULT}.")
     content = read_record(file, FORMAT, VERSION)
     return load(folder / MODEL) if model else content
 
 
 def dumps(value: object, indent: int = 0) -> str:
-    """JSON with lists of plain values in one line each, so that people can read a file with matrices in it."""
+    """Return JSON with one line per list of plain values, so that files with matrices stay readable."""
     pad = "  " * (indent + 1)
     if isinstance(value, dict) and value:
         lines = [f"{pad}{json.dumps(str(key))}: {dumps(item, indent + 1)}" for key, item in value.items()]

@@ -1,4 +1,4 @@
-"""What validation and half-samples say of a discovery: held-out scores, and the judgement that a reader should come to."""
+"""Held-out scores of a discovery, and the judgement: sentences about what validation and half-samples show."""
 
 from __future__ import annotations
 
@@ -14,35 +14,36 @@ from coterie.groups.columns import Content, Record
 from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.validation.score_table import standard_error
 
-# Groups are sure whose share of false ones is at most this, and that come back in more than half of the half-samples. Or that
-# come back nearly always, as none does with shuffled labels: a group alone has no small share. Where labels were not
-# shuffled, those that come back nearly always, which on features of unequal scale promises nothing.
+# A group counts as found again if its estimated share of false groups is at most _FEW_FALSE and its confidence exceeds _HALF.
+# It also counts if its confidence is at least _ALWAYS and no group reaches that confidence with permuted labels; a single
+# group cannot have a small share. Without permutations only the confidence counts, which guarantees nothing for features of
+# unequal scale.
 _FEW_FALSE, _HALF = 0.2, 0.5
 _ALWAYS = 0.9
-# With this share of false ones among them, the groups are what shuffled labels would give.
+# Groups with a larger share of false groups are described as "about as frequent with permuted labels".
 _CHANCE = 0.5
-# Standard errors by which a score must be better than a constant prediction's: of few folds, one is no more than a chance.
+# Number of standard errors by which a score must exceed that of a constant prediction. With few folds, one is not enough.
 _ERRORS = 2.0
-# Settings of a validated estimator that its curve of scores is drawn for.
+# Settings of a validated estimator that are held fixed in its score curve.
 _SETTINGS = ("C", "threshold", "standardize", "predict_with")
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores on samples that the whole procedure, the choice of its settings included, has not seen.
+    """Held-out scores of the whole procedure, including the choice of its settings.
 
     Attributes
     ----------
     score : str
-        What was measured: ``"accuracy"``, ``"R²"``, or the name of a scorer.
+        Name of the score: ``"accuracy"``, ``"R²"``, or the name of a scorer.
     folds : sequence of float
-        The score of each fold.
+        Score of each fold.
     constant : float
-        Mean score of a prediction that does not look at the features.
+        Mean score of the baseline prediction, which does not use the features.
     training : float
-        Score of the model on its own training data.
+        Score of the model on its training data.
     baseline : str
-        What that prediction rests on: ``"constant"``, or ``"covariates alone"``.
+        Baseline prediction: ``"constant"`` or ``"covariates alone"``.
 
     Examples
     --------
@@ -70,11 +71,11 @@ class HeldOut:
 
     @property
     def predicts(self) -> bool:
-        """Whether the mean is better than a constant prediction by more than two of its standard errors."""
+        """Whether the mean exceeds the baseline by more than two standard errors."""
         return predicts(self.mean, self.error, self.constant)
 
     def to_dict(self) -> Record:
-        """For ``result.json``."""
+        """Return the entry ``held_out`` of ``result.json``."""
         return {
             "score": self.score,
             "mean": self.mean,
@@ -87,7 +88,7 @@ class HeldOut:
 
     @classmethod
     def from_dict(cls, content: Content) -> HeldOut:
-        """From what :meth:`to_dict` returned."""
+        """Create held-out scores from the value of :meth:`to_dict`."""
         constant, training, *folds = (
             float("nan") if value is None else value for value in (content["constant"], content["training"], *content["folds"])
         )
@@ -95,12 +96,12 @@ class HeldOut:
 
 
 def predicts(mean: float, error: float | None, constant: float) -> bool:
-    """Whether a mean score is better than a constant prediction's by more than two errors, where they are known."""
+    """Return True if a mean score exceeds that of a constant prediction by more than two standard errors, if these are known."""
     return mean - (0.0 if error is None or np.isnan(error) else _ERRORS * error) > constant
 
 
 def judgement(held_out: Content | None, confidence: Content | None) -> str:
-    """One or two sentences, from what ``result.json`` has of held-out scores and confidences.
+    """Return one or two sentences about the held-out scores and confidences of a ``result.json``.
 
     Examples
     --------
@@ -123,15 +124,15 @@ def _of_scores(held_out: Content | None) -> str:
 
 
 def shortcoming(held_out: Content) -> str:
-    """What is to be said of groups that do not predict."""
+    """Return the predicate of a sentence about groups that do not predict better than the baseline."""
     baseline = held_out["baseline"]
     alone = "a constant" if baseline == "constant" else f"the {baseline}"
     better = held_out["mean"] > held_out["constant"]
-    return f"are not sure to predict better than {alone}" if better else f"predict no better than {alone}"
+    return f"do not predict clearly better than {alone}" if better else f"predict no better than {alone}"
 
 
 def of_groups(confidence: Content | None) -> str:
-    """How many groups are sure, and what the others are."""
+    """Return a sentence about the number of groups that are found again, and about the others."""
     if confidence is None:
         return ""
     values, share, expected = (
@@ -147,28 +148,28 @@ def of_groups(confidence: Content | None) -> str:
     if not n_groups:
         return ""
     by_chance = bool(shuffled and others.any() and np.nanmedian(share[others]) > _CHANCE)
-    rest = "appear about as often with shuffled labels" if by_chance else "are less certain"
+    rest = "are found about as often with permuted labels" if by_chance else "are less certain"
     if not n_sure:
         if n_groups == 1:
-            return "The group is not sure to come back on other samples."
-        words = "they appear about as often with shuffled labels" if by_chance else "look at them one by one"
-        return f"None of the {n_groups:,} groups is sure to come back on other samples; {words}."
+            return "The group is not reliably found again in other samples."
+        advice = "They are found about as often with permuted labels." if by_chance else "Inspect them one by one."
+        return f"None of the {n_groups:,} groups is reliably found again in other samples. {advice}"
     level = float(values[sure].min())
     which = "The group" if n_groups == 1 else f"{n_sure:,} of {n_groups:,} groups"
-    come = f"{which} {'comes' if n_sure == 1 else 'come'} back in {level:.0%} of the half-samples"
-    come += "" if level >= 1.0 else " or more"
-    return f"{come}." if not others.any() else f"{come}; the others {rest}."
+    share = f"{level:.0%}" if level >= 1.0 else f"at least {level:.0%}"
+    found = f"{which} {'is' if n_sure == 1 else 'are'} found again in {share} of the half-samples"
+    return f"{found}." if not others.any() else f"{found}. The others {rest}."
 
 
 def task_of(model: GroupDiscovery) -> str:
-    """What a fitted model is for."""
+    """Return the task of a fitted model."""
     return "classification" if is_classifier(model) else "regression" if is_regressor(model) else "one-class"
 
 
 def held_out_of(
     model: GroupDiscovery, X: FeaturesLike, y: TargetsLike, training: float | None, baseline: str = "constant"
 ) -> HeldOut | None:
-    """The scores of the whole procedure, if they were measured (``nested=True``), beside a baseline."""
+    """Return the held-out scores of the whole procedure and its baseline, or None without ``nested=True``."""
     if not isinstance(model, ValidatedDiscovery) or not hasattr(model, "nested_scores_"):
         return None
     name = score_name(model)
@@ -183,7 +184,7 @@ def held_out_of(
 
 
 def score_name(model: GroupDiscovery) -> str:
-    """What the scores of a model are called."""
+    """Return the name of a model's score."""
     scoring = getattr(model, "scoring", None)
     task = task_of(model)
     if task == "one-class" and scoring in (None, "balanced_accuracy"):
@@ -194,7 +195,7 @@ def score_name(model: GroupDiscovery) -> str:
 
 
 def score_curve(model: GroupDiscovery) -> Record | None:
-    """Held-out scores against the number of features, with the settings that were chosen; None without validation."""
+    """Return held-out scores by number of features at the chosen settings, or None without validation."""
     results = getattr(model, "cv_results_", None)
     if results is None or "n_features" not in results or not hasattr(model, "n_features_"):
         return None

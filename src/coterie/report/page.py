@@ -1,7 +1,8 @@
-"""Report pages: one self-contained HTML file each, in which every name from the data is text.
+"""Report pages: self-contained HTML files in which every name from the data is escaped.
 
-The policy of the page allows the two inline parts that it has, by their digests, and nothing else. What a browser without
-scripts shows is a plain table of the first groups; the pictures and the table of all come from ``report-js/``.
+The content security policy allows the inline script and the inline style of the page by their digests, and nothing else.
+Browsers without scripts show a plain table of the first groups. The script in ``report-js/`` draws the figures and the table
+of all groups.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from coterie.report.payload import discovery_data, member_name, packed, page_rec
 
 _SHOWN_CLASSES = 8
 _SHOWN_LETTERS = 60
-# What a page without scripts shows.
+# Number of groups and of members per group in the plain table.
 _PLAIN_GROUPS, _PLAIN_MEMBERS = 50, 12
 _ROUNDS = 200
 _LETTERS = 200
@@ -35,7 +36,7 @@ _ICON = (
 
 
 def number(value: object) -> str:
-    """A figure as people write it."""
+    """Format a number for readers."""
     if value is None:
         return "–"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -48,7 +49,7 @@ def number(value: object) -> str:
 
 
 def file_name(path: str) -> str:
-    """The name of the data without the folders."""
+    """Return the file name of a path, or ``"data"``."""
     return PurePath(path).name or path or "data"
 
 
@@ -57,7 +58,7 @@ def _path(content: Content) -> str:
 
 
 def title(content: Content) -> str:
-    """What the page is about, in a line."""
+    """Return the title of the page."""
     label = (content.get("target") or {}).get("label")
     if content["task"] == "one-class":
         return f"What is typical of {shortened(file_name(_path(content)), _SHOWN_LETTERS)}"
@@ -66,25 +67,25 @@ def title(content: Content) -> str:
 
 
 def lead(content: Content) -> list[Markup]:
-    """One or two sentences: target, data, held-out score, groups."""
+    """Return one or two sentences about target, data, held-out score and groups."""
     return [part for part in (_prediction(content), _findings(content)) if part]
 
 
 def cautions(content: Content) -> list[str]:
-    """What a careful reader should bear in mind, if anything; first what weighs most."""
+    """Return the cautions of a result, the most important one first."""
     found = []
     held_out, confidence = content.get("held_out"), content.get("confidence")
     if held_out is None and confidence is None:
         found.append(
-            "These are figures of the training data alone: whether the groups predict other data, and which of them are real, "
-            "was not looked at."
+            "All figures are from the training data. Neither the prediction of other samples nor the reliability of the "
+            "groups was assessed."
         )
     elif held_out is not None and not predicts(held_out["mean"], held_out["error"], held_out["constant"]):
-        found.append(f"On held-out samples the groups {shortcoming(held_out)}. Do not read anything into them.")
+        found.append(f"On held-out samples the groups {shortcoming(held_out)}. Do not interpret them.")
     if confidence is not None and not confidence.get("n_permutations") and content["task"] != "one-class":
-        found.append("Labels were not shuffled, so the confidence that groups reach by chance is unknown.")
+        found.append("No labels were permuted, so the confidence that groups reach by chance is unknown.")
     if content.get("interrupted"):
-        found.append("The search was ended early by a signal; these are the groups found until then.")
+        found.append("A signal ended the search early. These are the groups found until then.")
     said = "On held-out samples the model is no better than"
     return [*found, *(warning for warning in content.get("warnings", ()) if said not in warning or not found)]
 
@@ -95,7 +96,7 @@ def _prediction(content: Content) -> Markup:
     size = f"{number(samples)} samples × {number(features)} features" if samples and features else "the features"
     source = join([size, " of ", tag("bdi", shortened(file_name(_path(content)), _SHOWN_LETTERS))])
     if content["task"] == "one-class":
-        start = join(["Typical samples are told from others by ", source])
+        start = join(["Typical samples are distinguished from others by ", source])
     else:
         fallback = "The class" if content["task"] == "classification" else "The target"
         name = tag("strong", tag("bdi", shortened(target.get("label") or fallback, _SHOWN_LETTERS)))
@@ -104,16 +105,16 @@ def _prediction(content: Content) -> Markup:
         training = _training(content)
         return join([start, f"; {training}." if training else "."])
     mean = tag("strong", with_error(held_out["mean"], held_out["error"]))
-    # Results with covariates have a baseline of another name than a constant.
+    # With covariates, the baseline is not a constant.
     alone = held_out.get("baseline") or "constant"
-    who = "a constant prediction has" if alone == "constant" else f"{alone} have"
-    constant = f"; {who} {_score(held_out['constant'])}" if held_out["constant"] is not None else ""
-    trained = f" (training: {_score(held_out['training'])})" if held_out["training"] is not None else ""
-    return join([start, f" with a held-out {held_out['score']} of ", mean, constant, trained, "."])
+    baseline = "constant prediction" if alone == "constant" else alone
+    compared = [(baseline, held_out["constant"]), ("training", held_out["training"])]
+    others = ", ".join(f"{name}: {_score(value)}" for name, value in compared if value is not None)
+    return join([start, f" with a held-out {held_out['score']} of ", mean, f" ({others})" if others else "", "."])
 
 
 def with_error(mean: float, error: float | None) -> str:
-    """A mean and its error with as many decimals as the error is worth.
+    """Format a mean and its standard error with the number of decimals that the error supports.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def _score(value: float) -> str:
 
 
 def _counts(target: Content, content: Content) -> Markup:
-    """The classes with their counts, or the range of a trait, in brackets."""
+    """Return the classes with their counts, or mean and standard deviation of a trait, in brackets."""
     classes = target.get("classes")
     if classes:
         shown = list(classes.items())[:_SHOWN_CLASSES]
@@ -146,7 +147,7 @@ def _counts(target: Content, content: Content) -> Markup:
 
 
 def _training(content: Content) -> str:
-    """The training score, called by its name."""
+    """Return the training score with its name."""
     for words, value in content["summary"].items():
         if words.endswith("on the training data") and value is not None:
             return f"{words}: {value:.3g}"
@@ -154,7 +155,7 @@ def _training(content: Content) -> str:
 
 
 def _findings(content: Content) -> Markup:
-    """How many groups there are, and how sure they are."""
+    """Return a sentence about the number of groups and their confidences."""
     n_groups, n_features = len(content["groups"]), sum(group["size"] for group in content["groups"])
     count = f"{number(n_groups)} group{'s' * (n_groups != 1)}"
     said = of_groups(content.get("confidence"))
@@ -163,7 +164,7 @@ def _findings(content: Content) -> Markup:
 
 
 class Assets(NamedTuple):
-    """Script and style of all pages, with the policy that allows them."""
+    """Script and style of all pages, and the content security policy that allows them."""
 
     script: Markup
     style: Markup
@@ -172,7 +173,7 @@ class Assets(NamedTuple):
 
 @lru_cache(maxsize=1)
 def assets() -> Assets:
-    """The bundle that the package carries; no Node is needed where it is used."""
+    """Return the bundled script and style. Node is needed only to build them."""
     folder = resources.files("coterie.report") / "assets"
     script, style = ((folder / name).read_text(encoding="utf-8") for name in ("report.js", "report.css"))
     allowed = "; ".join(
@@ -193,7 +194,7 @@ def _source(part: str) -> str:
 
 
 def page(heading: str, body: Markup, data: Content) -> str:
-    """A whole page; its script draws ``data`` into the elements ``pictures`` and ``groups``, and removes ``plain``."""
+    """Return a page whose script draws ``data`` into the elements ``pictures`` and ``groups`` and removes ``plain``."""
     script, style, policy = assets()
     head = [
         tag("meta", charset="utf-8"),
@@ -210,17 +211,17 @@ def page(heading: str, body: Markup, data: Content) -> str:
 
 
 def render(content: Content) -> str:
-    """The report of a discovery, given as the dictionary of its ``result.json``."""
+    """Return the report of a discovery, given as the dictionary of its ``result.json``."""
     groups = page_records(content)
     columns = with_values(shown("page"), groups)
     body = join(
         [
             header(kicker(_path(content), content["written_at"]), title(content), lead(content), cautions(content)),
             failed(),
-            tag("section", id="pictures", aria_label="Pictures"),
+            tag("section", id="pictures", aria_label="Figures"),
             tag("section", tag("h2", "Groups"), _about_groups(content, columns), tag("div", id="groups")),
             _plain_table(groups, columns),
-            tag("section", tag("h2", "How it was made"), *_folded(content), class_="made"),
+            tag("section", tag("h2", "Details"), *_folded(content), class_="made"),
             _footer(content),
         ]
     )
@@ -228,9 +229,9 @@ def render(content: Content) -> str:
 
 
 def header(above: str, heading: str, sentences: Sequence[Markup], care: Sequence[str]) -> Markup:
-    """The head of a page: what it is about, the sentences, and what to be careful about."""
+    """Return the head of a page: title, summary sentences and cautions."""
     warned = (
-        tag("aside", tag("h2", "Be careful"), tag("ul", *(tag("li", shortened(item, 1000)) for item in care)), class_="care")
+        tag("aside", tag("h2", "Caution"), tag("ul", *(tag("li", shortened(item, 1000)) for item in care)), class_="care")
         if care
         else None
     )
@@ -239,24 +240,25 @@ def header(above: str, heading: str, sentences: Sequence[Markup], care: Sequence
 
 
 def kicker(path: str, written_at: str) -> str:
-    """The line above the title: what the data are called, and the day."""
+    """Return the line above the title: name of the data and date."""
     return " · ".join(part for part in ("Coterie", shortened(file_name(path), 100), written_at[:10]) if part)
 
 
 def failed() -> Markup:
-    """What a browser says that cannot draw the pictures."""
-    note = "The pictures need a newer browser with scripts; here is a plain table of the first rows."
+    """Return the notice for browsers that cannot draw the figures."""
+    note = "The figures require a recent browser with scripts enabled. The table below shows the first rows."
     return join([tag("noscript", tag("p", note, class_="care")), tag("p", note, class_="care", id="failed", hidden="hidden")])
 
 
 def _about_groups(content: Content, columns: Sequence[Column]) -> Markup:
-    """What groups are, and what the columns mean."""
+    """Return a paragraph that defines groups and the columns of the table."""
     confidence, parameters = content["confidence"], content["parameters"]
     threshold = content["summary"].get("threshold", parameters.get("threshold"))
     around = (
-        f"Around each support feature stand all features with {parameters['correlation']} |correlation| ≥ {threshold}."
+        f"A group consists of a support feature and all features with {parameters['correlation']} |correlation| ≥ {threshold} "
+        "to it."
         if parameters.get("correlation")
-        else "There was no correlation constraint, so every feature stands alone."
+        else "No correlation constraint was set, so every group has one feature."
     )
     meanings = [f"{c.title.capitalize()}: {c.description[0].lower()}{c.description[1:]}" for c in columns if c.description]
     counts = f"Half-samples: {2 * confidence['n_pairs']}, permutations: {confidence['n_permutations']}." if confidence else ""
@@ -264,7 +266,7 @@ def _about_groups(content: Content, columns: Sequence[Column]) -> Markup:
 
 
 def _plain_table(groups: Sequence[Content], columns: Sequence[Column]) -> Markup:
-    """The first groups for a browser without scripts."""
+    """Return a table of the first groups for browsers without scripts."""
     rows = [
         tag("tr", *(tag("td", _cell(column, group[column.name])) for column in columns), tag("td", _affiliated(group)))
         for group in groups[:_PLAIN_GROUPS]
@@ -291,7 +293,7 @@ def _affiliated(group: Content) -> Markup:
 
 
 def _folded(content: Content) -> list[Markup]:
-    """What a reader looks up: certificate, rounds, parameters, data, versions, the command."""
+    """Return the collapsed sections: certificate, rounds, parameters, data, versions, command."""
     data = {name: value for name, value in content["data"].items() if not isinstance(value, Mapping)}
     notes = content["data"].get("notes") or {}
     if notes:
@@ -299,7 +301,7 @@ def _folded(content: Content) -> list[Markup]:
     seed = content["parameters"].get("random_state")
     seeds = {"seed of the search": seed if seed is not None else "none"}
     if content["confidence"]:
-        seeds["seed of half-samples and shuffling"] = content["confidence"]["seed"]
+        seeds["seed of half-samples and permutations"] = content["confidence"]["seed"]
     parts = [
         fold("Certificate and figures", _facts(content["summary"])),
         fold("Rounds", _rounds(content["rounds"])),
@@ -307,12 +309,12 @@ def _folded(content: Content) -> list[Markup]:
         fold("Data, versions and seed", _facts({**data, **seeds, **content["versions"]})),
     ]
     if content["command"]:
-        parts.append(fold("Make it again", tag("pre", content["command"])))
+        parts.append(fold("Reproduce", tag("pre", content["command"])))
     return [part for group in parts for part in group]
 
 
 def fold(name: str, inside: Markup) -> list[Markup]:
-    """A part that is folded away until the reader opens it."""
+    """Return a section that is collapsed at first."""
     return [tag("details", tag("summary", name), tag("div", inside), class_="fold")]
 
 
@@ -337,7 +339,7 @@ def _rounds(rounds: Sequence[Content]) -> Markup:
 
 def _footer(content: Content) -> Markup:
     written = f"{content['written_by']}, {content['written_at']}. "
-    if not content.get("files", True):  # a page alone
+    if not content.get("files", True):  # a page without a result folder
         return tag("footer", written)
-    files = "The groups as a table: groups.csv; everything for programs: result.json; the model: "
+    files = "Table of the groups: groups.csv. Machine-readable result: result.json. Model: "
     return tag("footer", written, files, tag("code", 'coterie.load("model.coterie")'), ".")

@@ -1,7 +1,7 @@
-"""The data of a page: what ``result.json`` says of the groups, by column, as small as a page needs it.
+"""Data of a report page: the groups of ``result.json`` by column, reduced to what the page shows.
 
-Which columns the page shows, with titles, descriptions and kinds, comes from :mod:`coterie.groups.columns` and goes to the
-script as data, so that a new column needs no change of the script.
+The columns, with titles, descriptions and kinds, come from :mod:`coterie.groups.columns` and are passed to the script as
+data. A new column requires no change of the script.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import numpy as np
 from coterie.groups.columns import COLUMNS, Column, Content, Record, place, shown
 from coterie.report.details import natural
 
-# What the pictures draw, whether or not the table has a column of it.
+# Columns that the figures use, whether or not the table shows them.
 _PICTURED = ("support", "label", "direction", "effect", "confidence", "size")
-# Groups times classes whose signed weights go into the page.
+# Largest number of signed weights (groups times classes) in a page.
 _CLASS_EFFECTS = 500_000
 
 
 def packed(content: Content) -> str:
-    """Anything that JSON has, gzipped, in base64 (of which no browser takes anything for markup)."""
+    """Return JSON content, compressed by gzip and encoded in base64, which contains no HTML markup."""
     text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii")
 
 
 def discovery_data(content: Content) -> Record:
-    """What the script draws of a discovery, from the dictionary of its ``result.json``."""
+    """Return the data that the script draws, from the dictionary of a ``result.json``."""
     groups, pictures, target = page_records(content), content["pictures"] or {}, content["target"]
     columns = [*shown("page"), *shown("page details"), *shown("page download"), *(COLUMNS[name] for name in _PICTURED)]
     return {
@@ -66,7 +66,7 @@ def discovery_data(content: Content) -> Record:
 
 
 def page_records(content: Content) -> list[Record]:
-    """The groups of ``result.json`` with what the page adds: label, place, and what the part on confidences says of each."""
+    """Return the groups of ``result.json`` with label, place, purity and the chance figures of their confidences."""
     judged = content["confidence"] or {}
     by_chance = {
         name: judged[name] if judged.get("n_permutations") else [None] * len(content["groups"])
@@ -85,12 +85,12 @@ def page_records(content: Content) -> list[Record]:
 
 
 def with_values(columns: Sequence[Column], rows: Sequence[Content]) -> list[Column]:
-    """The columns that have a value in any row."""
+    """Return the columns that have a value in at least one row."""
     return [column for column in columns if any(row[column.name] is not None for row in rows)]
 
 
 def _described(columns: Sequence[Column], rows: Sequence[Content]) -> list[Record]:
-    """Columns as the script takes them; those without any value are left out."""
+    """Return descriptions of the columns for the script, without columns that have no value."""
     return [
         {"key": c.name, "title": c.title, "hint": c.description, "kind": c.kind, "missing": c.missing}
         for c in with_values(columns, rows)
@@ -98,7 +98,7 @@ def _described(columns: Sequence[Column], rows: Sequence[Content]) -> list[Recor
 
 
 def _orders(groups: Sequence[Content]) -> dict[str, list[int]]:
-    """Ranks of the groups for columns whose text does not sort by itself: places go by chromosome and position."""
+    """Return ranks of the groups for columns that are not sorted by their text: places by chromosome and position."""
     found = [group["members"][0]["annotations"] for group in groups]
     keys = [(natural(str(own.get("chromosome"))), _number(own.get("position"))) for own in found]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
@@ -110,7 +110,7 @@ def _number(value: object) -> float:
 
 
 def chance_level(confidence: Content | None) -> Record | None:
-    """The largest confidence that groups of shuffled labels reach; None where nothing was shuffled."""
+    """Return the largest confidence of a group with permuted labels, or None without permutations."""
     if not confidence or not confidence.get("n_permutations"):
         return None
     reached = [value for values in confidence.get("permuted", ()) for value in values if value is not None]
@@ -118,20 +118,20 @@ def chance_level(confidence: Content | None) -> Record | None:
 
 
 def _group_name(group: Content) -> str:
-    """What a group is called: by its support feature."""
+    """Return the name of a group, which is that of its support feature."""
     name = group["members"][0]["name"]
     return f"feature {group['support']}" if name is None else str(name)
 
 
 def stem(path: str) -> str:
-    """The name of the data, for files that are made of them."""
+    """Return the name of the data for use in file names."""
     name = PurePath(str(path)).name.split(".")[0]
     kept = "".join(letter if (letter.isalnum() and letter.isascii()) or letter in "-_" else "-" for letter in name)
     return kept.strip("-")[:60] or "coterie"
 
 
 def _digits(value: Any, digits: int = 4) -> Any:
-    """Numbers with as many digits as a page shows."""
+    """Round floats to the number of digits that a page shows."""
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
@@ -149,7 +149,7 @@ def _member_columns(groups: Sequence[Content]) -> Record:
 
 
 def member_name(member: Content) -> str:
-    """The name of a member, or its index."""
+    """Return the name of a member, or its index."""
     return str(member["feature"] if member["name"] is None else member["name"])
 
 
@@ -173,7 +173,7 @@ def _statistics(groups: Sequence[Content]) -> list[Any] | None:
 
 
 def _figures(own: Content) -> Record | None:
-    """The statistics of a class; None where it has no samples."""
+    """Return the statistics of a class, or None if it has no samples."""
     return {name: value if name == "n" else _digits(value) for name, value in own.items()} if own["n"] else None
 
 
@@ -183,7 +183,7 @@ def _by_group(groups: Sequence[Content], name: str) -> list[Any] | None:
 
 
 def _heat(groups: Sequence[Content]) -> Record | None:
-    """Correlations in hundredths, as bytes; members by their place among all."""
+    """Return correlations in hundredths, as bytes, with members numbered across all groups."""
     kept = [number for number, group in enumerate(groups) if group["correlations"]]
     if not kept:
         return None

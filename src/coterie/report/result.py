@@ -1,4 +1,4 @@
-"""A discovery with all that is known about it, its page, and its folder."""
+"""The result of a discovery, its report page and its result folder."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 _FRAME_HEIGHT = 640
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
-_UNVALIDATED = "Figures of the training data alone: neither held-out scores nor confidences were computed."
-# The attributes of a fitted model that go into the summary, with the words for people.
+_UNVALIDATED = "Training figures only: neither held-out scores nor confidences were computed."
+# Attributes of a fitted model that the summary shows, with their names there.
 _FACTS = {
-    # What validation has chosen, where it has
+    # Chosen by validation, if there was any.
     "best_score_": "validated score",
     "C_": "C",
     "threshold_": "threshold",
     "predict_with_": "predicts with",
     "n_rounds_": "rounds",
-    "converged_at_": "optimum over all admissible sets reached in round",
+    "converged_at_": "round that reached the optimum over all admissible sets",
     "objective_": "objective",
-    "dual_gap_": "relative gap of the weights, given the blocks (certified)",
-    "lower_bound_": "optimum over all admissible sets, at least",
-    "upper_bound_": "optimum over all admissible sets, at most",
+    "dual_gap_": "relative duality gap of the weights, given the blocks",
+    "lower_bound_": "lower bound of the optimum over all admissible sets",
+    "upper_bound_": "upper bound of the optimum over all admissible sets",
     "n_correlations_evaluated_": "correlations evaluated",
     "n_correlations_possible_": "correlations possible",
     "n_passes_": "passes over the data",
@@ -54,14 +54,14 @@ _FACTS = {
 
 
 class Report:
-    """A page for people, which a notebook shows and :meth:`save` writes to a file.
+    """Report page, displayed by notebooks and written to a file by :meth:`save`.
 
     Attributes
     ----------
     html : str
-        The whole page.
+        HTML of the page.
     path : Path or None
-        Where it was saved last.
+        File that it was last saved to.
 
     Examples
     --------
@@ -81,14 +81,14 @@ class Report:
         self.path: Path | None = None
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, whole or not at all; returns its path."""
+        """Write the page to a file atomically and return its path."""
         with new_file(path) as partial:
             partial.write_text(self.html, encoding="utf-8", errors="replace")
         self.path = Path(path)
         return self.path
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, which can do nothing but show itself and save what one asks for."""
+        """Return the page in a sandboxed frame that allows only scripts and downloads."""
         return str(
             tag(
                 "iframe",
@@ -107,36 +107,36 @@ class Report:
 
 
 def writer() -> str:
-    """Name and version of the program that writes results."""
+    """Return name and version of the program that writes results."""
     return f"coterie {__version__}"
 
 
 def now() -> str:
-    """The time in UTC, to the second."""
+    """Return the time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, Coterie and what it computes with."""
+    """Return the versions of Python, Coterie and its numerical dependencies."""
     found = {"coterie": __version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # put on the path without being installed
+        except PackageNotFoundError:  # on the path without being installed
             continue
     return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Discovery:
-    """What :func:`coterie.discover` returns: the fitted model, and all that is known about it.
+    """Result of :func:`coterie.discover`: fitted model, held-out scores, confidences and judgement.
 
     Attributes
     ----------
     model : estimator
         A fitted :class:`coterie.GroupDiscoveryClassifier` or a related estimator.
     data : mapping
-        About the data: path, format, numbers of samples and features, fingerprint, notes.
+        Description of the data: path, format, numbers of samples and features, digest (``fingerprint``), notes.
     task : str
         ``"classification"``, ``"regression"`` or ``"one-class"``.
     seconds : float
@@ -144,30 +144,30 @@ class Discovery:
     training_score : float or None
         Score on the training data: accuracy, or R² for a regression.
     warnings : tuple of str
-        The warnings that were raised on the way.
+        Warnings raised during the discovery.
     interrupted : bool
         Whether a signal ended the search early.
     feature_info : mapping
-        More about each feature, such as the chromosome and the position of a SNP.
+        Annotations of the features, such as chromosome and position of a SNP.
     held_out : HeldOut or None
-        Scores on samples that had no part in the procedure, if they were measured.
+        Held-out scores of the whole procedure, if they were computed.
     target : mapping
-        What was predicted: ``label``, its name, and ``classes``, the number of samples of each.
+        Predicted quantity: its name (``label``) and the number of samples per class (``classes``).
     details : GroupDetails or None
-        What the data say about the groups, from :func:`coterie.report.describe`.
+        Statistics of the groups in the data, from :func:`coterie.report.describe`.
     command : str or None
-        The command or call that repeats the discovery.
+        Command or call that repeats the discovery.
     genome : list of dict or None
-        Chromosomes with the range of positions on each; by default from ``feature_info``.
+        Chromosomes with their range of positions; by default from ``feature_info``.
     written_by, written_at : str
         Program and time of the discovery.
     versions : mapping
-        Versions of Python and of the packages that computed it.
+        Versions of Python and of the packages used.
 
     See Also
     --------
-    coterie.discover : Makes one.
-    coterie.load : Opens one that was saved.
+    coterie.discover : Run a discovery.
+    coterie.load : Load a saved discovery.
 
     Examples
     --------
@@ -203,18 +203,18 @@ class Discovery:
 
     @property
     def groups(self) -> FeatureGroups:
-        """The groups, with their confidences if these were computed."""
+        """Groups, with their confidences if these were computed."""
         groups: FeatureGroups = self.model.groups_
         return groups
 
     @property
     def confidence(self) -> GroupConfidence | None:
-        """The confidences of the groups, if they were computed."""
+        """Confidences of the groups, or None if they were not computed."""
         return getattr(self.model, "confidence_", None)
 
     @property
     def judgement(self) -> str:
-        """One or two sentences: whether the groups predict, and which of them are found again; empty with ``fast=True``."""
+        """One or two sentences: do the groups predict, and how many are found again? Empty with ``fast=True``."""
         held_out = None if self.held_out is None else self.held_out.to_dict()
         return judgement(held_out, self._confidence_content())
 
@@ -223,11 +223,11 @@ class Discovery:
 
     @property
     def summary(self) -> Record:
-        """The main figures, by their names in words."""
+        """Main figures by name."""
         facts: Record = {"groups": len(self.groups), "features in groups": sum(len(group) for group in self.groups)}
         if self.held_out is not None:
             facts[f"{self.held_out.score} on held-out samples"] = self.held_out.mean
-            facts["its standard error"] = self.held_out.error
+            facts["standard error"] = self.held_out.error
             alone = "a constant prediction" if self.held_out.baseline == "constant" else f"the {self.held_out.baseline}"
             facts[f"{self.held_out.score} of {alone}"] = self.held_out.constant
         if self.training_score is not None:
@@ -239,7 +239,7 @@ class Discovery:
 
     @property
     def rounds(self) -> list[Record]:
-        """One dictionary per round: the figures, not the arrays."""
+        """One dictionary per round, with its numbers and its features."""
         return [
             {name: value for name, value in vars(entry).items() if not isinstance(value, np.ndarray) or name == "features"}
             for entry in self.model.history_
@@ -247,7 +247,7 @@ class Discovery:
 
     @property
     def validation(self) -> Record | None:
-        """Scores against the number of features: held out, and on the training data where they are known."""
+        """Held-out scores, and training scores where known, by number of features."""
         curve = score_curve(self.model)
         if curve is None:
             return None
@@ -256,7 +256,7 @@ class Discovery:
         return curve
 
     def to_dict(self) -> Record:
-        """The content of ``result.json``: everything but the model's arrays, as plain values (None stands for NaN)."""
+        """Return the content of ``result.json``: everything but the model's arrays, as plain values (None for NaN)."""
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -284,25 +284,25 @@ class Discovery:
         return plain(content)
 
     def table(self) -> tuple[list[str], list[Record]]:
-        """The names of the columns and the rows of ``groups.csv``: one row per feature, with all that is known about it.
+        """Return the column names and the rows of ``groups.csv``: one row per feature.
 
-        In addition to ``groups.rows()``: the direction in words, the effect and the mean of the support feature in each class,
-        and what the data say about the features where the groups do not.
+        In addition to ``groups.rows()``: the direction as text, effect and mean of the support feature per class, and
+        statistics of the features that the groups do not hold.
         """
         return flat_table(self.groups, self.context)
 
     @property
     def context(self) -> Context:
-        """What the columns of the groups show beyond the groups themselves."""
+        """Information that the columns show beyond the groups themselves."""
         return context_of(self.model, self.task, self.details, self.feature_info)
 
     def to_frame(self) -> pd.DataFrame:
-        """``groups.csv`` as a pandas data frame: one row per feature (needs ``pip install coterie[tabular]``)."""
+        """Return ``groups.csv`` as a pandas data frame: one row per feature. Requires ``pip install coterie[tabular]``."""
         columns, rows = self.table()
         return data_frame(rows, columns)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Report:
-        """Make the page about the discovery; a notebook shows it.
+        """Create the report page, which a notebook displays.
 
         Parameters
         ----------
@@ -319,15 +319,15 @@ class Discovery:
         return made
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> list[str]:
-        """Write the folder that ``coterie discover`` writes; :func:`coterie.load` opens it again.
+        """Write a result folder, which :func:`coterie.load` reads.
 
         Parameters
         ----------
         folder : path
-            The folder, which appears when all of it is written: ``groups.csv``, ``result.json``, ``model.coterie`` and
-            ``report.html``.
+            Folder for ``groups.csv``, ``result.json``, ``model.coterie`` and ``report.html``. It is created only when all
+            files are complete.
         overwrite : bool, default=False
-            Whether a result that is there already may be replaced.
+            Whether to replace an existing result.
 
         Returns
         -------
@@ -344,7 +344,7 @@ class Discovery:
         X : {array-like, sparse matrix, data frame, FeatureSource, path} of shape (n_samples, n_features)
             The samples.
         **options
-            ``covariates`` of the samples, if the model was fitted with some.
+            ``covariates`` of the samples, if the model was fitted with covariates.
 
         Returns
         -------
@@ -368,31 +368,31 @@ class Discovery:
 
 
 def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> Any:
-    """Load an estimator or a discovery that was saved. No code from the file is run.
+    """Load a saved estimator or discovery. No code from the file is executed.
 
     Parameters
     ----------
     path : path
         A file written by :func:`coterie.save`, or a folder written by :meth:`Discovery.save` or ``coterie discover``.
     max_features : int, optional
-        Largest number of features accepted in a model file. By default as many as the file has values, and at least 2**25:
-        arrays with one value per feature must not outgrow memory because of one wrong number. Only models of more features
-        that were saved with ``content="prediction"`` need it.
+        Largest number of features accepted in a model file. The default is the number of values in the file, and at least
+        2**25, so that a damaged number cannot cause arrays that exceed memory. Only models of more features that were saved
+        with ``content="prediction"`` need it.
 
     Returns
     -------
     found : estimator or Discovery
-        With the same parameters, attributes and predictions, bit for bit. The samples shown in a report, and the correlations
-        in its heat maps, have as many digits as ``result.json`` keeps.
+        Object with the same parameters, attributes and predictions, bit for bit. The samples shown in a report and the
+        correlations of its heat maps have the number of digits that ``result.json`` stores.
 
     Raises
     ------
     ValueError
-        If the file is damaged, something else, or written by a later version of Coterie that this one cannot read.
+        If the file is damaged, is not a model, or was written by a later version of Coterie that this one cannot read.
 
     See Also
     --------
-    save : With an example.
+    save : Save an estimator.
 
     Examples
     --------
@@ -408,11 +408,11 @@ def load(path: str | os.PathLike[str], *, max_features: int | None = None) -> An
     try:
         return _discovery_from(content, model)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder / RESULT} does not fit {MODEL} beside it, or is damaged ({error}).") from error
+        raise ValueError(f"{folder / RESULT} is damaged or does not match {MODEL} in the same folder ({error}).") from error
 
 
 def _discovery_from(content: Content, model: GroupDiscovery) -> Discovery:
-    """The discovery that a ``result.json`` was written from, with the model beside it."""
+    """Return the discovery of a ``result.json`` and its model."""
     summary = content["summary"]
     return Discovery(
         model,
@@ -434,7 +434,7 @@ def _discovery_from(content: Content, model: GroupDiscovery) -> Discovery:
 
 
 def _details_from(content: Content) -> GroupDetails | None:
-    """The details that the groups and pictures of a ``result.json`` were made of, as far as it has them."""
+    """Return the group details that a ``result.json`` contains."""
     pictures, groups = content["pictures"], content["groups"]
     if pictures is None:
         return None
@@ -457,7 +457,7 @@ def _details_from(content: Content) -> GroupDetails | None:
 
 
 def _matrix_from(kept: Content | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """Members and the matrix of their correlations, from what is below its diagonal."""
+    """Return members and correlation matrix, from the entries below the diagonal."""
     if kept is None:
         return None
     n_members = len(kept["members"])
@@ -467,12 +467,12 @@ def _matrix_from(kept: Content | None) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _training_words(task: str) -> str:
-    """The name of the training score in the summary."""
+    """Return the name of the training score in the summary."""
     return "R² on the training data" if task == "regression" else "accuracy on the training data"
 
 
 def _pictures(details: GroupDetails) -> Record:
-    """What only pictures need: values of some samples, and the image."""
+    """Return the data of the figures: values of some samples, and the image."""
     return {
         "classes": details.classes,
         "trait": details.trait,
@@ -484,5 +484,5 @@ def _pictures(details: GroupDetails) -> Record:
 
 
 def _rounded(value: float) -> float:
-    """Four digits, which no picture shows more of."""
+    """Round to four digits, the resolution of the figures."""
     return float(f"{value:.4g}")
