@@ -184,11 +184,11 @@ def test_what_a_notebook_shows(table):
     found = coterie.discover(X.set_axis(names, axis=1), y, fast=True, fixed_features=[0], n_features_to_select=2)
     shown = found._repr_html_()
     assert "<strong>Discovery (classification, 90 samples x 40 features)</strong>" in shown
-    assert "Figures of the training data alone" in shown
+    assert "Training figures only" in shown
     assert "&lt;script&gt;alert" in shown
     assert "<script" not in shown
     assert repr(found).startswith("Discovery: 2 groups with ")
-    assert repr(found).splitlines()[1].startswith("Figures of the training data alone")
+    assert repr(found).splitlines()[1].startswith("Training figures only")
     with pytest.warns(match="Classes with few samples"):
         warned = coterie.discover(X.iloc[:12], np.repeat(["<b>", "c"], [9, 3]), fast=True, n_features_to_select=1)
     assert "<li>Classes with few samples: &lt;b&gt; (9), c (3)." in warned._repr_html_()

@@ -1,4 +1,4 @@
-// A plane with axes: the part that all pictures share.
+// A plane with axes, shared by all figures.
 
 import { scaleLinear, scaleLog } from "d3-scale";
 import { s } from "./dom.js";
@@ -48,7 +48,7 @@ export function axes(
   return group;
 }
 
-// Circles as one path: ten thousand of them are one node.
+// Circles as one path, so that ten thousand circles are one node.
 export function discs(points) {
   return points
     .map(([x, y, r]) => `M${(x - r).toFixed(1)},${y.toFixed(1)}${arc(r, 2 * r)}${arc(r, -2 * r)}`)

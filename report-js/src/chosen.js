@@ -1,5 +1,5 @@
-// The group under the pointer: what it says, how its members hang together, and its support feature
-// in the data.
+// The selected group: description, correlations between its members, and values of its support
+// feature.
 
 import { writer } from "./columns.js";
 import { h } from "./dom.js";
@@ -33,7 +33,7 @@ export function chosenPanel(page) {
     (pair = h(
       "div",
       { class: "pair" },
-      h("div", {}, h("h4", {}, "Correlations between its members"), heat),
+      h("div", {}, h("h4", {}, "Correlations between members"), heat),
       h(
         "div",
         {},
@@ -41,10 +41,10 @@ export function chosenPanel(page) {
           "h4",
           {},
           data.classes
-            ? "Its support feature, by class"
+            ? "Support feature by class"
             : data.task === "regression"
-              ? `Its support feature against ${data.label ? short(data.label, 40) : "the target"}`
-              : "Its support feature",
+              ? `Support feature against ${data.label ? short(data.label, 40) : "the target"}`
+              : "Support feature",
         ),
         values,
       ),

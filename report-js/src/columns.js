@@ -1,5 +1,5 @@
-// How the values of a column are written, drawn and sorted, by its kind. Which columns there are
-// comes with the data, from coterie/groups/columns.py; nothing here knows a column by its name.
+// Formatting, drawing and sorting of column values by kind. The columns themselves come with the
+// data, from coterie/groups/columns.py; nothing here depends on the name of a column.
 
 import { max } from "d3-array";
 import { h } from "./dom.js";
@@ -15,7 +15,7 @@ const WRITERS = {
   correlation: (value) => signed(value),
 };
 
-// A function that writes a value of the column; effects have as many decimals as the largest needs.
+// Return a formatter of the column's values. Effects have the decimals that the largest one needs.
 export function writer(column, values) {
   const write =
     column.kind === "effect"
@@ -28,7 +28,7 @@ export function headline(column) {
   return column.title[0].toUpperCase() + column.title.slice(1);
 }
 
-// A column for the table of groups: with its values, how to sort by it, and its cells.
+// A column of the table of groups: values, sort order and cells.
 export function tableColumn(column, values, order) {
   const numeric = NUMERIC.has(column.kind);
   const write = writer(column, values);
@@ -38,7 +38,10 @@ export function tableColumn(column, values, order) {
   return {
     key: column.key,
     title: headline(column),
-    hint: column.kind === "effect" ? `${column.hint} Sorted by size.` : column.hint || undefined,
+    hint:
+      column.kind === "effect"
+        ? `${column.hint} Sorted by absolute value.`
+        : column.hint || undefined,
     numeric,
     className: `kind-${column.kind} key-${column.key}`,
     width:

@@ -1,4 +1,4 @@
-// The page of a comparison: one picture a measure, and the table of means.
+// Page of a comparison: one figure per measure, and the table of means.
 
 import { extent, max, min } from "d3-array";
 import { line } from "d3-shape";
@@ -51,7 +51,7 @@ function legend(data) {
         svg,
         " ",
         h("bdi", { title: clipped(name) }, short(name, 40)),
-        data.troubles[i] ? h("span", { class: "quiet" }, ` (${data.troubles[i]})`) : null,
+        data.failures[i] ? h("span", { class: "quiet" }, ` (${data.failures[i]})`) : null,
       );
     }),
   );

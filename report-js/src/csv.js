@@ -1,4 +1,4 @@
-// Tables as CSV; no cell is something that a spreadsheet would run (the same rule as in
+// Tables as CSV without cells that a spreadsheet would evaluate (same rule as
 // coterie/report/table.py).
 
 const FORMULA = /^'*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20][\s\S]/;

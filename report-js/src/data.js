@@ -1,4 +1,4 @@
-// The data of a page: columns as JSON, gzipped, in base64.
+// Data of a page: columns as JSON, compressed by gzip, in base64.
 
 export async function readData(node) {
   const bytes = decoded(node.textContent.trim());

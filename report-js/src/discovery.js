@@ -1,4 +1,4 @@
-// The page of a discovery: pictures, the chosen group, and the table of groups.
+// Page of a discovery: figures, selected group, and table of groups.
 
 import { chosenPanel } from "./chosen.js";
 import { byId, h } from "./dom.js";
@@ -9,7 +9,7 @@ import { groupsPicture } from "./pictures/groups.js";
 import { pixelPicture } from "./pictures/pixels.js";
 import { scorePicture } from "./pictures/score.js";
 
-// What all parts of the page share: the data, and which group is chosen.
+// State shared by all parts of the page: the data and the selected group.
 class Page {
   constructor(data) {
     this.data = data;
@@ -54,5 +54,5 @@ export function discoveryPage(data) {
   pictures.replaceChildren(...made.map((part) => part.node));
   for (const part of made) part.redraw();
   if (page.groups.n) byId("groups").replaceChildren(...groupTable(page));
-  else byId("groups").replaceChildren(h("p", {}, "There are no groups."));
+  else byId("groups").replaceChildren(h("p", {}, "No groups were found."));
 }

@@ -1,5 +1,5 @@
-// Elements without markup: text is only ever put in as text, so no name from data can write the
-// page.
+// Elements are built without markup: text is inserted as text nodes, so names from the data cannot
+// inject HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -31,7 +31,7 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-// A picture with its title and a line of explanation. `draw(width)` returns an SVG node and is
+// A figure with title and caption. `draw(width)` returns an SVG node and is
 // called again when the width changes.
 export function figure({ title, caption, wide = false, className = "", draw, controls }) {
   const frame = h("div", { class: "canvas" });

@@ -1,4 +1,4 @@
-// Figures and names as people read them.
+// Formatting of numbers and names.
 
 const MINUS = "\u2212";
 
@@ -35,8 +35,8 @@ export function count(value, word, words = `${word}s`) {
   return `${num(value)} ${value === 1 ? word : words}`;
 }
 
-// Controls, marks that turn the direction of writing, and halves of characters are written out, so
-// that nothing hides.
+// Control characters, direction marks and surrogates are shown as escapes, so that no text is
+// hidden.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 const HALVES = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 const HIDDEN = new RegExp(`${CONTROLS.source}|${HALVES.source}`, "g");
@@ -57,7 +57,7 @@ export function short(name, most = 24) {
     : letters.join("");
 }
 
-// A name for a tooltip or a member's line: whole unless it is absurdly long.
+// A name for a tooltip or a member's row, truncated only if it is very long.
 export function clipped(name, most = 300) {
   const text = visible(name);
   return text.length > most ? `${text.slice(0, most)}… (${num(text.length)} characters)` : text;

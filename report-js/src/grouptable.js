@@ -1,4 +1,4 @@
-// The table of groups with what searches, filters and saves it.
+// The table of groups with search, filters and download.
 
 import { tableColumn } from "./columns.js";
 import { download, toCsv } from "./csv.js";
@@ -38,7 +38,7 @@ export function groupTable(page) {
     if (row) page.select(Number(row.dataset.row));
   });
   const words =
-    groups.n > 200 ? "On paper: the first 200 groups of the table; all are in groups.csv." : "";
+    groups.n > 200 ? "Printed: the first 200 groups of the table. groups.csv has all groups." : "";
   return [controls(page, table), table.node, h("p", { class: "print-only quiet" }, words)];
 }
 
@@ -154,7 +154,7 @@ function csvOf(page, rows) {
 
 function savedValue({ groups, members }, { name, per }, g, m) {
   const isSupport = m === members.start[g];
-  // Not sent: it would be the longest column.
+  // Computed here, because it would be the largest column of the data.
   if (name === "role") return isSupport ? "support" : "affiliated";
   if (per === "feature") return members[name]?.[m];
   return per === "group" || isSupport ? groups[name][g] : null;

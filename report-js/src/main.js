@@ -1,4 +1,4 @@
-// The start: decode the data, and draw the page that they are for.
+// Entry point: decode the data and draw the page.
 
 import { comparisonPage } from "./comparison.js";
 import { readData } from "./data.js";
@@ -16,13 +16,13 @@ async function start() {
     byId("plain")?.remove();
     requestAnimationFrame(() =>
       requestAnimationFrame(() => {
-        // Since the navigation began.
+        // Time since the start of navigation.
         document.documentElement.dataset.opened = String(Math.round(performance.now()));
         document.documentElement.dataset.ready = "true";
       }),
     );
   } catch (error) {
-    // The plain table stays where it is; an old browser can read that.
+    // Old browsers keep the plain table.
     document.documentElement.classList.remove("live");
     document.documentElement.dataset.failed = String(error);
     const note = byId("failed");

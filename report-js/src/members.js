@@ -1,5 +1,4 @@
-// What an opened row of the table shows: all members of the group, and its support feature by
-// class.
+// Content of an open row: all members of the group, and the support feature by class.
 
 import { memberCell, memberHead, headline, writer } from "./columns.js";
 import { h } from "./dom.js";

@@ -1,4 +1,4 @@
-// The page of a correlation profile: the shares of pairs by correlation, on a logarithmic axis.
+// Page of a correlation profile: shares of pairs by correlation, on a logarithmic axis.
 
 import { min } from "d3-array";
 import { line } from "d3-shape";
@@ -9,11 +9,11 @@ import { num } from "./format.js";
 
 export function profilePage(data) {
   const picture = figure({
-    title: "How are the correlations distributed?",
+    title: "Distribution of the correlations",
     wide: true,
     draw: (width) => draw(data, width),
     caption: [
-      "Bars: share of the pairs in the bin. Line: share of the pairs at or over its lower edge. " +
+      "Bars: share of the pairs in the bin. Line: share of the pairs at or above its lower edge. " +
         "The axis is logarithmic.",
       data.exact ? "" : " Whiskers: limits of confidence of a sample.",
     ],

@@ -1,21 +1,21 @@
-// A table of any number of rows, of which only those in sight are in the page. Rows have one
-// height, opened ones their own.
+// A virtualised table: only visible rows are in the page. Closed rows have the same height, open
+// rows their own.
 
 import { bisectLeft } from "d3-array";
 import { h } from "./dom.js";
 
 const SPARE = 12;
-// Rows that are put into the page for paper.
+// Number of rows in the page when printing.
 const PRINTED = 200;
 
 export class Table {
-  // columns: [{ key, title, value(row), show(row), numeric, className, width }]; open(row): what an
-  // opened row shows.
+  // columns: [{ key, title, value(row), show(row), numeric, className, width }];
+  // open(row): content of an open row.
   constructor({ columns, n, open, onChoose, rowClass, caption }) {
     Object.assign(this, { columns, open, onChoose, rowClass });
     this.order = Array.from({ length: n }, (_, i) => i);
     this.sorted = { key: null, down: false };
-    this.heights = new Map(); // of opened rows, by row
+    this.heights = new Map(); // heights of open rows, by row
     this.opened = new Set();
     this.rowHeight = 0;
     this.head = h(
@@ -125,7 +125,7 @@ export class Table {
     this.draw();
   }
 
-  // Where each opened row stands in the present order, and how far it pushes what follows.
+  // Positions of the open rows in the current order, and the cumulative height they add.
   extras() {
     const places = [];
     if (this.opened.size) this.order.forEach((row, i) => this.opened.has(row) && places.push(i));
@@ -208,7 +208,7 @@ export class Table {
     ];
   }
 
-  // The height of a row at this width.
+  // Height of a closed row at this width.
   measure() {
     const [sample] = this.order.length
       ? this.row(this.order[0], 0)
@@ -218,7 +218,7 @@ export class Table {
     this.range = [-1, -1];
   }
 
-  // Opened rows are as high as what they show, which is known once they are in the page.
+  // The height of an open row is known once it is in the page.
   remeasure() {
     let changed = false;
     for (const node of this.body.querySelectorAll("tr.details")) {

@@ -1,4 +1,4 @@
-"""A matplotlib figure that a notebook shows without being told to. (Imports matplotlib: only import it to draw.)"""
+"""Matplotlib figure that notebooks display. Imports matplotlib, so import this module only to draw."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _DPI = 120
 
 
 class Picture(Figure):
-    """A figure that pyplot does not know of, and that is a picture where it is the last line of a notebook's cell."""
+    """Figure that is not registered with pyplot and is displayed as the last line of a notebook cell."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        """The picture, at the size in which it was drawn."""
+        """Return the figure as PNG at its drawing size."""
         file = io.BytesIO()
         self.savefig(file, format="png", dpi=_DPI)
         width, height = self.get_size_inches()

@@ -1,4 +1,4 @@
-"""HTML from Python: text is escaped wherever it comes from."""
+"""HTML generation in which all text is escaped."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# Controls, marks that turn the direction of writing, spaces of no width, and halves of characters: written out, so that
-# nothing in a name can hide, or move what stands beside it.
+# Control characters, direction marks, zero-width spaces and surrogates. They are shown as escapes, so that a name cannot hide
+# text or reorder its surroundings.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _EMPTY = ("meta", "br", "link", "input")
-# Letters of a name in a table.
+# Largest number of characters of a name in a table.
 _SHOWN_LETTERS = 120
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """String that is HTML and is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: Any) -> Markup:
-    """Anything as text of a page.
+    """Return a value as escaped text.
 
     Examples
     --------
@@ -38,9 +38,9 @@ def text(value: Any) -> Markup:
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
-    """An element with its children, which are escaped unless they are markup; None is left out.
+    """Return an element with its children, which are escaped unless they are markup. None is omitted.
 
-    Attributes are named as in HTML, with an underscore at the end where Python needs one and for the hyphen inside.
+    Attribute names are those of HTML, with underscores for hyphens and a trailing underscore for Python keywords.
 
     Examples
     --------
@@ -56,14 +56,14 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
 
 
 def join(parts: Iterable[Any], between: str = "") -> Markup:
-    """Parts one after the other."""
+    """Concatenate parts with a separator."""
     return Markup(text(between).join(text(part) for part in parts if part is not None))
 
 
 def shortened(name: Any, most: int = _SHOWN_LETTERS) -> str:
-    """A name that fits on a line."""
-    words = str(name)
-    return f"{words[:most]}… ({len(words):,} characters)" if len(words) > most else words
+    """Truncate a name to ``most`` characters and add its length."""
+    full = str(name)
+    return f"{full[:most]}… ({len(full):,} characters)" if len(full) > most else full
 
 
 def notebook_table(
@@ -75,10 +75,10 @@ def notebook_table(
     most: int = 12,
     right: Sequence[bool] | None = None,
 ) -> str:
-    """What a notebook shows of a result: a title, the first rows of a table, and what was left out.
+    """Return the notebook display of a result: title, first rows of a table and number of omitted rows.
 
-    Numbers stand to the right, and text in columns that ``right`` says so of. ``n_rows`` is how many rows there are, where not
-    all are given; ``most`` how many are shown.
+    Numbers are right-aligned, and so is text in columns marked in ``right``. ``n_rows`` is the total number of rows if not
+    all are given, and ``most`` the number of rows to show.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal or in a notebook, plain lines in a log."""
+"""Progress display: bars on a terminal or in a notebook, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Self
 from coterie.markup import join, tag
 from coterie.terminal import printable
 
-# Seconds between two pictures of a bar in a notebook, which keeps every one that it gets.
+# Seconds between two updates in a notebook, which stores every update.
 _PAUSE = 0.2
 
 
 class _Progress:
-    """Bars on a terminal or in a notebook, lines that begin with the title elsewhere, nothing unless ``verbose``."""
+    """Bars on a terminal or in a notebook, lines that start with the title elsewhere, nothing unless ``verbose``."""
 
     def __init__(self, verbose: int, title: str) -> None:
         self.verbose = verbose
@@ -47,31 +47,31 @@ class _Progress:
             self._bars.stop()
 
     def _amount(self) -> Any:
-        """The column of a bar that tells how much is done."""
+        """Return the column of a bar that shows the completed amount."""
         from rich.progress import MofNCompleteColumn
 
         return MofNCompleteColumn()
 
     def _draw(self, step: str, done: int, total: int | None, note: str = "") -> None:
-        """Move the bar of a step; the first time, it appears."""
+        """Create or update the bar of a step."""
         note = printable(note)
         if step not in self._steps:
             self._steps[step] = self._bars.add_task(printable(step), total=total, note=note)
         self._bars.update(self._steps[step], completed=done, total=total, note=note)
 
-    def _say(self, words: str) -> None:
+    def _print(self, line: str) -> None:
         if self.verbose:
-            print(printable(f"[{self.title}] {words}"), file=sys.stderr, flush=True)
+            print(printable(f"[{self.title}] {line}"), file=sys.stderr, flush=True)
 
 
 def in_notebook() -> bool:
-    """Whether what is displayed goes to a notebook; IPython is not imported for the question."""
+    """Return True in a notebook. IPython is not imported for the check."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
 
 class _NotebookBars:
-    """Bars as HTML under the cell, one display for all steps; the part of rich's bars that is used here."""
+    """HTML bars below the cell, in one display for all steps. Implements the methods of rich's ``Progress`` used here."""
 
     def __init__(self) -> None:
         self._tasks: list[dict[str, Any]] = []
@@ -79,20 +79,20 @@ class _NotebookBars:
         self._shown_at = -_PAUSE
 
     def add_task(self, description: str, *, total: int | None, note: str = "") -> int:
-        """A new bar; returns its number."""
+        """Add a bar and return its number."""
         began = time.perf_counter()
-        self._tasks.append({"words": description, "done": 0, "total": total, "note": note, "began": began, "seconds": 0.0})
+        self._tasks.append({"title": description, "done": 0, "total": total, "note": note, "began": began, "seconds": 0.0})
         return len(self._tasks) - 1
 
     def update(self, number: int, *, completed: int, total: int | None, note: str = "") -> None:
-        """Move a bar."""
+        """Update a bar."""
         task = self._tasks[number]
         task |= {"done": completed, "total": total, "note": note, "seconds": time.perf_counter() - task["began"]}
         if time.perf_counter() - self._shown_at >= _PAUSE or completed == total:
             self._show()
 
     def stop(self) -> None:
-        """Show how it ended."""
+        """Show the final state."""
         if self._tasks:
             self._show()
 
@@ -111,23 +111,23 @@ class _NotebookBars:
         total = task["total"]
         amount = f"{task['done']:,}" if total is None else f"{task['done']:,} of {total:,}"
         ends = {} if total is None else {"value": str(task["done"]), "max": str(max(1, total))}
-        words = join([task["words"], amount, f"{task['seconds']:.1f} s", task["note"] or None], " · ")
-        return tag("div", tag("progress", **ends), " ", tag("small", words))
+        line = join([task["title"], amount, f"{task['seconds']:.1f} s", task["note"] or None], " · ")
+        return tag("div", tag("progress", **ends), " ", tag("small", line))
 
 
 class RoundProgress(_Progress):
-    """Shows how far work has come that goes on in rounds.
+    """Progress of work in rounds.
 
     Parameters
     ----------
     total : int or None
-        The number asked for; None when it is not known in advance.
+        Total amount, or None if it is unknown.
     verbose : int
-        0 shows nothing; otherwise a bar on a terminal or in a notebook, or a line for each round elsewhere.
+        0 shows nothing; otherwise a bar on a terminal or in a notebook, or one line per round elsewhere.
     title : str
-        What is going on.
+        Title of the display.
     unit : str
-        What is counted.
+        Unit of the amount.
     """
 
     def __init__(self, total: int | None, verbose: int, title: str, unit: str = "support features") -> None:
@@ -144,37 +144,37 @@ class RoundProgress(_Progress):
         return self
 
     def update(self, done: int, note: str) -> None:
-        """Say how far the work is."""
+        """Show the completed amount."""
         if self._bars is not None:
             self._draw(self.title, done, self.total, note)
             return
         seconds = time.perf_counter() - self._began
         of = f"/{self.total}" if self.total is not None else ""
         left = f", about {seconds * (self.total - done) / done:.1f} s left" if self.total and done else ""
-        self._say(f"{done}{of} {self.unit}, {note}, {seconds:.1f} s{left}")
+        self._print(f"{done}{of} {self.unit}, {note}, {seconds:.1f} s{left}")
 
 
 class StepProgress(_Progress):
-    """Shows how far work has come that has several steps, which it names itself.
+    """Progress of work in several named steps.
 
     Parameters
     ----------
     verbose : int
-        0 shows nothing; otherwise a bar for each step on a terminal or in a notebook, or a line when it begins elsewhere.
+        0 shows nothing; otherwise one bar per step on a terminal or in a notebook, or one line per step elsewhere.
     title : str
-        What is going on.
+        Title of the display.
     """
 
     def update(self, done: int, total: int | None, step: str) -> None:
-        """Say how far a step is; what readers and writers of data call."""
+        """Show the completed amount of a step. Readers and writers of data call this method."""
         if self._bars is not None:
             self._draw(step, done, total)
         elif step not in self._steps:
             self._steps[step] = None
-            self._say(step)
+            self._print(step)
 
     def _amount(self) -> Any:
-        """Bytes mean nothing to people, a share of them does."""
+        """Return a column with the percentage, because amounts are in bytes."""
         from rich.progress import TaskProgressColumn
 
         return TaskProgressColumn()

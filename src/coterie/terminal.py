@@ -1,4 +1,4 @@
-"""Text from data and file names as a terminal may get it: nothing in it commands the terminal."""
+"""Escaping of text from data and file names, so that it cannot control a terminal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import io
 import re
 from typing import TextIO
 
-# C0 and C1 controls (but not the end of a line), marks that turn the direction of writing, separators that only some take for
-# the end of a line, and halves of characters, which no terminal takes.
+# C0 and C1 control characters except newline, direction marks, Unicode line separators and surrogates.
 _UNSAFE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """Text with all that is no letter to a terminal in Python's escapes; the ends of lines stay.
+    """Return text with control characters as Python escapes. Newlines are kept.
 
-    A name may hold any characters, and a terminal obeys some: it clears its screen, takes over a title, shows letters in
-    another order. All that Coterie prints for people goes through here; files and ``--json`` have the names as they are.
+    A name can contain any characters, and some of them control a terminal: they clear the screen, set the title or reorder
+    letters. All output for readers passes through this function. Files and ``--json`` contain the names unchanged.
 
     Examples
     --------
@@ -27,7 +26,7 @@ def printable(text: str) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """Text with all characters that an encoding does not have in Python's escapes.
+    """Return text with characters outside an encoding as Python escapes.
 
     Examples
     --------
@@ -39,6 +38,6 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def escape_unencodable(stream: TextIO) -> None:
-    """Have a stream write escapes for what its encoding does not have, instead of raising ``UnicodeEncodeError``."""
+    """Make a stream write escapes for characters outside its encoding instead of raising ``UnicodeEncodeError``."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")

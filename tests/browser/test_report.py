@@ -46,11 +46,11 @@ def test_everything_is_there(quiet, small):
     path, model = small
     quiet.open(path)
     assert quiet.text("h1") == "What predicts diagnosis in genes.csv"
-    assert "held-out accuracy of 0.850 ± 0.029; a constant prediction has 0.5" in quiet.text("header")
+    assert "held-out accuracy of 0.850 ± 0.029 (constant prediction: 0.5" in quiet.text("header")
     titles = quiet.texts("#pictures h3")
     assert titles[:4] == [
-        "How many features does it take?", "Which groups are large, and which are sure?", "Where are they in the image?",
-        "Where are they on the genome?",
+        "Score by number of features", "Effect and confidence of the groups", "Positions in the image",
+        "Positions on the genome",
     ]  # fmt: skip
     assert titles[4] == f"Group 1: {model.groups_[0].labels[0]}"
     assert names(quiet) == [group.labels[0] for group in model.groups_]
@@ -332,7 +332,7 @@ def test_a_trait(quiet, folder):
     pages.regression(folder / "trait.html")
     quiet.open(folder / "trait.html")
     assert "is predicted from 150 samples × 30 features" in quiet.text("header")
-    assert "figures of the training data alone" in quiet.text("aside")
+    assert "All figures are from the training data" in quiet.text("aside")
     assert quiet.count(".chosen .trend") == 1
 
 
@@ -383,7 +383,7 @@ def test_without_scripts_there_is_a_table(quiet, small):
         quiet.driver.get(path.as_uri())
         rows = quiet.driver.find_elements("css selector", "#plain tbody tr")
         assert len(rows) == len(model.groups_)
-        assert "The pictures need a newer browser" in quiet.driver.find_element("css selector", "noscript").text
+        assert "The figures require a recent browser" in quiet.driver.find_element("css selector", "noscript").text
     finally:
         quiet.cdp("Emulation.setScriptExecutionDisabled", value=False)
 

@@ -123,7 +123,7 @@ def test_no_signal_is_said(shell):
     dump_svmlight_file(X, y, "noise.svm", zero_based=False)
     options = ("--max-features-to-select", "5", "--n-pairs", "4", "--n-permutations", "1", "--C", "1", "--random-state", "0")
     result = shell("discover", "noise.svm", *options)
-    assert "are not sure to predict better than a constant" in result.stdout
+    assert "do not predict clearly better than a constant" in result.stdout
     assert "no better than a constant prediction" in result.stderr
 
 

@@ -126,11 +126,11 @@ def test_messages(cells, model):
         annotate(cells, model, "kinds")
     with pytest.raises(ValueError, match="keep='all' must be"):
         annotate(cells, model, "kind", keep="all")
-    with pytest.raises(ValueError, match=r"groupby='kind' is for classifiers; a GroupDiscoveryRegressor has no classes"):
+    with pytest.raises(ValueError, match=r"groupby='kind' requires a classifier. GroupDiscoveryRegressor has no classes"):
         annotate(cells, GroupDiscoveryRegressor(2).fit(cells, np.arange(120.0)), "kind")
     with pytest.raises(ValueError, match="The model knows the classes 'B', 'NK', 'T', but y has 'B', 'NK'"):
         annotate(cells[cells.obs["kind"] != "T"].copy(), model, "kind")
-    with pytest.raises(ValueError, match="None of the features in the groups is a variable"):
+    with pytest.raises(ValueError, match="No feature of the groups is a variable"):
         annotate(anndata.AnnData(np.eye(3)), model)
     with pytest.raises(ValueError, match="has 3 variables, but the model has seen 25 features"):
         annotate(anndata.AnnData(np.eye(3)), GroupDiscoveryClassifier(2).fit(cells.X, np.asarray(cells.obs["kind"])))

@@ -177,9 +177,9 @@ def test_what_cannot_be_reported_is_refused():
     X, y = data_of("two")
     model = GroupDiscoveryClassifier(2).fit(X, y)
     for arguments, options, message in [
-        ((model,), {}, "needs the data of its fit"),
+        ((model,), {}, "requires its training data"),
         ((model, X[:, :5], y), {}, "5 features"),
-        ((model, X, np.where(y == y[0], "p", "q")), {}, "other classes"),
+        ((model, X, np.where(y == y[0], "p", "q")), {}, "classes of y differ"),
         ((model, X, y), {"image_shape": (4, 4)}, "16 pixels, but X has 40"),
         ((model, X, y), {"image_shape": "8x5"}, "rows and columns"),
         ((model, X, y), {"image_shape": (8, 5), "image_order": "A"}, "image_order='A'"),

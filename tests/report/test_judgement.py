@@ -17,17 +17,17 @@ def confidence_of(values, shares, n_permutations=5):
 @pytest.mark.parametrize(
     ("values", "shares", "n_permutations", "sentence"),
     [
-        ([1.0, 0.97, 0.3, 0.2], [0.1, 0.1, 0.8, 1.0], 5, "2 of 4 groups come back in 97% of the half-samples or more; the "
-         "others appear about as often with shuffled labels."),
-        ([1.0, 0.5], [0.1, 0.2], 5, "1 of 2 groups comes back in 100% of the half-samples; the others are less certain."),
-        ([0.95, 0.92], [0.6, 0.6], 5, "None of the 2 groups is sure to come back on other samples; they appear about as often "
-         "with shuffled labels."),
-        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups come back in 60% of the half-samples or more; the others are "
-         "less certain."),
-        ([0.95, None], [None, None], 0, "The group comes back in 95% of the half-samples or more."),
-        ([1.0], [0.25], 3, "The group comes back in 100% of the half-samples."),
-        ([0.6], [0.25], 3, "The group is not sure to come back on other samples."),
-        ([0.2, 0.1], [0.3, 0.4], 5, "None of the 2 groups is sure to come back on other samples; look at them one by one."),
+        ([1.0, 0.97, 0.3, 0.2], [0.1, 0.1, 0.8, 1.0], 5, "2 of 4 groups are found again in at least 97% of the half-samples. "
+         "The others are found about as often with permuted labels."),
+        ([1.0, 0.5], [0.1, 0.2], 5, "1 of 2 groups is found again in 100% of the half-samples. The others are less certain."),
+        ([0.95, 0.92], [0.6, 0.6], 5, "None of the 2 groups is reliably found again in other samples. They are found about as "
+         "often with permuted labels."),
+        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups are found again in at least 60% of the half-samples. The others "
+         "are less certain."),
+        ([0.95, None], [None, None], 0, "The group is found again in at least 95% of the half-samples."),
+        ([1.0], [0.25], 3, "The group is found again in 100% of the half-samples."),
+        ([0.6], [0.25], 3, "The group is not reliably found again in other samples."),
+        ([0.2, 0.1], [0.3, 0.4], 5, "None of the 2 groups is reliably found again in other samples. Inspect them one by one."),
         ([None], [None], 0, ""),
     ],
 )  # fmt: skip
@@ -43,7 +43,7 @@ def test_scores():
     assert judgement(poor.to_dict(), None).startswith("On held-out samples the groups predict no better than a constant: R² 0")
     little = HeldOut("R²", [0.05, 0.0, 0.04], 0.0, 0.9)  # nearly two standard errors
     assert not little.predicts
-    assert "the groups are not sure to predict better than a constant: R² 0.03 ± 0.015" in judgement(little.to_dict(), None)
+    assert "the groups do not predict clearly better than a constant: R² 0.03 ± 0.015" in judgement(little.to_dict(), None)
     assert HeldOut("R²", [0.05, 0.02, 0.04], 0.0, 0.9).predicts
     assert np.isnan(HeldOut("accuracy", [0.7], 0.5, 1.0).error)
     assert HeldOut("accuracy", [0.7], 0.5, 1.0).predicts
@@ -67,12 +67,12 @@ def test_a_result_carries_it_all(tmp_path):
     assert content["target"] == target
     assert content["groups"][0]["confidence"] == content["confidence"]["confidence"][0] == model.groups_[0].confidence
     assert content["groups"][0]["members"][0]["share"] == model.confidence_.support_confidence[0]
-    assert "groups come" in content["judgement"]
+    assert "groups are found again" in content["judgement"]
     table = (tmp_path / "out" / "groups.csv").read_text().splitlines()
     assert table[0].endswith(",confidence,share,marks,direction")
     page = (tmp_path / "out" / "report.html").read_text()
     assert content["judgement"].split(". ")[1] in page
-    assert "held-out accuracy of <strong>0.850 ± 0.050</strong>; a constant prediction has 0.5" in page
+    assert "held-out accuracy of <strong>0.850 ± 0.050</strong> (constant prediction: 0.5" in page
     assert "&lt;b&gt;ill" in page
     assert "<b>ill" not in page
     assert "(no 140, yes 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
@@ -85,9 +85,9 @@ def test_the_page_says_what_it_is_compared_with():
     warned = "On held-out samples the model is no better than a constant prediction."
     content = {"held_out": held_out, "task": "classification", "data": {"path": "x/y.csv"}, "groups": [], "summary": {}}
     content |= {"confidence": None, "warnings": [warned]}
-    assert "; a constant prediction has 0.5 (training: 1)." in lead(content)[0]
+    assert " (constant prediction: 0.5, training: 1)." in lead(content)[0]
     (said,) = cautions(content)
-    assert said == "On held-out samples the groups predict no better than a constant. Do not read anything into them."
+    assert said == "On held-out samples the groups predict no better than a constant. Do not interpret them."
     content["held_out"] = {**held_out, "baseline": "covariates alone"}
-    assert "; covariates alone have 0.5 (training: 1)." in lead(content)[0]
+    assert " (covariates alone: 0.5, training: 1)." in lead(content)[0]
     assert cautions(content)[0].startswith("On held-out samples the groups predict no better than the covariates alone.")

@@ -145,8 +145,8 @@ def test_the_page_tells_the_main_things():
     assert "Found: 6 groups with" in words
     assert "accuracy on the training data: 0.9" in words
     assert "Only 6 of 9 were found." in words
-    assert "ended early by a signal" in words
-    assert "figures of the training data alone" in words
+    assert "A signal ended the search early" in words
+    assert "All figures are from the training data" in words
     assert "missing: 3" in words
 
 
@@ -209,7 +209,7 @@ def test_results_of_others_are_refused(tmp_path):
         with pytest.raises(ValueError, match=message):
             read_result(tmp_path / "copy")
         shutil.rmtree(tmp_path / "copy")
-    with pytest.raises(FileNotFoundError, match="no result folder"):
+    with pytest.raises(FileNotFoundError, match="not a result folder"):
         read_result(tmp_path)
 
 

@@ -1,4 +1,4 @@
-// Several classes: which group speaks for which class, and which against.
+// Several classes: sign and size of the weight of each group for each class.
 
 import { max } from "d3-array";
 import { canvas } from "../axes.js";
@@ -15,20 +15,20 @@ export function classesPicture(page) {
   let size = 20;
   const some = shown < groups.n ? `, for the first ${shown} of ${num(groups.n)} groups` : "";
   const picture = figure({
-    title: "Which group speaks for which class?",
+    title: "Weights by class",
     wide: !(data.image && classes.length <= 12),
     className: "classes",
     draw,
     caption:
-      "Blue: more of the feature speaks for the class; orange: against it. " +
-      `Colour by the weight on standardised features${some}.`,
+      "Blue: higher values of the feature favour the class. Orange: they oppose it. " +
+      `Colour: weight of the standardised feature${some}.`,
   });
   page.onSelect(mark);
   return picture;
 
   function draw(width) {
     const gutter = Math.min(190, Math.max(96, width * 0.3));
-    const narrow = width < 600; // names stand steeper, so that they do not run into each other
+    const narrow = width < 600; // steeper labels, so that they do not overlap
     const letters = narrow ? 18 : 22;
     const longest = Math.max(...classes.map((name) => short(name, letters).length));
     const upright = longest <= 3;

@@ -1,5 +1,5 @@
-// Where the groups lie: chromosomes side by side, a disc at each support feature, a line over its
-// members.
+// Positions of the groups: chromosomes side by side, a disc for each support feature, a line over
+// its members.
 
 import { max } from "d3-array";
 import { quadtree } from "d3-quadtree";
@@ -22,7 +22,7 @@ export function genomePicture(page) {
   let ring = null;
   let spotOf = () => null;
   const picture = figure({
-    title: "Where are they on the genome?",
+    title: "Positions on the genome",
     caption:
       `Discs: support features by position and ${known ? "confidence" : "effect"}; ` +
       "lines reach over the members of the group on the same chromosome.",
@@ -87,7 +87,7 @@ export function genomePicture(page) {
             y1: y(data.chance.level),
             y2: y(data.chance.level),
           },
-          s("title", {}, `shuffled labels reach ${fixed(data.chance.level)}`),
+          s("title", {}, `permuted labels reach ${fixed(data.chance.level)}`),
         ),
       );
     const points = [];

@@ -1,5 +1,5 @@
-// All groups: effect against confidence, size by members, with the level that shuffled labels
-// reach.
+// All groups: effect against confidence, area by number of members, with the confidence reached
+// with permuted labels.
 
 import { extent, max } from "d3-array";
 import { quadtree } from "d3-quadtree";
@@ -17,18 +17,16 @@ export function groupsPicture(page) {
   const anySign = groups.effect.some((value) => value < 0);
   const chance = data.chance;
   const words = known
-    ? ["Each disc is a group; its area grows with the number of features."]
-    : ["Each disc is a group, in order of discovery; its area grows with the number of features."];
+    ? ["Each disc is a group. Its area shows the number of features."]
+    : ["Each disc is a group, in order of discovery. Its area shows the number of features."];
   if (known && chance)
     words.push(
-      "Shaded: the confidences that groups of chance reach when the labels are shuffled " +
+      "Shaded: confidences that groups reach with permuted labels " +
         `(up to ${fixed(chance.level)}; ${chance.n_permutations}\u00d7).`,
     );
-  words.push("Point at a disc, or use the arrow keys, to see the group below.");
+  words.push("Point at a disc or use the arrow keys to show the group below.");
   const picture = figure({
-    title: known
-      ? "Which groups are large, and which are sure?"
-      : "How much does each group matter?",
+    title: known ? "Effect and confidence of the groups" : "Effect of the groups",
     caption: words.join(" "),
     className: "groups",
     draw,
@@ -116,7 +114,7 @@ export function groupsPicture(page) {
             x: box.right - 2,
             y: chance.level < 0.12 ? y(chance.level) - 6 : box.bottom - 8,
           },
-          `shuffled labels: up to ${fixed(chance.level)}`,
+          `permuted labels: up to ${fixed(chance.level)}`,
         ),
       );
     place = (g) => {
@@ -131,7 +129,7 @@ export function groupsPicture(page) {
       const at = place(g);
       if (at) points.push([...at, g]);
     }
-    points.sort((a, b) => b[2] - a[2]); // small discs lie on large ones
+    points.sort((a, b) => b[2] - a[2]); // small discs are drawn over large ones
     const few = groups.n <= 400;
     for (const negative of [false, true]) {
       const own = points.filter((p) => groups.effect[p[3]] < 0 === negative);
@@ -180,7 +178,7 @@ export function groupsPicture(page) {
     return svg;
   }
 
-  // The names of the largest effects, where there is room for them.
+  // Names of the largest effects, where they fit.
   function nameStrongest(svg, points, box) {
     const taken = [];
     const strongest = [...points].sort(
@@ -237,7 +235,7 @@ export function groupsPicture(page) {
     const largest = `${short(groups.label[strongest], 60)}, ${signedNum(groups.effect[strongest])}`;
     return (
       `${num(groups.n)} groups, ${what}. Largest effect: ${largest}. ` +
-      "Arrow keys go from group to group."
+      "Arrow keys move between groups."
     );
   }
 }

@@ -1,4 +1,4 @@
-// How the members of a group are correlated with each other.
+// Correlations between the members of a group.
 
 import { canvas } from "../axes.js";
 import { int8 } from "../data.js";
@@ -13,24 +13,23 @@ export function heatMap(page, g, width) {
     return h(
       "p",
       { class: "quiet" },
-      "None: no other feature reaches the threshold of correlation with the support feature.",
+      "The group has one member: no other feature reaches the correlation threshold.",
     );
   if (!heat)
     return h(
       "p",
       { class: "quiet" },
-      "They were not kept; those with the support feature stand in the table below.",
+      "Not stored. The table below has the correlations with the support feature.",
     );
   if (at < 0)
     return h(
       "p",
       { class: "quiet" },
-      `The correlations between members are kept for the first ${num(heat.group.length)} groups; ` +
+      `Correlations between members are stored for the first ${num(heat.group.length)} groups; ` +
         "those with the support feature stand in the table below.",
     );
   const gutter = Math.min(150, Math.max(60, width * 0.34));
-  // On a phone, as many as can be read; rows of the triangle come one after the other, so these are
-  // its beginning.
+  // On narrow screens, only as many members as stay readable: the first rows of the triangle.
   const room = Math.max(8, Math.floor((Math.min(width, 520) - gutter) / 11));
   const names = heat.members[at].slice(0, room).map((member) => page.memberName(member));
   const n = names.length;
@@ -124,7 +123,7 @@ export function heatMap(page, g, width) {
       ? h(
           "p",
           { class: "quiet" },
-          `The ${n} members closest to the support feature; ${num(more)} more in the table.`,
+          `The ${n} members closest to the support feature. The table has ${num(more)} more.`,
         )
       : null,
   ];

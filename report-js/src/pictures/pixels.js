@@ -1,4 +1,4 @@
-// Features that are the pixels of an image: where support features and their groups lie.
+// Positions of support features and their groups in an image whose pixels are the features.
 
 import { canvas } from "../axes.js";
 import { figure, h, s } from "../dom.js";
@@ -21,7 +21,7 @@ export function pixelPicture(page) {
   let outline = null;
   let size = 1;
   const picture = figure({
-    title: "Where are they in the image?",
+    title: "Positions in the image",
     className: "pixels",
     draw,
     caption: [

@@ -1,5 +1,5 @@
-// Held-out score against the number of features, with the error of the mean, the chosen size, and
-// the training curve dimmed.
+// Held-out score by number of features, with the standard error of the mean, the chosen size, and
+// the training score in grey.
 
 import { extent, max, min } from "d3-array";
 import { area, line } from "d3-shape";
@@ -12,15 +12,14 @@ export function scorePicture(data) {
   const name = curve.score;
   const chosen = curve.sizes.indexOf(curve.chosen);
   const parts = ["Mean over the folds of cross-validation, with its standard error."];
-  if (curve.training)
-    parts.push("Grey: the score on the training data, which always looks better.");
+  if (curve.training) parts.push("Grey: training score, which is optimistic.");
   if (score)
     parts.push(
-      "Diamond: the whole procedure, this choice included, on samples that it has not seen; " +
+      "Diamond: held-out score of the whole procedure, including this choice; " +
         "that is the figure to quote.",
     );
   return figure({
-    title: "How many features does it take?",
+    title: "Score by number of features",
     caption: parts.join(" "),
     className: "score",
     draw,

@@ -17,14 +17,14 @@ export function valuesPicture(page, g, width) {
           "p",
           { class: "quiet" },
           data.values
-            ? `The values are kept for the first ${num(data.values.group.length)} groups only.`
-            : "The values were not kept.",
+            ? `Values are stored for the first ${num(data.values.group.length)} groups only.`
+            : "Values were not stored.",
         );
   const values = data.values.rows[at];
   return data.classes ? boxes(page, g, values, width) : against(page, g, values, width);
 }
 
-// A number between -1 and 1 that looks like chance and is always the same.
+// A deterministic pseudorandom number between -1 and 1.
 function scatter(i) {
   const x = Math.sin(i * 12.9898 + 4.1414) * 43758.5453;
   return 2 * (x - Math.floor(x)) - 1;

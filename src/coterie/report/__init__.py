@@ -1,6 +1,6 @@
-"""What a discovery leaves for people: tables, JSON, the model and a page to read.
+"""Results of a discovery: tables, JSON, model file and report page.
 
-``coterie.report`` is a package and can be called as well: ``coterie.report(model, X, y)`` is :func:`coterie.report.report`.
+The package can be called: ``coterie.report(model, X, y)`` is :func:`coterie.report.report`.
 """
 
 import sys
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class _Callable(ModuleType):
-    """This package, which is also the function that its name promises."""
+    """Module type of this package, which can be called like :func:`report`."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Report:
         """See :func:`coterie.report.report`."""

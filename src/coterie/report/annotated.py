@@ -1,4 +1,4 @@
-"""Groups written back into an AnnData object or file, in scanpy's form."""
+"""Groups written to an AnnData object or file in scanpy's format."""
 
 from __future__ import annotations
 
@@ -36,31 +36,32 @@ def annotate(
     use_raw: bool | None = None,
     keep: str = "groups",
 ) -> AnnData:
-    """Write the groups into ``var`` and ``uns`` of an AnnData object, in place, as scanpy's functions take them.
+    """Write the groups to ``var`` and ``uns`` of an AnnData object, in place and in scanpy's format.
 
-    ``var["support"]`` says whether a feature is a support feature, ``var["group"]`` is the number of its group (0: none),
-    ``var["correlation"]`` its correlation with the support feature; ``uns[key]`` has task, parameters and summary. With
-    ``groupby``, a classifier's ``var["marks"]`` says which class a support feature marks, and ``uns[key]`` has what
-    ``scanpy.tl.rank_genes_groups`` would leave there, so that scanpy's own functions work on it:
+    ``var["support"]`` marks support features, ``var["group"]`` is the number of the group (0 for none), and
+    ``var["correlation"]`` is the correlation with the support feature. ``uns[key]`` has task, parameters and summary.
+
+    With ``groupby``, ``var["marks"]`` of a classifier is the class that a support feature marks, and ``uns[key]`` has the
+    entries of ``scanpy.tl.rank_genes_groups``. Scanpy's functions accept it:
     ``sc.pl.rank_genes_groups_dotplot(adata, key="coterie")``, ``sc.get.rank_genes_groups_df(adata, None, key="coterie")``.
 
     Parameters
     ----------
     adata : AnnData
-        The data that the model was fitted to.
+        Training data of the model.
     found : fitted group-discovery estimator or Discovery
-        The groups.
+        Object with the groups.
     groupby : str, default=None
         Column of ``obs`` with the classes.
     key : str, default="coterie"
-        Where in ``uns`` to write.
+        Key in ``uns``.
     layer : str, default=None
-        The layer that the model was fitted to; None for X, ``"raw"`` for ``adata.raw``.
+        Layer that the model was fitted to: None for X, ``"raw"`` for ``adata.raw``.
     use_raw : bool, default=None
-        Whether means, fold changes and p-values are those of ``adata.raw``; None, as in scanpy: if there is one and no layer
-        was named. (X is often scaled there, and fold changes of scaled values mean nothing.)
+        Whether to compute means, fold changes and p-values from ``adata.raw``. None, as in scanpy, uses it if it exists and
+        no layer is given. (X is often scaled, and fold changes of scaled values are meaningless.)
     keep : {"groups", "support"}, default="groups"
-        Which features are ranked for each class: all members of the groups, or support features alone.
+        Features to rank per class: all members of the groups, or support features only.
 
     Returns
     -------
@@ -69,14 +70,14 @@ def annotate(
 
     Notes
     -----
-    The ``scores`` say how much of the gap between a class and the rest in the decision value a feature accounts for: its
-    signed weight for the class times the absolute difference of its means. It is positive where the feature is higher in the
-    class, negative where it is lower, 0 where weight and difference have opposite signs (the feature corrects for others). An
-    affiliated feature has the weight of its support feature times their correlation (both standardised).
+    The ``scores`` are contributions to the difference between the mean decision value of a class and that of the rest:
+    signed weight for the class times absolute difference of the feature's means. A score is positive if the feature is higher
+    in the class, negative if it is lower, and 0 if weight and difference have opposite signs (the feature corrects for
+    others). The weight of an affiliated feature is that of its support feature times their correlation, both standardised.
 
-    The ``logfoldchanges`` are those of :func:`coterie.class_statistics`; ``pvals`` of Welch's t-test of each feature by
-    itself, ``pvals_adj`` corrected (Benjamini and Hochberg) for all features, both as with scanpy's ``method="t-test"``
-    and with its caveat: cells are no independent samples. They say nothing of the choice of the groups; for that, see
+    The ``logfoldchanges`` are those of :func:`coterie.class_statistics`. ``pvals`` are p-values of Welch's t-test per feature,
+    and ``pvals_adj`` are corrected for all features (Benjamini and Hochberg), as with scanpy's ``method="t-test"``. The same
+    caveat applies: cells are not independent samples. The p-values do not account for the selection of the groups; see
     :func:`coterie.group_confidence`.
 
     Examples
@@ -108,7 +109,9 @@ def annotate(
     }
     if groupby is not None:
         if groups.classes is None:
-            raise ValueError(f"groupby={groupby!r} is for classifiers; a {type(result.model).__name__} has no classes.")
+            raise ValueError(
+                f"groupby={groupby!r} requires a classifier. {type(result.model).__name__} has no classes: omit groupby."
+            )
         raw = _takes_raw(adata, layer, use_raw)
         facts |= _ranked(adata, groups, groupby, layer, raw, keep)
     else:
@@ -122,7 +125,7 @@ def annotate(
 def classes_in(
     adata: AnnData, found: GroupDiscovery | Discovery, groupby: str, *, layer: str | None = None, use_raw: bool | None = None
 ) -> ClassStatistics:
-    """Statistics of the groups' features by class, from the values that :func:`annotate` takes them from."""
+    """Return statistics of the groups' features per class, from the same values as :func:`annotate`."""
     raw = _takes_raw(adata, layer, use_raw)
     data = open_features(adata, label=groupby, layer="raw" if raw else layer, missing_labels="drop")
     model = found.model if isinstance(found, Discovery) else found
@@ -130,17 +133,17 @@ def classes_in(
 
 
 def read_quietly(path: Path) -> AnnData:
-    """An AnnData object from a file, without what anndata has to say of files of old versions."""
+    """Read an AnnData file without anndata's warnings about old file versions."""
     try:
         import anndata
     except ImportError as error:
-        raise ImportError("AnnData files need anndata: pip install 'coterie[bio]'.") from error
+        raise ImportError("AnnData files require anndata. Install it with: pip install 'coterie[bio]'.") from error
     with ignored():
         return anndata.read_h5ad(path)
 
 
 def write_annotated(path: Path, adata: AnnData, result: Discovery, *, layer: str | None = None) -> None:
-    """Write an AnnData object with the groups in it to a file."""
+    """Add the groups to an AnnData object and write it to a file."""
     classes = result.model.groups_.classes
     label = result.target.get("label") if classes is not None else None
     annotate(adata, result, label, layer=layer)
@@ -150,29 +153,34 @@ def write_annotated(path: Path, adata: AnnData, result: Discovery, *, layer: str
 
 def _takes_raw(adata: AnnData, layer: str | None, use_raw: bool | None) -> bool:
     if use_raw and adata.raw is None:
-        raise ValueError("use_raw=True, but the AnnData object has no raw.")
+        raise ValueError("use_raw=True, but the AnnData object has no raw. Omit use_raw.")
     if use_raw and layer not in (None, "raw"):
-        raise ValueError(f"use_raw=True does not go with layer={layer!r}; leave one of them out.")
+        raise ValueError(f"use_raw=True and layer={layer!r} exclude each other. Omit one of them.")
     if layer == "raw":
         return adata.raw is not None and use_raw is not False
     return bool(use_raw) if use_raw is not None else adata.raw is not None and layer is None
 
 
 def _named(groups: FeatureGroups, adata: AnnData, layer: str | None, n_features: int) -> FeatureGroups:
-    """The groups with names: their own, or those of the layer that a model without names was fitted to."""
+    """Return the groups with names: their own, or the variable names of the layer."""
     if all(group.names is not None for group in groups):
         return groups
     names = adata.raw.var_names if layer == "raw" and adata.raw is not None else adata.var_names
     if len(names) != n_features:
-        raise ValueError(f"The AnnData object has {len(names)} variables, but the model has seen {n_features} features.")
+        raise ValueError(
+            f"The AnnData object has {len(names)} variables, but the model was fitted with {n_features} features. "
+            "Pass the training data of the model."
+        )
     return FeatureGroups([replace(group, names=tuple(str(names[j]) for j in group.members)) for group in groups])
 
 
 def _var_columns(adata: AnnData, groups: FeatureGroups) -> dict[str, np.ndarray]:
-    """The new columns of ``var``; features that it does not have (those of ``raw`` alone) are left out."""
+    """Return the new columns of ``var``. Features that only ``raw`` has are omitted."""
     where = {str(name): j for j, name in enumerate(adata.var_names)}
     if len(groups) and not any(name in where for group in groups for name in group.names or ()):
-        raise ValueError("None of the features in the groups is a variable of the AnnData object; was the model fitted to it?")
+        raise ValueError(
+            "No feature of the groups is a variable of the AnnData object. Pass the object that the model was fitted to."
+        )
     columns: dict[str, np.ndarray] = {
         "support": np.zeros(adata.n_vars, dtype=bool),
         "group": np.zeros(adata.n_vars, dtype=np.int64),
@@ -191,10 +199,10 @@ def _var_columns(adata: AnnData, groups: FeatureGroups) -> dict[str, np.ndarray]
 
 
 def _ranked(adata: AnnData, groups: FeatureGroups, groupby: str, layer: str | None, raw: bool, keep: str) -> Record:
-    """What ``scanpy.tl.rank_genes_groups`` would write, for the members of the groups."""
+    """Return the entries of ``scanpy.tl.rank_genes_groups`` for the members of the groups."""
     seen = open_features(adata, label=groupby, layer=layer, missing_labels="drop")
     shown = open_features(adata, label=groupby, layer="raw", missing_labels="drop") if raw and layer != "raw" else seen
-    everything = class_statistics(shown)  # of all features: p-values are corrected for all of them
+    everything = class_statistics(shown)  # p-values are corrected for all features
     members = class_statistics(shown, None, groups)
     assert members.is_support is not None
     assert members.names is not None
@@ -204,7 +212,7 @@ def _ranked(adata: AnnData, groups: FeatureGroups, groupby: str, layer: str | No
     p_values = np.nan_to_num(everything.p_value, nan=1.0)
     adjusted = false_discovery_control(p_values, axis=0)
     labels = [str(label) for label in everything.classes]
-    # The best first; what is equal, by name.
+    # By decreasing score; ties by name.
     orders = [np.lexsort((names.astype(str), -scores[:, c])) for c in range(len(labels))]
 
     def records(values: np.ndarray, kind: str) -> np.ndarray:
@@ -228,13 +236,13 @@ def _ranked(adata: AnnData, groups: FeatureGroups, groupby: str, layer: str | No
         "pvals": records(p_values[features], "float64"),
         "pvals_adj": records(adjusted[features], "float64"),
     }
-    if not any("/" in label for label in labels):  # which files of AnnData take for a path
+    if not any("/" in label for label in labels):  # AnnData files treat "/" as a path separator
         result |= _shares(members, chosen, labels)
     return result
 
 
 def _shares(members: ClassStatistics, chosen: np.ndarray, labels: list[str]) -> Record:
-    """Detection rates as scanpy's ``pts=True`` has them."""
+    """Return detection rates in the format of scanpy's ``pts=True``."""
     import pandas as pd
 
     index = pd.Index(np.array(members.names, dtype=object)[chosen])
@@ -245,11 +253,11 @@ def _shares(members: ClassStatistics, chosen: np.ndarray, labels: list[str]) -> 
 
 
 def _scores(groups: FeatureGroups, seen: ClassStatistics) -> np.ndarray:
-    """How much of the gap between class and rest in the decision value each feature accounts for, with the sign of its weight.
+    """Return each feature's contribution to the decision value of a class against the rest, with the sign of its weight.
 
-    Of a support feature that is its weight times the difference of its means. An affiliated feature stands for its support
-    feature as well as their correlation lets it: with that part of the weight, both features standardised. Where weight and
-    difference have opposite signs (the feature corrects for others) it is 0.
+    The contribution of a support feature is its weight times the difference of its means. An affiliated feature has the
+    weight of its support feature times their correlation, both features standardised. If weight and difference have opposite
+    signs (the feature corrects for others), the contribution is 0.
     """
     weights = groups.class_weights
     assert weights is not None

@@ -129,7 +129,9 @@ def describe(
         data = input_of(model, X, y, sample_weight)
     if data.source.shape[1] != model.n_features_in_:
         given, known = data.source.shape[1], model.n_features_in_
-        raise ValueError(f"X has {given} features, but the model was fitted with {known}. Pass the training data of the model.")
+        raise ValueError(
+            f"X has {given} features, but the model was fitted with {known}. Pass the training data of the model."
+        )
     image = None if image_shape is None else _image(data, image_shape, image_order)
     with one_blas_thread():
         return _described(model, data, image)

@@ -96,7 +96,7 @@ class HeldOut:
 
 
 def predicts(mean: float, error: float | None, constant: float) -> bool:
-    """Return True if a mean score exceeds that of a constant prediction by more than two standard errors, if these are known."""
+    """Return True if a mean score exceeds the baseline by more than two standard errors, if these are known."""
     return mean - (0.0 if error is None or np.isnan(error) else _ERRORS * error) > constant
 
 

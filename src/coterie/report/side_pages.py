@@ -1,4 +1,4 @@
-"""The pages of a comparison and of a correlation profile, in the style of the report."""
+"""Pages of comparisons and correlation profiles."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from coterie.comparison.result import Comparison
     from coterie.correlation.profile import CorrelationProfile
 
-# Rows that a page without scripts shows, and letters of a cell.
 T = TypeVar("T")
+# Largest number of rows in the plain table, and of characters in a cell.
 _PLAIN_ROWS = 50
 _LETTERS = 200
 
 
 def comparison_page(found: Comparison, path: str, command: str | None = None) -> str:
-    """The page of a comparison on the data of a path (or name), made by a command."""
+    """Return the page of a comparison on data with this path or name."""
     rows, scoring = found.summary_rows(), found.scoring
     methods = list(dict.fromkeys(str(row["method"]) for row in rows))
     columns = {name: [_plain(row[name]) for row in rows] for name in rows[0] if name != "method"} if rows else {}
@@ -32,14 +32,14 @@ def comparison_page(found: Comparison, path: str, command: str | None = None) ->
     best = max(good, key=lambda row: row["accuracy"], default=None)
     first = join(
         [
-            f"{len(methods)} methods of feature selection on ",
+            f"{len(methods)} feature selection methods on ",
             tag("bdi", shortened(file_name(path), 60)),
-            f" ({number(found.n_features_in)} features), each judged on the held-out part of {folds} folds. ",
+            f" ({number(found.n_features_in)} features), scored on the held-out samples of {folds} folds. ",
             None
             if best is None
             else join(
                 [
-                    "The best mean: ",
+                    "Best mean: ",
                     tag("strong", tag("bdi", shortened(best["method"], 60))),
                     f" with {number(best['n_features'])} features, {scoring} ",
                     tag("strong", _with_spread(best["accuracy"], best["accuracy_std"])),
@@ -48,27 +48,26 @@ def comparison_page(found: Comparison, path: str, command: str | None = None) ->
             ),
         ]
     )
-    care = ["Ended early by a signal: what was not done is missing."] if found.interrupted else []
-    troubled = [str(row["method"]) for row in rows if row["n_ok"] < row["n_folds"]]
-    if troubled:
-        care.append(
-            f"Not all runs went well: {', '.join(shortened(name, 40) for name in dict.fromkeys(troubled))}; see the notes."
-        )
+    care = ["A signal ended the comparison early. The remaining runs are missing."] if found.interrupted else []
+    failing = [str(row["method"]) for row in rows if row["n_ok"] < row["n_folds"]]
+    if failing:
+        names = ", ".join(shortened(name, 40) for name in dict.fromkeys(failing))
+        care.append(f"Some runs failed ({names}). See the notes.")
     data = {
         "kind": "comparison",
         "stem": stem(path),
         "scoring": scoring,
         "methods": methods,
-        "troubles": [_trouble(rows, name) for name in methods],
+        "failures": [_failure(rows, name) for name in methods],
         "measures": [
-            {"key": "accuracy", "title": f"How well do they predict? ({scoring})", "unit": scoring, "logarithmic": False,
-             "words": "Mean over the folds; whiskers: standard deviation."},
-            {"key": "redundancy_rate", "title": "How much do the features repeat each other?", "unit": "redundancy rate",
-             "logarithmic": False, "words": "Mean absolute correlation between the selected features; less is better."},
-            {"key": "fit_seconds", "title": "How long do they take?", "unit": "seconds a fit", "logarithmic": True,
-             "words": "On a logarithmic axis."},
-            {"key": "weighted_consistency", "title": "Do they choose the same features on every fold?",
-             "unit": "weighted consistency", "logarithmic": False, "words": "1: always the same ones."},
+            {"key": "accuracy", "title": f"Held-out {scoring}", "unit": scoring, "logarithmic": False,
+             "words": "Mean over the folds. Whiskers: standard deviation."},
+            {"key": "redundancy_rate", "title": "Redundancy of the selected features", "unit": "redundancy rate",
+             "logarithmic": False, "words": "Mean absolute correlation between the selected features. Lower is better."},
+            {"key": "fit_seconds", "title": "Fit time", "unit": "seconds per fit", "logarithmic": True,
+             "words": "Logarithmic axis."},
+            {"key": "weighted_consistency", "title": "Stability of the selection across folds",
+             "unit": "weighted consistency", "logarithmic": False, "words": "1 means the same features in every fold."},
         ],
         "rows": {"method": [methods.index(str(row["method"])) for row in rows], **columns},
     }  # fmt: skip
@@ -85,11 +84,11 @@ def comparison_page(found: Comparison, path: str, command: str | None = None) ->
         ]
         for row in rows
     ]
-    return _smaller_page("Methods compared", path, command, [first], care, ("Means over the folds", heads, cells), data)
+    return _smaller_page("Method comparison", path, command, [first], care, ("Means over the folds", heads, cells), data)
 
 
 def profile_page(found: CorrelationProfile, path: str, command: str | None = None) -> str:
-    """The page of a correlation profile of the data of a path (or name), made by a command."""
+    """Return the page of a correlation profile of data with this path or name."""
     content = found.to_dict()
     bins = content["bins"]
     counted = content["n_pairs"] if content["exact"] else content["n_drawn"]
@@ -98,7 +97,7 @@ def profile_page(found: CorrelationProfile, path: str, command: str | None = Non
     share = None
     if strongest is not None and strongest["share_at_least"] is not None:
         percent = tag("strong", f"{100 * strongest['share_at_least']:.2g} %")
-        share = join([percent, f" have a correlation of {strongest['low']:g} or more."])
+        share = join([percent, f" have an absolute correlation of at least {strongest['low']:g}."])
     first = join(
         [
             f"{how} {number(content['n_pairs'])} pairs of {number(content['n_features'])} features of ",
@@ -107,7 +106,7 @@ def profile_page(found: CorrelationProfile, path: str, command: str | None = Non
             share,
         ]
     )
-    care = [f"{number(content['n_constant'])} features are constant and were left out."] if content["n_constant"] else []
+    care = [f"{number(content['n_constant'])} constant features were omitted."] if content["n_constant"] else []
     heads = list(bins[0]) if bins else []
     data = {
         "kind": "profile",
@@ -116,7 +115,7 @@ def profile_page(found: CorrelationProfile, path: str, command: str | None = Non
         "bins": {name: [_plain(row[name]) for row in bins] for name in heads},
     }
     cells = [[number(_plain(value)) for value in row.values()] for row in bins]
-    return _smaller_page("How correlated the features are", path, command, [first], care, ("Bins", heads, cells), data)
+    return _smaller_page("Correlation profile", path, command, [first], care, ("Bins", heads, cells), data)
 
 
 def _smaller_page(
@@ -128,7 +127,7 @@ def _smaller_page(
     table: tuple[str, Sequence[str], Sequence[Sequence[object]]],
     data: Content,
 ) -> str:
-    """The pages of comparison and profile."""
+    """Return the page of a comparison or a profile."""
     name, heads, cells = table
     rows = [tag("tr", *(tag("td", shortened(cell, _LETTERS)) for cell in row)) for row in cells[:_PLAIN_ROWS]]
     plain = tag("table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *rows))
@@ -136,19 +135,17 @@ def _smaller_page(
         [
             header(kicker(path, now()), heading, sentences, care),
             failed(),
-            tag("section", id="pictures", aria_label="Pictures"),
+            tag("section", id="pictures", aria_label="Figures"),
             tag("section", tag("h2", name), tag("div", id="groups")),
             tag("div", plain, id="plain"),
-            tag("section", tag("h2", "How it was made"), *fold("Command", tag("pre", command)), class_="made")
-            if command
-            else None,
+            tag("section", tag("h2", "Details"), *fold("Command", tag("pre", command)), class_="made") if command else None,
             tag("footer", f"{writer()}, {now()}."),
         ]
     )
     return page(f"{heading}: {shortened(file_name(path), 80)} – Coterie", body, data)
 
 
-def _trouble(rows: Sequence[Content], method: str) -> str | None:
+def _failure(rows: Sequence[Content], method: str) -> str | None:
     own = [row for row in rows if str(row["method"]) == method and row["n_ok"] < row["n_folds"]]
     return f"{own[0]['status']}" if own else None
 
@@ -159,5 +156,5 @@ def _with_spread(mean: float | None, spread: float | None) -> str:
 
 
 def _plain(value: T) -> T | None:
-    """JSON has no NaN."""
+    """Return None for NaN, which JSON does not have."""
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,4 +1,4 @@
-"""Tables in files: CSV with all digits of the numbers and no formulas, and groups of SNPs as PLINK's ``.clumped``."""
+"""Table files: CSV with full precision and without spreadsheet formulas, and clumps of SNPs in PLINK's format."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from coterie.metrics.class_statistics import ClassStatistics
 if TYPE_CHECKING:
     from coterie.report.result import Discovery
 
-CLASSES = "classes.csv"  # what the features of the groups are like in each class
+CLASSES = "classes.csv"  # statistics of the groups' features per class
 Row = Content
-# What a spreadsheet runs, or skips to see whether it can run what follows (alone, as a label "+", it is only a sign);
-# apostrophes before it count, so that taking one away gives back every text.
+# Text that a spreadsheet evaluates: a formula character followed by anything (alone, such as a label "+", it is harmless).
+# Leading apostrophes are included, so that removing one apostrophe restores every text.
 _FORMULA = re.compile("'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20].", re.DOTALL)
 CLUMPS = "groups.clumps"
 _COLUMNS = ("CHR", "F", "SNP", "BP", "P", "TOTAL", "NSIG", "S05", "S01", "S001", "S0001", "SP2")
-# p-values that the members are counted by.
+# Limits of the p-value classes in which members are counted.
 _LEVELS = (0.0001, 0.001, 0.01, 0.05)
-# Widths that PLINK gives its columns; the last has none.
+# Column widths of PLINK's table; the last column has none.
 _WIDTHS = (4, 4, 14, 10, 10, 8, 6, 6, 6, 6, 7)
 
 
 def write_csv(
     path: str | os.PathLike[str], rows: Sequence[Row], columns: Sequence[str] | None = None, *, nan: str = "nan"
 ) -> None:
-    """Write a table to a file, whole or not at all.
+    """Write a table to a file atomically.
 
     Parameters
     ----------
     path : path
-        The file.
+        CSV file.
     rows : sequence of mappings
-        The values by column; None leaves a cell empty.
+        Values by column. None is an empty cell.
     columns : sequence of str, optional
-        By default those of the first row.
+        Column names; by default those of the first row.
     nan : str, default="nan"
-        What stands for NaN.
+        Text for NaN.
 
     Notes
     -----
-    Text that a spreadsheet would take for a formula (it begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return)
-    gets an apostrophe before it; text that is a number, and numbers, stay as they are. :func:`unguarded` takes it away.
+    Text that a spreadsheet would evaluate as a formula (starting with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return)
+    is prefixed with an apostrophe. Numbers, and text that is a number, are unchanged. :func:`unguarded` removes the prefix.
 
     Examples
     --------
@@ -71,14 +71,14 @@ def write_csv(
 
 
 def write_rows(file: TextIO, rows: Iterable[Row], columns: Sequence[str], *, nan: str = "nan") -> None:
-    """Write a table to an open file; otherwise as :func:`write_csv`."""
+    """Write a table to an open file. For the parameters see :func:`write_csv`."""
     writer = csv.DictWriter(file, columns)
     writer.writerow({name: guarded(name) for name in columns})
     writer.writerows({name: _cell(value, nan) for name, value in row.items()} for row in rows)
 
 
 def guarded(text: str) -> str:
-    """Text that no spreadsheet takes for a formula.
+    """Return text that no spreadsheet evaluates as a formula.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def guarded(text: str) -> str:
 
 
 def unguarded(text: str) -> str:
-    """The text that :func:`guarded` made a cell of.
+    """Return the text from which :func:`guarded` made a cell.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return text == text.strip()  # a tab before it is no part of a number
+    return text == text.strip()  # with a leading tab it is not a plain number
 
 
 def _cell(value: object, nan: str) -> object:
@@ -114,30 +114,30 @@ def _cell(value: object, nan: str) -> object:
         return guarded(value)
     if not isinstance(value, float):
         return value
-    return nan if math.isnan(value) else repr(float(value))  # NumPy's own repr names its type
+    return nan if math.isnan(value) else repr(float(value))  # the repr of NumPy floats contains the type
 
 
 def write_classes(path: Path, statistics: ClassStatistics) -> None:
-    """Write one row for each feature of a group and each class; cells are empty where a figure has no meaning."""
+    """Write one row per feature of a group and class. Cells without a meaningful value are empty."""
     write_csv(path, statistics.rows(), statistics.columns, nan="")
 
 
 def write_clumps(path: Path, result: Discovery, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> None:
-    """Write one line per group in PLINK 1.9's columns, the smallest p-value first.
+    """Write one line per group in the columns of PLINK 1.9, the smallest p-value first.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Output file.
     result : Discovery
-        With groups that are annotated, or a ``feature_info`` that they can be annotated with.
+        Discovery whose groups are annotated, or whose ``feature_info`` can annotate them.
     kb, r2, p2
-        As for :meth:`coterie.FeatureGroups.clumps`.
+        See :meth:`coterie.FeatureGroups.clumps`.
 
     Notes
     -----
-    ``SNP`` is the support feature. ``P`` and the columns that count p-values are NA where there was no association; they are
-    of the samples that the groups were found in, and so too small.
+    ``SNP`` is the support feature. ``P`` and the columns that count p-values are NA if no association was computed. The
+    p-values come from the samples in which the groups were found and are therefore too small.
     """
     groups = result.model.groups_
     if "chromosome" not in groups.annotations:
@@ -149,7 +149,7 @@ def write_clumps(path: Path, result: Discovery, *, kb: float | None = 250.0, r2:
 
 
 def clumps_of(groups: FeatureGroups, *, kb: float | None, r2: float | None, p2: float) -> list[Record]:
-    """The rows of PLINK's table, the smallest p-value first: see :meth:`coterie.FeatureGroups.clumps`."""
+    """Return the rows of PLINK's table, the smallest p-value first. See :meth:`coterie.FeatureGroups.clumps`."""
     for name, value, most in (("kb", kb, np.inf), ("r2", r2, 1.0), ("p2", p2, 1.0)):
         if value is not None and not 0.0 <= value <= most:
             limit = "" if most == np.inf else " and at most 1"
@@ -159,12 +159,12 @@ def clumps_of(groups: FeatureGroups, *, kb: float | None, r2: float | None, p2: 
 
 
 def _clump(group: FeatureGroup, kb: float | None, r2: float | None, p2: float) -> Record:
-    """A row of PLINK's table."""
+    """Return a row of PLINK's table."""
     known = group.annotations or {}
     if "chromosome" not in known or "position" not in known:
         raise ValueError(
-            "The features of the groups have no chromosome and position. Fit to what coterie.open_features makes of a .bed "
-            "file, or add them: groups.annotated({'chromosome': ..., 'position': ...})."
+            "The features of the groups have no chromosome and position. Fit the result of coterie.open_features on a .bed "
+            "file, or add them with groups.annotated({'chromosome': ..., 'position': ...})."
         )
     chromosome, position = known["chromosome"], known["position"]
     p_values = known.get("p_value", (None,) * len(group))
@@ -199,7 +199,7 @@ def _line(words: list[str]) -> str:
 
 
 def _token(value: object) -> str:
-    """A word without white space, which would break the columns."""
+    """Format a value without white space, which would break the columns."""
     if value is None:
         return "NA"
     return f"{value:.4g}" if isinstance(value, float) else "_".join(str(value).split()) or "."
