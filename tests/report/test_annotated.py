@@ -132,7 +132,7 @@ def test_messages(cells, model):
         annotate(cells[cells.obs["kind"] != "T"].copy(), model, "kind")
     with pytest.raises(ValueError, match="No feature of the groups is a variable"):
         annotate(anndata.AnnData(np.eye(3)), model)
-    with pytest.raises(ValueError, match="has 3 variables, but the model has seen 25 features"):
+    with pytest.raises(ValueError, match="has 3 variables, but the model was fitted with 25 features"):
         annotate(anndata.AnnData(np.eye(3)), GroupDiscoveryClassifier(2).fit(cells.X, np.asarray(cells.obs["kind"])))
     cells.layers["log"] = cells.X
     with pytest.raises(ValueError, match="use_raw=True does not go with layer='log'"):
