@@ -44,7 +44,7 @@ def test_rows_of_workers_are_kept_here(small, client, tmp_path, address):
 
 
 def test_what_workers_cannot_read_is_refused(client):
-    with pytest.raises(ValueError, match="compare got a client, but X is no store"):
+    with pytest.raises(ValueError, match="compare with a client requires X to be a store"):
         compare(["variance"], np.eye(6), [0, 1] * 3, client=client, **OPTIONS)
 
 

@@ -62,17 +62,17 @@ def test_methods_and_numbers_can_be_added(inline, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"X": X + 1e-9}, "other data"),
-        ({"y": -y}, "other data"),
-        ({"cv": 2}, "other folds"),
-        ({"random_state": 1}, "other folds"),
-        ({"classifier": "knn"}, "other classifier"),
-        ({"classifier": DecisionTreeClassifier()}, "other classifier"),
-        ({"scoring": "balanced_accuracy"}, "other classifier, scoring"),
+        ({"X": X + 1e-9}, "different data"),
+        ({"y": -y}, "different data"),
+        ({"cv": 2}, "different folds"),
+        ({"random_state": 1}, "different folds"),
+        ({"classifier": "knn"}, "different classifier"),
+        ({"classifier": DecisionTreeClassifier()}, "different classifier"),
+        ({"scoring": "balanced_accuracy"}, "different classifier, scoring"),
         ({"standardize": True}, "standardize or share_fits"),
         ({"share_fits": False}, "standardize or share_fits"),
-        ({"methods": {"gdm": selector_named("gdm", C=2.0)}}, "other parameters of 'gdm'"),
-        ({"methods": {"gdm": selector_named("fisher")}}, "other parameters of 'gdm'"),
+        ({"methods": {"gdm": selector_named("gdm", C=2.0)}}, "different parameters of 'gdm'"),
+        ({"methods": {"gdm": selector_named("fisher")}}, "different parameters of 'gdm'"),
     ],
 )
 def test_another_comparison_is_refused(inline, tmp_path, change, words):
@@ -80,7 +80,7 @@ def test_another_comparison_is_refused(inline, tmp_path, change, words):
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     with pytest.raises(ValueError, match=words) as caught:
         run(tmp_path / "out", **change)
-    assert "choose another folder" in str(caught.value)
+    assert "Choose another folder" in str(caught.value)
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
@@ -138,7 +138,7 @@ def test_damaged_rows(inline, tmp_path):
     path = tmp_path / "out" / "rows.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[0], lines[1].replace('"fold"', '"fald"'), *lines[2:]]))
-    with pytest.raises(ValueError, match=r"rows.jsonl, line 2: damaged \('fold'\)"):
+    with pytest.raises(ValueError, match=r"rows.jsonl, line 2, is damaged \('fold'\)"):
         run(tmp_path / "out")
     path.write_text("".join([lines[0], *lines[2:]]))
     assert len(run(tmp_path / "out").rows) == 12
@@ -158,7 +158,7 @@ def test_rows_of_another_are_never_lost(inline, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "rows.jsonl").write_text("mine\n")
     for overwrite in (False, True):
-        with pytest.raises(FileExistsError, match=r"something else than a comparison \(rows.jsonl\)"):
+        with pytest.raises(FileExistsError, match=r"do not belong to a comparison \(rows.jsonl\)"):
             run(tmp_path / "out", overwrite=overwrite)
     assert (tmp_path / "out" / "rows.jsonl").read_text() == "mine\n"
     assert os.listdir(tmp_path / "out") == ["rows.jsonl"]

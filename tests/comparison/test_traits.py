@@ -41,7 +41,7 @@ def test_against_obvious_code(trait, tmp_path):
     assert "r2" in repr(found)
     again = coterie.compare(["correlation"], imputed(X, "mean"), y, n_features=3, cv=folds, results=tmp_path / "r")
     assert again.rows == found.rows  # from the journal
-    with pytest.raises(ValueError, match="holds a comparison with other"):
+    with pytest.raises(ValueError, match="contains a comparison with different"):
         coterie.compare(["correlation"], imputed(X, "median"), y, n_features=3, cv=folds, results=tmp_path / "r")
 
 
@@ -50,7 +50,7 @@ def test_against_obvious_code(trait, tmp_path):
     [
         ({"task": "ranking"}, "task='ranking' must be"),
         ({"classifier": "linear_svm"}, "must be one of ridge, knn for regression"),
-        ({"classifier": LogisticRegression()}, "predicts classes, but y are numbers"),
+        ({"classifier": LogisticRegression()}, "predicts classes, but y is numeric"),
         ({"methods": ["l1-svm"]}, "'l1-svm' needs classes, but the labels are numbers"),
         ({"methods": ["no"], "task": "auto"}, "There is no method 'no'"),
         ({"methods": ["lasso"], "task": "classification"}, "'lasso' needs a numeric target"),

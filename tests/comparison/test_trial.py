@@ -209,7 +209,7 @@ def test_what_goes_wrong_is_a_row(inline, data):
         "HasNoMemory": {("out of memory", "MemoryError: Unable to allocate 1 TiB")},
         "CallsExit": {("failed", "SystemExit: 3")},
         "Warns": {("ok", "something is odd")},
-        "SelectsNothing": {("failed", "It selected no features.")},
+        "SelectsNothing": {("failed", "The method selected no features.")},
     }
     assert comparison.table[comparison.table.status != "ok"].accuracy.isna().all()
     summary = comparison.summary().set_index("method")

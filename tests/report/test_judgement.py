@@ -22,8 +22,8 @@ def confidence_of(values, shares, n_permutations=5):
         ([1.0, 0.5], [0.1, 0.2], 5, "1 of 2 groups is found again in 100% of the half-samples. The others are less certain."),
         ([0.95, 0.92], [0.6, 0.6], 5, "None of the 2 groups is reliably found again in other samples. They are found about as "
          "often with permuted labels."),
-        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups are found again in at least 60% of the half-samples. The others "
-         "are less certain."),
+        ([0.7, 0.6, 0.4], [0.1, 0.15, 0.19], 5, "2 of 3 groups are found again in at least 60% of the half-samples. "
+         "The others are less certain."),
         ([0.95, None], [None, None], 0, "The group is found again in at least 95% of the half-samples."),
         ([1.0], [0.25], 3, "The group is found again in 100% of the half-samples."),
         ([0.6], [0.25], 3, "The group is not reliably found again in other samples."),

@@ -1,4 +1,4 @@
-"""Methods side by side on the same folds, each in a process of its own."""
+"""Comparison of feature selection methods on the same folds, each in its own process."""
 
 from coterie.comparison.result import Comparison, Row
 from coterie.comparison.run import compare

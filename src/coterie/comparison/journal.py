@@ -1,4 +1,4 @@
-"""Rows that are kept on the disk as they come, so that a comparison can go on where it ended."""
+"""Journal of a comparison: finished rows are written to disk, so that an interrupted comparison can be resumed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _WORDS = {
 
 @contextmanager
 def results_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The folder of a comparison, claimed; one that is not there is made, and goes again if nothing has come into it.
+    """Claim the folder of a comparison. A missing folder is created, and removed again if it stays empty.
 
-    The claim lies in the folder, because the user may be allowed to write nowhere else. A link is followed.
+    The claim file is inside the folder, because the user may not be allowed to write elsewhere. Links are followed.
     """
     folder = resolved(path)
     if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{path} is a file; give the name of a folder for the results.")
+        raise FileExistsError(f"{path} is a file. Give the name of a folder for the results.")
     check_parent(path)
     _refuse_foreign(folder)
     made = not folder.exists()
@@ -49,22 +49,24 @@ def results_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise if a folder without settings has anything in it but what a run leaves that was killed before it had any."""
+    """Raise an error if a folder without settings contains files that no killed comparison could have left."""
     if not folder.is_dir() or (folder / SETTINGS).exists():
         return
     for name in sorted(os.listdir(folder)):
         empty = name == ROWS and (folder / ROWS).stat().st_size == 0
         if not empty and not any(is_trace(name, folder / file) for file in (ROWS, SETTINGS)):
-            raise FileExistsError(f"{folder} holds something else than a comparison ({name}); choose another folder.")
+            raise FileExistsError(
+                f"{folder} contains files that do not belong to a comparison ({name}). Choose another folder."
+            )
 
 
 class Journal:
-    """The folder of a comparison that can be resumed, from :func:`results_folder`.
+    """Folder of a comparison that can be resumed, from :func:`results_folder`.
 
-    ``settings.json`` has digests of everything that a row depends on: what all methods share (``common``, by the names of
-    ``_WORDS``), and each method. A run with others is refused unless it may ``overwrite``. Methods and numbers of features
-    may be added. ``rows.jsonl`` has one line per row, flushed when it is written; a last line that a kill has cut is dropped.
-    Rows that went over other ``limits`` are tried again.
+    ``settings.json`` has digests of everything that a row depends on: the settings shared by all methods (``common``, with
+    the names of ``_WORDS``) and each method. A run with other settings is refused without ``overwrite``. Methods and numbers
+    of features can be added. ``rows.jsonl`` has one line per row, flushed after each row. An incomplete last line is dropped.
+    Rows that exceeded other ``limits`` are repeated.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Journal:
         self._file = (self.folder / ROWS).open("a+b", buffering=0)
         try:
             if not known:
-                self._file.truncate(0)  # before there are other settings, to which the old rows do not belong
+                self._file.truncate(0)  # before the new settings are written: the old rows do not belong to them
             self._read_rows()
             content = {"format": _FORMAT, "version": _VERSION, **common, "methods": {**known.get("methods", {}), **methods}}
             with new_file(self.folder / SETTINGS) as partial:
@@ -103,7 +105,7 @@ class Journal:
         except ValueError as error:
             raise ValueError(f"{error} Choose another folder.") from error
         if not isinstance(content.get("methods"), dict):
-            raise ValueError(f"{path} is damaged: it lists no methods. Choose another folder.")
+            raise ValueError(f"{path} is damaged: it has no list of methods. Choose another folder.")
         return content
 
     def _refuse_others(self, known: Content, common: Mapping[str, str], methods: Mapping[str, str]) -> None:
@@ -114,8 +116,8 @@ class Journal:
         changed += [f"parameters of {name!r}" for name in methods if known_methods.get(name, methods[name]) != methods[name]]
         if changed:
             raise ValueError(
-                f"{self.folder} holds a comparison with other {' and other '.join(changed)}; choose another folder, "
-                "or start anew with overwrite=True."
+                f"{self.folder} contains a comparison with different {' and '.join(changed)}. Choose another folder, "
+                "or replace it with overwrite=True."
             )
 
     def _read_rows(self) -> None:
@@ -126,7 +128,7 @@ class Journal:
             try:
                 row, features, limits = _entry(line)
             except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-                raise ValueError(f"{self.folder / ROWS}, line {number}: damaged ({error}). Remove that line.") from error
+                raise ValueError(f"{self.folder / ROWS}, line {number}, is damaged ({error}). Remove the line.") from error
             if row.status in (TIMED_OUT, OUT_OF_MEMORY) and limits != self.limits:
                 continue
             self.done[row.method, row.n_features, row.fold] = (row, features)
@@ -135,23 +137,23 @@ class Journal:
         self._file.seek(0, os.SEEK_END)
 
     def add(self, row: Row, features: np.ndarray) -> None:
-        """Keep a row."""
+        """Write a row to the journal."""
         entry = {name: None if _is_nan(value) else value for name, value in row._asdict().items()}
         line = json.dumps({**entry, "features": features.tolist(), "limits": list(self.limits)})
         rest = memoryview(line.encode() + b"\n")
         with writing(self.folder / ROWS, kept="the rows before it are kept"):
             while rest:
                 rest = rest[self._file.write(rest) :]
-        with suppress(OSError):  # the row is in the file; only a failure of the power can still cost it
+        with suppress(OSError):  # the row is written; without sync, only a power failure can lose it
             sync(self.folder / ROWS)
 
     def close(self) -> None:
-        """Let others write to the folder."""
+        """Close the file, so that other processes can write to the folder."""
         self._file.close()
 
 
 def is_comparison(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds a comparison."""
+    """Return True if a folder contains a comparison."""
     try:
         read_record(Path(folder) / SETTINGS, _FORMAT)
     except (OSError, ValueError):
@@ -160,12 +162,12 @@ def is_comparison(folder: str | os.PathLike[str]) -> bool:
 
 
 def _entry(line: bytes) -> tuple[Row, np.ndarray, Limits]:
-    """A row, the features that it selected, and the limits that it had."""
+    """Return a row, its selected features and its limits."""
     entry = json.loads(line)
     row = Row(**{name: _read(entry[name], name) for name in Row._fields})
     features = np.array(entry["features"], dtype=np.int64)
     if features.ndim != 1 or (features < 0).any():
-        raise ValueError("its features are no list of indices")
+        raise ValueError("its features are not a list of indices")
     return row, features, Limits(*entry["limits"])
 
 

@@ -1,4 +1,4 @@
-"""The processes of a comparison: each serves one method, fold after fold, within limits of time and memory."""
+"""Processes of a comparison: each runs one method on its folds, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from coterie.comparison.trial import Contender, TrialSettings
 from coterie.files import writing
 from coterie.groups.columns import Record
 
-# The module path comes first: nothing may be imported from the folder that the command happens to run in.
+# The module search path is set first, so that nothing is imported from the working directory.
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from coterie.comparison.process import main; main(*sys.argv[2:])"
 )
-# Seconds that a process may take to start, on top of the limit.
+# Seconds allowed for the start of a process, in addition to the limit.
 _START = 120.0
 _ALL_MEMBERS_EVERY = 0.25
 _PATIENCE = 5.0
@@ -48,23 +48,23 @@ _THREADS = ("COTERIE_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPEN
 
 
 class Limits(NamedTuple):
-    """Seconds for one fold of a method, and bytes of its process with all its children; None for no limit."""
+    """Seconds per fold of a method, and bytes of its process and all its children. None means no limit."""
 
     seconds: float | None = None
     memory: int | None = None
 
 
 class Ending(NamedTuple):
-    """Why a process ended before its work was done."""
+    """Reason why a process ended before its work was done."""
 
     status: str
     message: str
 
 
 class MethodProcess:
-    """A process that tries one method on one fold after the other, within limits for each fold.
+    """Process that runs one method on one fold after the other, within limits per fold.
 
-    The setting (``job``) and the method are pickled; messages go to a file beside the method's, which ends in ``.method``.
+    The settings (``job``) and the method are pickled. Messages are written to a file beside that of the method (``.method``).
     """
 
     def __init__(self, job: Path, method: Path, limits: Limits, environment: dict[str, str]) -> None:
@@ -83,15 +83,15 @@ class MethodProcess:
             )
 
     def begin(self, fold: int, sizes: Sequence[int]) -> None:
-        """Ask for a fold."""
+        """Send a fold to the process."""
         self._since, self._began = time.monotonic(), False
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended; that will be found out
+        with suppress(BrokenPipeError):  # it has ended, which :meth:`failure` reports
             self._process.stdin.write(json.dumps({"fold": fold, "sizes": list(sizes)}).encode() + b"\n")
             self._process.stdin.flush()
 
     def messages(self) -> Iterator[Record]:
-        """What has come since the last time; a line that is not whole yet is left for later."""
+        """Yield the messages since the last call. An incomplete line is left for the next call."""
         with self._results.open("rb") as file:
             file.seek(self._position)
             content = file.read()
@@ -103,8 +103,8 @@ class MethodProcess:
                 self._since, self._began = time.monotonic(), True
             yield message
 
-    def trouble(self) -> Ending | None:
-        """Why it has ended, or is to be ended; None while all is well."""
+    def failure(self) -> Ending | None:
+        """Return why the process has ended or must be ended, or None if it is running within its limits."""
         code = self._process.poll()
         if code is not None:
             return Ending(FAILED, self._words_of(code))
@@ -118,7 +118,7 @@ class MethodProcess:
         return None
 
     def _memory(self) -> int:
-        """Bytes of the process; now and then of all processes that it has started, too."""
+        """Return the bytes of the process and, at intervals, of all processes that it started."""
         now = time.monotonic()
         if now < self._next_count:
             return own_memory(self._process.pid)
@@ -129,20 +129,20 @@ class MethodProcess:
         if code < 0:
             with suppress(ValueError):
                 name = signal.Signals(-code).name
-                hint = ", perhaps by the system for lack of memory" if -code == signal.SIGKILL else ""
+                hint = ", perhaps by the system because memory ran out" if -code == signal.SIGKILL else ""
                 return f"its process was ended by {name}{hint}"
         lines = self._errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         last = f": {lines[-1].strip()[:300]}" if lines else ""
         return f"its process ended with code {code}{last}"
 
     def kill(self) -> None:
-        """End the process and all that it has started, at once."""
+        """Kill the process and all processes that it started."""
         _kill_group(self._process)
         self._process.wait()
         self._close_pipe()
 
     def finish(self) -> None:
-        """Let the process end by itself, and see to it that it does."""
+        """Wait for the process to end, and kill it if it does not."""
         self._close_pipe()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
@@ -158,13 +158,13 @@ class MethodProcess:
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # it leads a group of its own
+            os.killpg(process.pid, signal.SIGKILL)  # it is the leader of its process group
     else:
         process.kill()
 
 
 def own_memory(pid: int) -> int:
-    """Bytes of memory that a process has for itself (on Linux not those of mapped files); 0 if it cannot be seen any more."""
+    """Return the private memory of a process in bytes (on Linux without mapped files), or 0 if it has ended."""
     try:
         used = psutil.Process(pid).memory_info()
     except psutil.Error:
@@ -173,15 +173,15 @@ def own_memory(pid: int) -> int:
 
 
 def group_memory(pid: int) -> int:
-    """Bytes of all processes of a group, named by its first process."""
+    """Return the bytes of all processes of the group of a process."""
     return sum(own_memory(member) for member in _group(pid))
 
 
 def _group(pid: int) -> Iterator[int]:
-    """The processes of a group; where the system has no groups, a process and all that it has started."""
+    """Yield the processes of a group or, on systems without groups, a process and its descendants."""
     if hasattr(os, "getpgid"):
         for other in psutil.pids():
-            with suppress(ProcessLookupError, PermissionError):  # it has ended meanwhile, or is none of our business
+            with suppress(ProcessLookupError, PermissionError):  # it has ended, or belongs to another user
                 if os.getpgid(other) == pid:
                     yield other
         return
@@ -195,15 +195,15 @@ def _megabytes(size: int) -> str:
 
 
 def main(job: str, results: str) -> None:
-    """Work until there are no more commands.
+    """Run commands from the standard input until it ends.
 
-    ``job`` is the path of the pickled setting, and the method lies beside ``results``, a file that gets one JSON object per
-    line: ``{"begin": fold}``, ``{"row": …, "features": …}``, ``{"end": fold}``.
+    ``job`` is the path of the pickled settings. The method is in a file beside ``results``, to which one JSON object per
+    line is written: ``{"begin": fold}``, ``{"row": …, "features": …}``, ``{"end": fold}``.
     """
     _end_with_parent(os.getppid())
     from coterie.comparison.trial import Trial
 
-    # Written by the parent, in a folder that only this user can write to.
+    # The parent wrote it, in a folder that only this user can write to.
     with open(job, "rb") as file:
         setting = pickle.load(file)
     with open(Path(results).with_suffix(".method"), "rb") as file:
@@ -231,10 +231,10 @@ def main(job: str, results: str) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Have no orphan, even if the parent is killed."""
+    """End this process when its parent ends, even if the parent is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it has ended meanwhile
+        if os.getppid() != parent:  # it ended before the call
             os._exit(1)
         return
 
@@ -248,7 +248,7 @@ def _end_with_parent(parent: int) -> None:
 
 @dataclass
 class Unit:
-    """A fold of a method, and the numbers of features that are still to be tried."""
+    """Fold of a method, and the remaining numbers of features."""
 
     contender: Contender
     fold: int
@@ -257,7 +257,7 @@ class Unit:
 
 @dataclass
 class Slot:
-    """Room for one process: the process, the method it serves, and what it works on."""
+    """Slot for one process: the process, its method, and its current unit."""
 
     process: MethodProcess | None = None
     method: str = ""
@@ -265,21 +265,20 @@ class Slot:
 
 
 class AnySchedule(Protocol):
-    """Runs units, on this machine or on the workers of a cluster."""
+    """Scheduler of units, on this machine or on the workers of a cluster."""
 
     setting: TrialSettings
 
     def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
-        """Run all units, and call ``on_row`` with each row and its features."""
+        """Run all units and call ``on_row`` with each row and its features."""
         ...
 
 
 @dataclass
 class Schedule:
-    """Runs units in ``n_jobs`` processes at the same time.
+    """Scheduler that runs units in ``n_jobs`` processes at the same time.
 
-    ``folder`` is for what goes to the processes and comes from them. If ``wanted`` says that the rows are no longer wanted,
-    all processes are ended.
+    ``folder`` is for files exchanged with the processes. When ``wanted`` returns False, all processes are ended.
     """
 
     setting: TrialSettings
@@ -290,7 +289,7 @@ class Schedule:
     _numbers: itertools.count = field(default_factory=itertools.count)
 
     def run(self, units: Sequence[Unit], on_row: OnRow) -> None:
-        """Run all units; whatever happens, no process is left behind."""
+        """Run all units. No process is left running, even after an error."""
         job = self.folder / "job.pickle"
         with writing(job):
             job.write_bytes(pickled(self.setting, "classifier or scoring"))
@@ -302,7 +301,7 @@ class Schedule:
                     if slot.unit is None and waiting:
                         self._start(slot, job, waiting)
                     if slot.unit is not None:
-                        self._look_after(slot, on_row)
+                        self._poll(slot, on_row)
                 time.sleep(_PAUSE)
                 if self.wanted is not None and not self.wanted():
                     raise InterruptedError("the rows are no longer wanted")
@@ -316,7 +315,7 @@ class Schedule:
                 slot.process.finish()
 
     def _start(self, slot: Slot, job: Path, waiting: deque[Unit]) -> None:
-        """Give a free slot its next unit: one of the method it has a process for, if there is any."""
+        """Start the next unit of a free slot, preferably of the method that its process runs."""
         unit = next((unit for unit in waiting if unit.contender.name == slot.method), waiting[0])
         waiting.remove(unit)
         if slot.process is None or slot.method != unit.contender.name:
@@ -331,24 +330,24 @@ class Schedule:
         slot.unit = unit
         slot.process.begin(unit.fold, unit.sizes)
 
-    def _look_after(self, slot: Slot, on_row: OnRow) -> None:
-        """Take in what has come; end a process that has gone over its limits, and say so for all that it has not done."""
+    def _poll(self, slot: Slot, on_row: OnRow) -> None:
+        """Collect rows, end a process that exceeded its limits, and report its remaining rows as failed."""
         assert slot.process is not None
-        trouble = slot.process.trouble()
-        if trouble is not None:
+        failure = slot.process.failure()
+        if failure is not None:
             slot.process.kill()
-        if self._take_in(slot, on_row):
+        if self._collect_rows(slot, on_row):
             slot.unit = None
-        if trouble is None:
+        if failure is None:
             return
         unit, slot.process, slot.unit = slot.unit, None, None
         if unit is not None:
             for size in unit.sizes:
-                row = Row.without_result(unit.contender.name, size, unit.fold, *trouble)
+                row = Row.without_result(unit.contender.name, size, unit.fold, *failure)
                 on_row(row, np.empty(0, dtype=np.int64))
 
-    def _take_in(self, slot: Slot, on_row: OnRow) -> bool:
-        """Hand over the rows that have come; whether the unit is done."""
+    def _collect_rows(self, slot: Slot, on_row: OnRow) -> bool:
+        """Pass new rows to ``on_row`` and return True if the unit is done."""
         assert slot.process is not None
         assert slot.unit is not None
         done = False
@@ -361,7 +360,7 @@ class Schedule:
         return done
 
     def _environment(self) -> dict[str, str]:
-        """Threads for a fair share of the cores, and temporary files where they are removed with ours."""
+        """Return the environment: threads for an equal share of the cores, and a temporary folder inside ours."""
         share = max(1, cpu_count() // self.n_jobs)
         environment = dict(os.environ)
         for name in _THREADS:
@@ -371,7 +370,7 @@ class Schedule:
 
 
 def pickled(item: Any, words: str) -> bytes:
-    """What goes to another process."""
+    """Return an item pickled for another process."""
     try:
         return cloudpickle.dumps(item)
     except (TypeError, AttributeError, pickle.PicklingError) as error:

@@ -1,4 +1,4 @@
-"""What a comparison found: one row a fit, and means over the folds."""
+"""Result of a comparison: one row per fit, and means over the folds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEASURES = ("accuracy", "redundancy_rate", "squared_redundancy", "fit_seconds")
 
 
 class Row(NamedTuple):
-    """One method on one fold with one number of features; measures are NaN where it did not get that far."""
+    """One method on one fold with one number of features. Measures that were not reached are NaN."""
 
     method: str
     n_features: int
@@ -33,11 +33,11 @@ class Row(NamedTuple):
     fit_seconds: float
     status: str
     message: str
-    rmse: float = math.nan  # of numbers alone
+    rmse: float = math.nan  # only for regression
 
     @classmethod
     def without_result(cls, method: str, n_features: int, fold: int, status: str, message: str) -> Row:
-        """A row that says what went wrong."""
+        """Return a row with a failure message."""
         return cls(method, n_features, fold, 0, math.nan, math.nan, math.nan, math.nan, status, message)
 
 
@@ -48,18 +48,18 @@ class Comparison:
     Attributes
     ----------
     rows : tuple of Row
-        One row a method, number of features and fold, in this order.
+        One row per method, number of features and fold, in this order.
     selections : dict of (method, n_features, fold) to ndarray
-        The features that were selected, in order of selection where the method has one.
+        Selected features, in order of selection if the method has one.
     n_features_in : int
-        Number of features to choose from.
+        Number of features of the data.
     interrupted : bool
-        Whether Ctrl-C ended the comparison; rows that were not done are not there.
+        Whether Ctrl-C ended the comparison. Unfinished rows are missing.
     scoring : str
-        What the column ``accuracy`` holds.
+        Score in the column ``accuracy``.
     task : {"classification", "regression"}
-        What the labels are. For numbers the column ``accuracy`` is called by its score (``r2``), and there is one more,
-        ``rmse``, the root mean squared error.
+        Kind of labels. For regression, the column ``accuracy`` has the name of its score (``r2``), and the column ``rmse`` has
+        the root mean squared error.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The rows as a pandas data frame, tidy: one row a method, number of features and fold."""
+        """Pandas data frame with one row per method, number of features and fold."""
         return data_frame(self.row_dicts(), columns=[self._called(name) for name in self._fields])
 
     @property
@@ -93,33 +93,32 @@ class Comparison:
         return [name for name in Row._fields if name != "rmse" or self.task == "regression"]
 
     def _called(self, name: str) -> str:
-        """What a column is called: that of the score by its name where it is none of classes."""
+        """Return the name of a column. For regression, the score column has the name of the score."""
         if self.task != "regression" or not name.startswith("accuracy"):
             return name
         return name.replace("accuracy", self.scoring)
 
     def row_dicts(self) -> list[Record]:
-        """The rows as dictionaries, with the names of the table's columns."""
+        """Return the rows as dictionaries with the column names of the table."""
         return [{self._called(name): getattr(row, name) for name in self._fields} for row in self.rows]
 
     def summary_dicts(self) -> list[Record]:
-        """The content of :meth:`summary` as dictionaries."""
+        """Return the content of :meth:`summary` as dictionaries."""
         return [{self._called(name): value for name, value in row.items()} for row in self.summary_rows()]
 
     def summary_rows(self) -> list[Record]:
-        """The means over the folds as dictionaries, the score under the name ``accuracy``."""
+        """Return the means over the folds as dictionaries, with the score under the name ``accuracy``."""
         if "summary" not in self._cache:
             keys = dict.fromkeys((row.method, row.n_features) for row in self.rows)
             self._cache["summary"] = [self._summary_of(*key) for key in keys]
         return [dict(row) for row in self._cache["summary"]]
 
     def summary(self) -> pd.DataFrame:
-        """Means over the folds that went well, one row a method and number of features.
+        """Return means over the successful folds, with one row per method and number of features.
 
-        ``n_ok`` of ``n_folds`` folds went well; each measure comes with its standard deviation (``_std``, division by the
-        number of folds less one). ``weighted_consistency`` (CW_rel), ``tanimoto_stability`` (ATI) and ``hamming_stability``
-        (ANHI) compare the features selected on the folds. ``status`` is ``"ok"``, or what happened on the folds that went
-        wrong.
+        ``n_ok`` of ``n_folds`` folds were successful. Each measure has its standard deviation in a column ``_std`` (with the
+        divisor ``n_ok - 1``). ``weighted_consistency`` (CW_rel), ``tanimoto_stability`` (ATI) and ``hamming_stability``
+        (ANHI) compare the features selected on the folds. ``status`` is ``"ok"``, or the failure of the other folds.
         """
         return data_frame(self.summary_dicts())
 
@@ -147,14 +146,14 @@ class Comparison:
         }
 
     def best(self, n_features: int | None = None) -> str:
-        """The method with the best mean accuracy: at a number of features, or at any."""
+        """Return the method with the best mean accuracy at a number of features, or at any number."""
         rows = [row for row in self.summary_rows() if row["n_ok"] and n_features in (None, row["n_features"])]
         if not rows:
-            raise ValueError("No method went well" + ("." if n_features is None else f" with {n_features} features."))
+            raise ValueError("No method succeeded" + ("." if n_features is None else f" with {n_features} features."))
         return str(max(rows, key=lambda row: row["accuracy"])["method"])
 
     def plot(self, metrics: Sequence[str] = ("accuracy", "redundancy_rate", "fit_seconds"), **options: Any) -> Any:
-        """Curves against the number of features; see :func:`coterie.plots.comparison_curves`."""
+        """Plot measures by number of features. See :func:`coterie.plots.comparison_curves`."""
         from coterie.plots import comparison_curves
 
         metrics = [metrics] if isinstance(metrics, str) else metrics
@@ -184,7 +183,7 @@ class Comparison:
 
 
 def summary_text(row: Record) -> str:
-    """The measures of a row of the summary in one line, or what went wrong."""
+    """Return the measures of a row of the summary in one line, or its failure."""
     if not row["n_ok"]:
         return f"{row['status']} ({row['n_folds']} of {row['n_folds']}): {row['message']}"
     accuracy, redundancy, seconds, stability, _ = summary_cells(row)
@@ -194,7 +193,7 @@ def summary_text(row: Record) -> str:
 
 
 def summary_cells(row: Content) -> list[str]:
-    """Accuracy, redundancy, seconds and stability of a row of the summary, and what went wrong."""
+    """Return accuracy, redundancy, seconds, stability and failure of a row of the summary."""
     failed = row["n_folds"] - row["n_ok"]
     spread = "" if math.isnan(row["accuracy_std"]) else f" ± {row['accuracy_std']:.3f}"
     digits = {"accuracy": 3, "redundancy_rate": 3, "fit_seconds": 2, "weighted_consistency": 3}

@@ -73,11 +73,11 @@ def compare(
     verbose: int = 0,
     client: ClientLike = None,
 ) -> Comparison:
-    """Compare methods of feature selection on the same folds.
+    """Compare feature selection methods on the same folds.
 
-    On each fold every method selects features from the training part alone; the classifier learns from the selected
-    features of that part and is judged on the test part. Each method runs in a process of its own, so that
-    one that fails, hangs or runs out of memory is a row that says so.
+    On each fold, every method selects features from the training samples only. A classifier is trained on the selected
+    features of these samples and scored on the held-out samples. Each method runs in its own process. A method that fails,
+    hangs or runs out of memory is reported as a row with that status.
 
     Parameters
     ----------
@@ -85,60 +85,59 @@ def compare(
         Names (``"gdm"``, ``"fgm"``, ``"grm"``, ``"daf"``, ``"mrmr"``, ``"mrmr-miq"``, ``"fcbf"``, ``"rcfs"``, ``"svm-rfe"``,
         ``"l1-svm"``, ``"oscar"``, ``"gflasso"``, ``"ncfgs"``, ``"nctfgs"``, ``"sffs"``, ``"bif"``, or a filter: ``"fisher"``,
         ``"relieff"``, ``"information_gain"``, ``"variance"``, ``"lgd"``, ``"laplacian"``, ``"mcfs"``), or any selector with
-        ``fit``, ``get_support`` and a parameter ``n_features_to_select``, ``k`` or ``max_features``. A dictionary gives
-        selectors names of your own. None stands for some quick methods, ``"all"`` for all names. For a numeric y the
-        names are ``"gdm"``, ``"fgm"``, ``"correlation"``, ``"grm"``, ``"daf"``, ``"mrmr"``, ``"mrmr-miq"``, ``"lasso"``,
-        ``"sffs"``, ``"bif"`` and the filters that look at no labels.
+        ``fit``, ``get_support`` and a parameter ``n_features_to_select``, ``k`` or ``max_features``. The keys of a dictionary
+        are names for its selectors. None selects some fast methods, ``"all"`` all methods. For a numeric y the names are
+        ``"gdm"``, ``"fgm"``, ``"correlation"``, ``"grm"``, ``"daf"``, ``"mrmr"``, ``"mrmr-miq"``, ``"lasso"``, ``"sffs"``,
+        ``"bif"`` and the unsupervised filters.
 
     X : {array-like, sparse matrix, data frame, AnnData, path, store, data set} of shape (n_samples, n_features)
-        Data. They go to the processes once, through a memory-mapped store. What :func:`coterie.imputed` returns is filled
-        anew from the training part of each fold.
+        Data. They are passed to the processes once, as a memory-mapped store. Missing values of a result of
+        :func:`coterie.imputed` are filled again from the training samples of each fold.
 
     y : array-like of shape (n_samples,), default=None
-        Class labels, or numbers. Files and stores may bring their own.
+        Class labels or numbers. Not needed for files and stores that contain labels.
 
     n_features : int or iterable of int, default=None
         Numbers of features to select; None for those of 5, 10, 20, 50 and 100 that X has.
 
     cv : int, splitter or iterable of (train, test), default=5
-        Folds. A number means shuffled folds, stratified by the classes.
+        Folds. An integer means shuffled folds, stratified by class.
 
     task : {"auto", "classification", "regression"}, default="auto"
-        What y is. ``"auto"``: numbers with fractions, or whole ones that hardly ever repeat, are a quantitative trait.
+        Kind of y. With ``"auto"``, numbers with fractions, and whole numbers with few repetitions, mean regression.
 
     classifier : {"linear_svm", "knn", "ridge"} or estimator, default=None
-        What judges a selection: for classes ``"linear_svm"`` (None) or ``"knn"``, for numbers ``"ridge"`` (None; its
-        penalty is chosen by leave-one-out) or ``"knn"``. These scale the selected features to unit variance on the
-        training part.
+        Predictor that scores a selection. For classes: ``"linear_svm"`` (None) or ``"knn"``. For numbers: ``"ridge"`` (None;
+        its penalty is chosen by leave-one-out) or ``"knn"``. These scale the selected features to unit variance on the
+        training samples.
 
     scoring : str or callable, default=None
-        What is reported in the column ``accuracy`` (for numbers, the column of that name), in scikit-learn's sense. None
-        for ``"accuracy"``, or ``"r2"``. For numbers the root mean squared error is reported besides.
+        Scikit-learn scorer for the column ``accuracy`` (for regression, the column with the name of the score). None means
+        ``"accuracy"`` or ``"r2"``. For regression the root mean squared error is reported as well.
 
     standardize : bool, default=False
-        Whether every method sees features of mean 0 and standard deviation 1 in the training part (sparse data are only
-        scaled). Without it a method sees the data as they are, and some depend on the units.
+        Whether to scale the features to mean 0 and standard deviation 1 on the training samples before every method (sparse
+        data are only scaled). Without it, methods get the data unchanged, and some depend on the units.
 
     share_fits : bool, default=True
-        Whether one fit serves all numbers of features where that is known to give the same selections (GDM, mRMR, filters,
-        …). Then ``fit_seconds`` is the time of that one fit. False times each number by itself.
+        Whether to use one fit for all numbers of features where the selections are known to be the same (GDM, mRMR, filters,
+        …). Then ``fit_seconds`` is the time of that fit. False measures each number separately.
 
     time_limit : float, default=None
-        Seconds that a method may take for one fold, all numbers of features together.
+        Seconds per fold of a method, for all numbers of features together.
 
     memory_limit : int or str, default=None
-        Bytes (or text such as ``"2GB"``) that a method's process and its children may use, apart from the mapped data.
+        Bytes (or text such as ``"2GB"``) for the process of a method and its children, without the mapped data.
 
     results : path, default=None
-        Folder in which finished rows are kept as they come. Run again with the same data and settings, the comparison goes
-        on where it ended; methods and numbers of features may be added. Rows that went over a limit are tried again when
-        the limits have changed.
+        Folder for finished rows. A later run with the same data and settings resumes the comparison. Methods and numbers of
+        features can be added. Rows that exceeded a limit are repeated when the limits have changed.
 
     overwrite : bool, default=False
-        Start anew where ``results`` holds a comparison already.
+        Whether to replace a comparison in ``results``.
 
     n_jobs : int, default=None
-        Processes at the same time; None means one. Only the times depend on it.
+        Number of processes at the same time; None means one. It affects only the times.
 
     random_state : int or RandomState instance, default=0
         Seed of the folds, and of every method whose own ``random_state`` is None.
@@ -147,27 +146,27 @@ def compare(
         Show progress.
 
     client : distributed.Client, default=None
-        Client of a Dask cluster whose workers run the methods, one fold of one method a task, instead of ``n_jobs``; X is a
-        store that all of them see. Each starts the usual process there, with the limits. None takes the active client, if
-        there is one and X is a store.
+        Client of a Dask cluster whose workers run the methods instead of ``n_jobs`` processes, with one task per method and
+        fold. X must be a store that all workers can read. Each task starts the usual process with the limits. None uses the
+        active client, if there is one and X is a store.
 
     Returns
     -------
     comparison : Comparison
-        ``table`` (one row a method, number of features and fold), ``summary()`` (means over folds, and stability),
+        ``table`` (one row per method, number of features and fold), ``summary()`` (means over folds, and stability),
         ``selections``, ``plot()``.
 
     See Also
     --------
-    coterie.baselines : The methods.
+    coterie.baselines : Further selection methods.
     coterie.metrics.selection_stability : Stability of one selector over resampled data.
 
     Notes
     -----
     The columns of ``table`` are ``method``, ``n_features``, ``fold``, ``n_selected``, ``accuracy``, ``redundancy_rate``,
-    ``squared_redundancy`` (both of the training part), ``fit_seconds``, ``status`` (``"ok"``, ``"failed"``, ``"timed out"``,
-    ``"out of memory"``) and ``message`` (what went wrong, or the first warning of the fit). Ctrl-C ends all processes
-    and returns the rows that are done.
+    ``squared_redundancy`` (both on the training samples), ``fit_seconds``, ``status`` (``"ok"``, ``"failed"``,
+    ``"timed out"``, ``"out of memory"``) and ``message`` (the failure, or the first warning of the fit). Ctrl-C ends all
+    processes and returns the finished rows.
 
     Examples
     --------
@@ -188,7 +187,7 @@ def compare(
     jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
     check("task", task, OneOf("auto", "classification", "regression"))
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    check_for_task(lambda some: read_contenders(methods, seed, some), task)  # before the data, which may take long to read
+    check_for_task(lambda some: read_contenders(methods, seed, some), task)  # before the data, which may be slow to read
     with (
         nullcontext() if results is None else results_folder(results) as kept_in,
         temporary_folder(Path(tempfile.gettempdir()) / "coterie-compare") as scratch,
@@ -229,12 +228,12 @@ def compare(
 def _schedule(
     setting: TrialSettings, scratch: Path, limits: Limits, jobs: int, store: Store, client: ClientLike
 ) -> AnySchedule:
-    """What runs the methods: processes of this machine, or workers of a cluster."""
-    own = Path(store.path).is_relative_to(scratch)  # written by us, where no worker looks
+    """Return the scheduler: processes of this machine, or workers of a cluster."""
+    own = Path(store.path).is_relative_to(scratch)  # a temporary store that workers cannot read
     if client is not None and own:
         raise ValueError(
-            "compare got a client, but X is no store, which is what workers can read. Write X to a store first "
-            "(coterie.data.write_store or convert)."
+            "compare with a client requires X to be a store, because workers must be able to read it. Write X to a store "
+            "first (coterie.data.write_store or convert)."
         )
     if client is None and not own:
         client = active_client()
@@ -248,7 +247,7 @@ def _schedule(
 def _run(
     schedule: AnySchedule, contenders: list[Contender], sizes: list[int], journal: Journal | None, verbose: int
 ) -> tuple[dict[tuple[str, int, int], tuple[Row, np.ndarray]], bool]:
-    """All rows by method, number of features and fold; and whether Ctrl-C has ended the work."""
+    """Return all rows by method, number of features and fold, and whether Ctrl-C ended the run."""
     folds = range(len(schedule.setting.folds))
     wanted = [(contender.name, size, fold) for contender in contenders for size in sizes for fold in folds]
     found = {key: journal.done[key] for key in wanted if key in journal.done} if journal is not None else {}
@@ -277,15 +276,15 @@ def _run(
 
 
 def _read_labels(labels: np.ndarray, n_samples: int, task: str) -> np.ndarray:
-    """Labels that are classes, or numbers."""
+    """Return the labels as classes or numbers."""
     if task == "regression":
         return numeric_targets(labels, n_samples, "compare")
-    class_codes(labels, n_samples, "compare")  # refuses what is no class
+    class_codes(labels, n_samples, "compare")  # raises an error for values that are not class labels
     return labels
 
 
 def _stored(X: FeaturesLike, y: TargetsLike, scratch: Path) -> tuple[Store, np.ndarray, Gaps | None]:
-    """The data as a store (the user's own where they are one), the labels, and where values were missing."""
+    """Return the data as a store (unchanged if they are one), the labels, and the missing values."""
     gaps = None
     if isinstance(X, (str, os.PathLike)) and is_store(X):
         X = open_store(X)
@@ -300,9 +299,7 @@ def _stored(X: FeaturesLike, y: TargetsLike, scratch: Path) -> tuple[Store, np.n
             gaps = Gaps(*source.gaps, source.strategy)
         store = open_store(write_store(scratch / "data", source, feature_names=source.feature_names))
     if labels is None:
-        raise ValueError(
-            "requires y to be passed, but the target y is None: the methods are compared by how well they predict it."
-        )
+        raise ValueError("requires y to be passed, but the target y is None. Methods are compared by their prediction of y.")
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels.ravel()
@@ -314,11 +311,11 @@ def _read_sizes(n_features: int | Iterable[int] | None, n_columns: int) -> list[
         return [size for size in _SIZES if size <= n_columns] or [n_columns]
     given = list(n_features) if isinstance(n_features, Iterable) and not isinstance(n_features, str) else [n_features]
     if not given:
-        raise ValueError("n_features is empty; give at least one number of features.")
+        raise ValueError("n_features is empty. Give at least one number of features.")
     for size in given:
         check("n_features", size, Integer(1))
         if int(size) > n_columns:
-            raise ValueError(f"n_features has {size}, but X has {n_columns} feature(s); choose at most {n_columns}.")
+            raise ValueError(f"n_features contains {size}, but X has {n_columns} feature(s). Choose at most {n_columns}.")
     return sorted({int(size) for size in given})
 
 
@@ -335,11 +332,11 @@ def _read_limits(time_limit: float | None, memory_limit: int | str | None) -> Li
 def _read_classifier(
     classifier: str | BaseEstimator | None, is_sparse: bool, scoring: ScoringLike, task: str
 ) -> BaseEstimator:
-    """An estimator; those with a name scale the features (sparse ones without shifting them)."""
+    """Return the estimator. Named estimators scale the features (sparse features without centring)."""
     if isinstance(scoring, str):
-        get_scorer(scoring)  # says which ones there are
+        get_scorer(scoring)  # its error lists the valid names
     elif not callable(scoring):
-        raise ValueError(f"scoring={scoring!r} must be the name of a score of scikit-learn's, or a callable.")
+        raise ValueError(f"scoring={scoring!r} must be the name of a scikit-learn scorer, or a callable.")
     known = _judges(task)
     if classifier is None:
         classifier = next(iter(known))
@@ -349,21 +346,21 @@ def _read_classifier(
         return make_pipeline(StandardScaler(with_mean=not is_sparse), known[classifier])
     if not (hasattr(classifier, "fit") and hasattr(classifier, "get_params")) or isinstance(classifier, type):
         names = ", ".join(map(repr, known))
-        raise ValueError(f"classifier={classifier!r} must be {names}, or an estimator of scikit-learn's kind.")
+        raise ValueError(f"classifier={classifier!r} must be {names}, or a scikit-learn estimator.")
     if task == "regression" and is_classifier(classifier):
-        raise ValueError(f"classifier={classifier!r} predicts classes, but y are numbers; give a regressor.")
+        raise ValueError(f"classifier={classifier!r} predicts classes, but y is numeric. Pass a regressor.")
     return clone(classifier)
 
 
 def _judges(task: str) -> dict[str, BaseEstimator]:
-    """What can judge a selection, by name; the first one by default."""
+    """Return the named predictors that can score a selection. The first one is the default."""
     if task == "regression":
         return {"ridge": RidgeCV(np.logspace(-3, 5, 17)), "knn": KNeighborsRegressor()}
     return {"linear_svm": LinearSVC(dual="auto", max_iter=10_000, random_state=0), "knn": KNeighborsClassifier()}
 
 
 def _digests(store: Store, setting: TrialSettings) -> dict[str, str]:
-    """What tells a comparison from one whose rows mean something else."""
+    """Return digests of everything that the meaning of a row depends on."""
     arrays = {name: entry for name, entry in store.header["arrays"].items() if name in ("indptr", "indices", "values")}
     gaps = setting.gaps
     filled = [] if gaps is None else [joblib.hash(gaps.samples), joblib.hash(gaps.features), gaps.strategy]

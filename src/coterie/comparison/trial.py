@@ -1,4 +1,4 @@
-"""The methods of a comparison, and the trial of one on the folds, which runs in the method's own process."""
+"""Methods of a comparison, and the run of one method on the folds, in its own process."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ from coterie.methods import METHODS, REGRESSION, Method, method_named, methods_f
 from coterie.metrics.recovery import redundancy_rate, squared_redundancy
 from coterie.persistence.names import stable_name
 
-# Quick ones of every kind.
+# Fast methods of every kind.
 DEFAULT = ("gdm", "fgm", "mrmr", "fcbf", "l1-svm", "svm-rfe", "grm", "fisher")
 DEFAULT_FOR_NUMBERS = ("gdm", "fgm", "mrmr", "lasso", "grm", "correlation")
-# Names, selectors, names of either; None for some quick methods.
+# Names, selectors, or a mapping of names to either; None for some fast methods.
 MethodsLike: TypeAlias = "str | BaseEstimator | Iterable[str | BaseEstimator] | Mapping[str, str | BaseEstimator] | None"
 _SIZE_PARAMETERS = ("n_features_to_select", "k", "max_features")
 Report = Callable[[Row, np.ndarray], None]
 _NO_FEATURES = np.empty(0, dtype=np.int64)
-# Samples of each class, and features, of the fit that loads the compiled kernels before anything is timed.
+# Samples per class, and features, of the warm-up fit that loads compiled kernels before the timing.
 _WARM_SAMPLES, _WARM_FEATURES = 20, 12
 
 
 class Contender(NamedTuple):
-    """A method that takes part: its name in the table, and a selector that is not fitted."""
+    """Method of a comparison: its name in the table, and an unfitted selector."""
 
     name: str
     selector: Any
-    size: str  # the parameter that says how many features to select
-    nested: str  # whether one fit serves all numbers of features ("support", "ranking"); see coterie.methods.Method
-    known: bool  # whether it is a method of the package, which may be warmed up
+    size: str  # parameter with the number of features to select
+    nested: str  # how one fit provides all numbers of features ("support", "ranking"); see coterie.methods.Method
+    known: bool  # whether it is a method of the package, which can be warmed up
 
     @property
     def digest(self) -> str:
-        """What tells it from a selector of other parameters."""
+        """Return a digest of the selector and its parameters."""
         return estimator_digest(self.selector, without=self.size)
 
 
 def estimator_digest(estimator: BaseEstimator, without: str | None = None) -> str:
-    """Digest of an estimator's class and parameters, the same in every process."""
+    """Return a digest of an estimator's class and parameters, the same in every process."""
     parameters = {name: value for name, value in estimator.get_params(deep=True).items() if name != without}
     plain = sorted((name, joblib.hash(value)) for name, value in parameters.items())
     module, _, name = stable_name(type(estimator)).rpartition(".")
@@ -64,7 +64,7 @@ def estimator_digest(estimator: BaseEstimator, without: str | None = None) -> st
 
 
 def check_for_task(read: Callable[[str], object], task: str) -> None:
-    """Raise what reading raises for a task; of ``"auto"``, what it raises for classes, if numbers would not do either."""
+    """Raise the error of ``read`` for a task. For ``"auto"``, raise that for classes if numbers fail as well."""
     try:
         read("classification" if task == "auto" else task)
     except ValueError as error:
@@ -77,12 +77,12 @@ def check_for_task(read: Callable[[str], object], task: str) -> None:
 
 
 def default_methods(task: str) -> list[str]:
-    """Names of quick methods for a task."""
+    """Return the names of fast methods for a task."""
     return list(DEFAULT_FOR_NUMBERS if task == "regression" else DEFAULT)
 
 
 def read_contenders(methods: MethodsLike, seed: int, task: str = "classification") -> list[Contender]:
-    """The contenders in their order, from names, selectors, or a mapping of names to either."""
+    """Return the methods in order, from names, selectors, or a mapping of names to either."""
     if methods is None:
         methods = default_methods(task)
     elif isinstance(methods, str):
@@ -97,7 +97,7 @@ def read_contenders(methods: MethodsLike, seed: int, task: str = "classification
             name = method if isinstance(method, str) else type(method).__name__
             pairs.append((_free_name(str(name).strip(), [taken for taken, _ in pairs], isinstance(method, str)), method))
     if not pairs:
-        raise ValueError(f"methods is empty; name at least one of {', '.join(methods_for(task))}, or give selectors.")
+        raise ValueError(f"methods is empty. Name at least one of {', '.join(methods_for(task))}, or pass selectors.")
     return [_contender(name, method, seed, task) for name, method in pairs]
 
 
@@ -105,7 +105,7 @@ def _free_name(name: str, taken: list[str], named: bool) -> str:
     if name not in taken:
         return name
     if named:
-        raise ValueError(f"methods names {name!r} twice.")
+        raise ValueError(f"methods contains {name!r} twice. Remove one of them, or pass a dictionary with different names.")
     return next(f"{name} {number}" for number in range(2, len(taken) + 3) if f"{name} {number}" not in taken)
 
 
@@ -116,7 +116,7 @@ def _contender(name: str, method: Any, seed: int, task: str) -> Contender:
     if size is None:
         raise ValueError(
             f"The selector {name!r} ({type(selector).__name__}) has no parameter {', '.join(_SIZE_PARAMETERS[:-1])} or "
-            f"{_SIZE_PARAMETERS[-1]}, so it cannot be asked for a number of features. Give it one."
+            f"{_SIZE_PARAMETERS[-1]}, so its number of features cannot be set. Add one of these parameters."
         )
     unseeded = [key for key, value in parameters.items() if key.split("__")[-1] == "random_state" and value is None]
     selector.set_params(**dict.fromkeys(unseeded, seed))
@@ -125,7 +125,7 @@ def _contender(name: str, method: Any, seed: int, task: str) -> Contender:
 
 
 def selector_named(name: str, *, task: str = "classification", **parameters: Any) -> Any:
-    """The selector of a method of the package for a task, with some parameters of its class or score set.
+    """Return the selector of a named method for a task, with parameters of its class or score.
 
     Examples
     --------
@@ -144,13 +144,13 @@ def selector_named(name: str, *, task: str = "classification", **parameters: Any
     known = inspect.signature(target).parameters
     for parameter in parameters:
         if parameter not in known:
-            raise ValueError(f"{name} has no parameter {parameter}; it has {', '.join(known)}.")
+            raise ValueError(f"{name} has no parameter {parameter!r}. Its parameters are {', '.join(known)}.")
     return target(**{**method.settings, **parameters})
 
 
 def _checked(name: str, selector: Any) -> Any:
     if not name:
-        raise ValueError("A method has no name.")
+        raise ValueError("The name of a method is empty.")
     if inspect.isclass(selector) or not (hasattr(selector, "fit") and hasattr(selector, "get_support")):
         raise ValueError(
             f"The method {name!r} is {selector!r}, which is neither a selector with fit and get_support nor the name of a "
@@ -163,7 +163,7 @@ def _checked(name: str, selector: Any) -> Any:
 
 
 def _nested(selector: BaseEstimator) -> str:
-    """How one fit of this selector serves all numbers of features, if it does."""
+    """Return how one fit of this selector provides all numbers of features, if it does."""
     for method in (*METHODS.values(), *REGRESSION.values()):
         if _is_of(method, selector):
             parameters = selector.get_params(deep=False)
@@ -182,7 +182,7 @@ def _same(given: object, value: object) -> bool:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Where values were missing before they were filled, and what they were filled with."""
+    """Positions of missing values, and the strategy that filled them."""
 
     samples: np.ndarray
     features: np.ndarray
@@ -191,7 +191,7 @@ class Gaps:
 
 @dataclass(frozen=True)
 class TrialSettings:
-    """What all methods share: the data in a store, whether they become a frame (for names), the folds, who judges and how."""
+    """Settings shared by all methods: data store, conversion to a data frame (for names), folds, predictor and scorer."""
 
     store: Path | str
     frame: bool
@@ -206,7 +206,7 @@ class TrialSettings:
 
 
 class Trial:
-    """A method and the data it is tried on."""
+    """Method and its data."""
 
     def __init__(self, setting: TrialSettings, contender: Contender) -> None:
         self.setting = setting
@@ -215,7 +215,7 @@ class Trial:
         self._filled: tuple[int, FeatureSource] | None = None
 
     def run(self, fold: int, sizes: Sequence[int], report: Report) -> None:
-        """Try all numbers of features on a fold; each row is reported when it is there."""
+        """Run all numbers of features on a fold and report each row when it is finished."""
         try:
             X, y = self._training_part(fold)
         except MemoryError as error:
@@ -234,7 +234,7 @@ class Trial:
                 report(row, chosen)
 
     def _run_shared(self, X: Any, y: np.ndarray, fold: int, sizes: Sequence[int], report: Report) -> None:
-        """One fit for all numbers of features."""
+        """Run one fit for all numbers of features."""
         by_ranking = self.contender.nested == "ranking"
         try:
             fitted = min(sizes) if by_ranking else max(sizes)
@@ -245,7 +245,7 @@ class Trial:
             return
         for size in sizes:
             try:
-                # A warning of the one fit (that there were not enough features, say) may not be true of the others.
+                # A warning of this fit (for example, about too few features) may not apply to the other numbers.
                 its_own = size == fitted or len(order) < size
                 row, chosen = self._judged(order[:size], fold, size, seconds, note if its_own else "")
             except BaseException as error:
@@ -254,7 +254,7 @@ class Trial:
                 report(row, chosen)
 
     def _fitted(self, X: Any, y: np.ndarray, size: int) -> tuple[Any, float, str]:
-        """The fitted selector, its seconds, and the first warning."""
+        """Return the fitted selector, its time in seconds and its first warning."""
         model = clone(self.contender.selector).set_params(**{self.contender.size: size})
         with recorded() as told:
             began = time.perf_counter()
@@ -265,9 +265,9 @@ class Trial:
 
     def _judged(self, chosen: np.ndarray, fold: int, size: int, seconds: float, note: str) -> tuple[Row, np.ndarray]:
         if len(chosen) == 0:
-            raise ValueError("It selected no features.")
+            raise ValueError("The method selected no features.")
         train, test = self.setting.folds[fold]
-        columns = self._source_of(fold).columns(np.sort(chosen))  # the order of selection is nothing to the classifier
+        columns = self._source_of(fold).columns(np.sort(chosen))  # the classifier does not depend on their order
         columns = columns if isinstance(columns, np.ndarray) else columns.tocsr()
         y = self.setting.y
         with ignored():
@@ -306,7 +306,7 @@ class Trial:
         if self.source.is_sparse:
             X = everything.tocsr()[train].tocsc()
         else:
-            X = np.take(everything.T, train, axis=1).T  # by feature, as it is in the store
+            X = np.take(everything.T, train, axis=1).T  # feature-major, as in the store
         if self.setting.standardize:
             X = _standardized(X)
         if self.setting.frame:
@@ -316,7 +316,7 @@ class Trial:
         return X, y
 
     def _source_of(self, fold: int) -> FeatureSource:
-        """The features as a fold may see them: gaps are filled from its training samples."""
+        """Return the features of a fold. Missing values are filled from its training samples."""
         if self.setting.gaps is None:
             return self.source
         if self._filled is None or self._filled[0] != fold:
@@ -336,9 +336,9 @@ class Trial:
         return self.source.block(0, self.source.shape[1])
 
     def warm_up(self) -> None:
-        """Fit a few samples and features, so that the first fold does not pay for the loading of compiled code."""
+        """Fit a few samples and features, so that the time of the first fold excludes loading compiled code."""
         if self.contender.selector.get_params(deep=False).get("checkpoint") is not None:
-            return  # which would keep this fit
+            return  # a checkpoint would store this fit
         train = self.setting.folds[0][0]
         y = self.setting.y[train]
         some = np.arange(min(len(y), 2 * _WARM_SAMPLES))
@@ -350,12 +350,12 @@ class Trial:
         X = _standardized(X) if self.setting.standardize else X
         try:
             self._fitted(X if not isinstance(X, np.ndarray) else np.asfortranarray(X), y[some], 2)
-        except Exception:  # the folds will tell
+        except Exception:  # the folds report it
             return
 
 
 def _selection(model: Any) -> np.ndarray:
-    """What a fitted selector selects, in order of selection if it has one."""
+    """Return the selected features of a fitted selector, in order of selection if it has one."""
     kept = np.flatnonzero(np.asarray(model.get_support()))
     order = getattr(model, "support_features_", None)
     if order is not None and np.array_equal(np.sort(order), kept):
@@ -364,12 +364,12 @@ def _selection(model: Any) -> np.ndarray:
 
 
 def _rmse(y: np.ndarray, predicted: np.ndarray) -> float:
-    """Root mean squared error."""
+    """Return the root mean squared error."""
     return float(np.sqrt(np.mean((np.asarray(y, dtype=np.float64) - predicted) ** 2)))
 
 
 def _standardized(X: Any) -> Any:
-    """Columns of mean 0 and standard deviation 1; sparse ones are only scaled."""
+    """Scale columns to mean 0 and standard deviation 1. Sparse columns are only scaled."""
     from sklearn.preprocessing import StandardScaler
 
     if isinstance(X, np.ndarray):
