@@ -43,12 +43,6 @@ PAGES = {
     ),
     "correlation-groups-evidence": Page(("correlation_groups.py --limit 15",), by_hand=True),
     "correlation-profile-evidence": Page(("figure_1.py", "all_pairs.py"), by_hand=True),
-    "daf-adaptive": Page(("daf_adaptive.py", "daf_madelon.py --only time", "daf_madelon.py --only size")),
-    "daf-basehock": Page(("daf_curves.py --only basehock",)),
-    "daf-gisette": Page(("daf_curves.py --only gisette_valid",)),
-    "daf-madelon": Page(("daf_madelon.py",)),
-    "daf-spambase": Page(("daf_curves.py --only spambase",)),
-    "daf-wide": Page(("daf_wide.py",)),
     "examples": Page(
         tuple(f"../examples/{name}.py" for name in ("faces", "digits", "text", "snps", "single_cells")), by_hand=True
     ),
@@ -81,7 +75,7 @@ PAGES = {
     ),
     "plink-clump-evidence": Page(("plink_clump.py",)),
     "probabilities-evidence": Page(("probabilities.py",), by_hand=True),
-    "ranking-evidence": Page(("daf_probes.py",), by_hand=True),
+    "ranking-evidence": Page(("daf_madelon.py --slow --splits 5", "daf_curves.py --slow", "daf_adaptive.py", "daf_wide.py")),
     "redundancy-evidence": Page(("grm_scale.py", "grm_figures.py"), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
