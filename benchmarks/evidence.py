@@ -59,7 +59,7 @@ PAGES = {
     ),
     "growth": Page(("growth.py",)),
     "grm-mrmr": Page(("grm_mrmr.py",)),
-    "grm-tables": Page(("grm_tables.py",)),
+    "grm-tables": Page(("grm_tables.py", "grm_figures.py")),
     "marker-genes-evidence": Page(("marker_genes.py",)),
     "paper-comparisons": Page(
         (
@@ -76,7 +76,7 @@ PAGES = {
     "plink-clump-evidence": Page(("plink_clump.py",)),
     "probabilities-evidence": Page(("probabilities.py",), by_hand=True),
     "ranking-evidence": Page(("daf_madelon.py --slow --splits 5", "daf_curves.py --slow", "daf_adaptive.py", "daf_wide.py")),
-    "redundancy-evidence": Page(("grm_scale.py", "grm_figures.py"), by_hand=True),
+    "redundancy-evidence": Page(("grm_scale.py",), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
     "validated-evidence": Page(("validated.py", "one_class_validated.py")),

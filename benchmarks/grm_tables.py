@@ -1,8 +1,8 @@
-"""The tables of the GRM paper (TKDE 2015) for the data at hand: accuracy and redundancy of the scores with and without GRM.
+"""Tables of the GRM paper (TKDE 2015) for the available data: accuracy and redundancy of the scores with and without GRM.
 
 Tables 2 to 7 (top 20 features, five folds, linear SVM and kNN) with all columns of the paper (mRMR, ReliefF on a fifth of the
-labels), table 8 (correct-move rate), and what the number of candidates does. Features are selected inside the folds. Writes
-docs/evidence/grm-tables.md and docs/evidence/grm-candidates.png.
+labels), table 8 (correct-move rate), and the effect of the number of candidates. Features are selected inside the folds.
+Writes the tables of docs/evidence/grm-tables.md, and docs/evidence/grm-candidates.png.
 
 One score of a fold serves all numbers of candidates, and one selection both classifiers. `coterie.compare` would compute each
 score eight times, in a process for each number of candidates.
@@ -162,7 +162,7 @@ def main() -> None:
     }
     write_results("grm_tables", options, results=results, correct_moves=table8, strengths=strengths)
     if not options.quick:
-        write_page(results, table8, strengths, FACTORS, REPEATS)
+        write_page(results, table8, strengths, FACTORS)
 
 
 if __name__ == "__main__":
