@@ -169,7 +169,9 @@ def main() -> None:
 def write_page(done: list[dict[str, Any]]) -> None:
     """Replace the tables of docs/evidence/grm-mrmr.md: held-out data sets apart from those used to choose the defaults."""
     page = DOCS / "grm-mrmr.md"
-    source = f"{caption()[:-1]} Source digests: {', '.join(sorted({row['source'] for row in done}))}.*\n\n"
+    source = (
+        f"{caption()[:-1]} All tables of this page; source digests: {', '.join(sorted({row['source'] for row in done}))}.*\n\n"
+    )
     summary: list[dict[str, str]] = []
     choice: dict[str, dict[str, str]] = {}
     for size in sorted({row["size"] for row in done}):
