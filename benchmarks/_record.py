@@ -63,9 +63,12 @@ def write_results(name: str, options: argparse.Namespace, **content: Any) -> Non
     print(f"\nWritten: {path.relative_to(RESULTS.parent.parent)}")
 
 
-def caption() -> str:
-    """Return version, date and command of this run as the caption of a table; paths in the command become ``DIR``."""
-    words = ["DIR" if os.sep in word else word for word in sys.argv[1:]]
+def caption(*options: str) -> str:
+    """Return version, date and command of this run as the caption of a table.
+
+    ``options`` replace those of the command line, in which paths become ``DIR``.
+    """
+    words = options or ["DIR" if os.sep in word else word for word in sys.argv[1:]]
     command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
     number = coterie.__version__.replace(".dev0", " development")
     return f"*Coterie {number}, {datetime.datetime.now(datetime.UTC).date()}; `{command}`.*"
