@@ -78,7 +78,7 @@ class Curves:
         runs.append(subsets)
 
     def table(self) -> pd.DataFrame:
-        """One row a method, size and split, with the stability over the splits, which is the same for all of them."""
+        """One row per method, size and split, with the stability over all splits."""
         stability = pd.DataFrame(
             {
                 "method": method,
@@ -98,7 +98,7 @@ class Curves:
         }
 
     def tables(self) -> dict[str, list[dict[str, str]]]:
-        """A table for each classifier (mean ± standard deviation in percent) and one for each stability, by title."""
+        """Tables by title: accuracy of each classifier (mean ± standard deviation in percent), and each stability."""
         groups = self.table().groupby(["method", "n_features"])
         result = {}
         for name in self.classifiers:
@@ -145,10 +145,10 @@ def order_of(scores: np.ndarray) -> Order:
 
 
 def found_informative(scores: np.ndarray) -> int:
-    """How many of Madelon's 20 informative features are among the 20 best."""
+    """Return the number of Madelon's 20 informative features among the 20 best."""
     return len(np.intersect1d(np.argsort(-scores, kind="stable")[:20], INFORMATIVE))
 
 
 def load_average() -> str:
-    """How busy the machine is, all processes together, in words."""
+    """Return the load average of the machine as text."""
     return f"{psutil.getloadavg()[1]:.1f} on {os.cpu_count()} cores"

@@ -107,5 +107,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, Path):
-        return value.name  # where it lies is nobody else's business
+        return value.name  # results name no folder of this machine
     raise TypeError(f"{type(value).__name__} has no place in the results.")

@@ -34,7 +34,7 @@ from coterie.methods import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 
 N_FEATURES = 20
-# Candidates for each feature asked for; 1 is the score alone, None lets all features in, "auto" is the growing pool.
+# Candidates per selected feature; 1 is the score alone, None means all features, "auto" is the growing pool.
 FACTORS = (1, 2, 3, 5, "auto", 10, 20, 50, None)
 REPEATS = {"Synthetic": 2, "GLIOMA": 5, "SRBCT": 5, "BINALPHA": 2}
 FILES = {"GLIOMA": "glioma", "SRBCT": "khan", "COIL20": "coil20", "BINALPHA": "binaryalphadigs", "DIGIT": "mfeat"}
@@ -49,7 +49,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scores_of(score: str, X: np.ndarray, y: np.ndarray, threads: int | None = None) -> np.ndarray:
-    """Scores as GRM takes them; MCFS is told the number of clusters, as its authors do."""
+    """Scores without negative values; MCFS gets the number of classes as number of clusters, as its authors do."""
     options = {"n_clusters": len(np.unique(y))} if score == "mcfs" else {}
     if score == "lgd among samples":
         score, options = "lgd", {"neighborhood": "samples"}
