@@ -1,4 +1,4 @@
-"""The page of the GRM tables in docs/: everything that is measured; what it means stands in redundancy-evidence.md."""
+"""Measured sections of docs/evidence/grm-tables.md; protocol and results are written by hand around them."""
 
 from __future__ import annotations
 
@@ -7,62 +7,40 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _grm_paper import ALONE, NAMES, PAPER
-from _tables import DOCS, markdown_table
+from _grm_paper import ALONE, MOVES, NAMES, PAPER
+from _record import caption
+from _tables import DOCS, markdown_table, replace_section
 
 from coterie.plots.canvas import new_figure
 
 MEASURES = ("linear SVM", "kNN", "redundancy")
-# Redundancy above the paper's by more than this is a shortfall; accuracy below it by more than so many points.
+# A cell is marked if its redundancy is above the paper's by more than this, or its accuracy below by more than so many points.
 _LEAST, _POINTS = 0.03, 3.0
-_HEAD = """# The tables of the GRM paper, measured
-
-Written by `benchmarks/grm_tables.py`. Ours, and in brackets the paper's (TKDE 2015, tables 2 to 8). Top 20
-features, five stratified folds (repeated: {repeats});
-scores and GRM see the training part only. Linear SVM with C = 1, five nearest neighbours, features standardised
-on the training part (bits as they are for the SVM); the paper says neither. LGD*: neighbours among the samples,
-next to the paper's LGD. G: with GRM and the default `n_candidates="auto"`. RF 20 %: ReliefF that sees a fifth of the
-labels. mRMR: the paper does not say which scheme. SRBCT: the 63 training samples (`khan`) of the paper's 83. Of the paper's
-other sets, LUNG, AMLALL, ProCancer, LEU, PalmData and CALTECH are not at hand. Redundancy: mean squared correlation of the
-selected features. What it means:
-[redundancy-evidence.md](redundancy-evidence.md)."""
-_TABLE_8 = """## Table 8: correct-move rate
-
-Fifty random pairs among the best 200 features, five draws, for three strengths γ. The paper does not state its
-γ; of the data here its table has GLIOMA only: 0.908, 0.732 and 0.872."""
-_CANDIDATES = """## How many candidates
-
-Means over the scores: linear SVM / kNN / redundancy. A pool larger than the data counts as all in the mean."""
-
 Results = Mapping[str, Any]
 
 
 def write_page(
-    results: Results,
-    correct_moves: Results,
-    strengths: Sequence[float],
-    factors: Sequence[int | str | None],
-    repeats: Mapping[str, int],
+    results: Results, correct_moves: Results, strengths: Sequence[float], factors: Sequence[int | str | None]
 ) -> None:
-    """Write docs/evidence/grm-tables.md and docs/evidence/grm-candidates.png."""
-    factor = "auto"
-    parts = [_HEAD.format(repeats=", ".join(f"{n} times on {name}" for name, n in repeats.items()))]
+    """Replace the measured sections of docs/evidence/grm-tables.md and draw docs/evidence/grm-candidates.png."""
+    page, factor = DOCS / "grm-tables.md", "auto"
+    parts = []
     unsupervised = ("laplacian", "lgd", "lgd among samples", "mcfs", "relieff 20 %")
     supervised = ("relieff", "fisher", "information_gain", "mid", "miq")
     for scores, numbers in ((unsupervised, (2, 3, 4)), (supervised, (5, 6, 7))):
         for measure, number in enumerate(numbers):
             table = markdown_table([_row_of(name, results[name], scores, measure, factor) for name in results])
-            parts.append(f"## Table {number}: {MEASURES[measure]}\n\n{table.strip()}")
-    nothing = [{"data": "none", "method": "", "measure": "", "ours": "", "paper": ""}]
-    for title, measures in (
-        (f"Accuracy more than {_POINTS:g} points below the paper", (0, 1)),
-        (f"Redundancy more than {_LEAST:g} above the paper", (2,)),
-    ):
-        parts.append(f"## {title}\n\n{markdown_table(_shortfalls(results, factor, measures) or nothing).strip()}")
-    parts += [_TABLE_8, markdown_table([_moves_row(name, correct_moves[name], strengths) for name in correct_moves]).strip()]
-    parts += [_CANDIDATES, markdown_table([_candidates_row(results, str(factor)) for factor in factors]).strip()]
-    parts.append("![Accuracy and redundancy against the number of candidates](grm-candidates.png)")
-    (DOCS / "grm-tables.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+            parts.append(f"### Table {number}: {MEASURES[measure]}\n\n{table.strip()}")
+    counts = markdown_table([_counts_row(name, results[name], factor) for name in results])
+    moves = markdown_table([_moves_row(name, correct_moves[name], strengths) for name in correct_moves])
+    candidates = markdown_table([_candidates_row(results, str(factor)) for factor in factors])
+    for name, text in {
+        "tables": "\n\n".join(parts),
+        "counts": counts,
+        "table 8": moves,
+        "candidates": candidates,
+    }.items():
+        replace_section(page, name, f"{caption()}\n\n{text}")
     _draw(results, factors, DOCS / "grm-candidates.png")
     print("Written: docs/evidence/grm-tables.md, docs/evidence/grm-candidates.png")
 
@@ -72,13 +50,46 @@ def _cell(found: Sequence[float], measure: int) -> str:
 
 
 def _row_of(name: str, by_score: Results, scores: Sequence[str], measure: int, factor: str) -> dict[str, str]:
-    """A row of one of the paper's tables: ours, and the paper's in brackets."""
+    """A row of one of the paper's tables: ours, and the paper's in brackets.
+
+    Bold: worse than the paper. †: less accurate with GRM than without.
+    """
     row = {"": name}
     for score in scores:
         for prefix, found, theirs in _forms(name, score, by_score, factor):
             paper = f" ({_cell(theirs, measure)})" if theirs[measure] is not None else ""
-            row[prefix + NAMES[score]] = _cell(found, measure) + paper
+            ours = _cell(found, measure)
+            ours = f"**{ours}**" if _worse_than_paper(found, theirs, measure) else ours
+            mark = "†" if prefix and _worse_than_score(found, by_score[score]["1"], measure) else ""
+            row[prefix + NAMES[score]] = ours + mark + paper
     return row
+
+
+def _worse_than_paper(ours: Sequence[float], theirs: Any, measure: int) -> bool:
+    if theirs[measure] is None:
+        return False
+    return ours[2] > theirs[2] + _LEAST if measure == 2 else ours[measure] < theirs[measure] - _POINTS
+
+
+def _worse_than_score(refined: Sequence[float], alone: Sequence[float], measure: int) -> bool:
+    return measure < 2 and round(refined[measure], 1) < round(alone[measure], 1)
+
+
+def _counts_row(name: str, by_score: Results, factor: str) -> dict[str, str]:
+    """Count the cells of one data set in which GRM gains, loses, or is worse than the paper."""
+    pairs = [(found[factor], found["1"]) for score, found in by_score.items() if score not in ALONE]
+    forms = [form for score in by_score for form in _forms(name, score, by_score, factor)]
+    lower = sum(refined[2] < alone[2] for refined, alone in pairs)
+    lost = sum(_worse_than_score(refined, alone, measure) for refined, alone in pairs for measure in (0, 1))
+    short = sum(_worse_than_paper(ours, theirs, measure) for _, ours, theirs in forms for measure in (0, 1))
+    high = sum(_worse_than_paper(ours, theirs, 2) for _, ours, theirs in forms)
+    return {
+        "data": name,
+        "redundancy lower with GRM": f"{lower} of {len(pairs)}",
+        "accuracy lower with GRM (†)": f"{lost} of {2 * len(pairs)}",
+        f"accuracy more than {_POINTS:g} points below the paper": str(short),
+        f"redundancy more than {_LEAST:g} above the paper": str(high),
+    }
 
 
 def _forms(name: str, score: str, by_score: Results, factor: str) -> Iterator[tuple[str, Sequence[float], Any]]:
@@ -89,27 +100,13 @@ def _forms(name: str, score: str, by_score: Results, factor: str) -> Iterator[tu
         yield "G", found[factor], PAPER[name][score][1]
 
 
-def _shortfalls(results: Results, factor: str, measures: Sequence[int]) -> list[dict[str, str]]:
-    """Figures that are worse than the paper's."""
-    rows = []
-    for name, by_score in results.items():
-        for score in by_score:
-            for prefix, ours, theirs in _forms(name, score, by_score, factor):
-                for measure in measures:
-                    if theirs[measure] is None:
-                        continue
-                    worse = ours[2] > theirs[2] + _LEAST if measure == 2 else ours[measure] < theirs[measure] - _POINTS
-                    if worse:
-                        row = {"data": name, "method": prefix + NAMES[score], "measure": MEASURES[measure]}
-                        rows.append(row | {"ours": _cell(ours, measure), "paper": _cell(theirs, measure)})
-    return rows
-
-
 def _moves_row(name: str, by_score: Results, strengths: Sequence[float]) -> dict[str, str]:
+    """Rates for all strengths in one cell per score, and the paper's rates."""
+    powers = " / ".join(f"{strength:g}" for strength in strengths)
     row = {"": name}
     for label, rates in zip(("Var", "Lap", "LGD"), by_score.values(), strict=True):
-        row |= {f"{label}, γ = {strength:g}": f"{rate:.3f}" for strength, rate in zip(strengths, rates, strict=True)}
-    return row
+        row[f"{label}, γ = {powers}"] = " / ".join(f"{rate:.3f}" for rate in rates)
+    return row | {"paper: Var / Lap / LGD": " / ".join(f"{rate:.3f}" for rate in MOVES[name]) if name in MOVES else "–"}
 
 
 def _candidates_row(results: Results, factor: str) -> dict[str, str]:

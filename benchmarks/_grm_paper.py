@@ -1,4 +1,4 @@
-"""Tables 2 to 7 of the GRM paper (TKDE 2015), for the data at hand."""
+"""Tables 2 to 8 of the GRM paper (TKDE 2015), for the data sets that are available here."""
 
 from __future__ import annotations
 
@@ -90,3 +90,5 @@ for name, figures in PAPER.items():
 # The paper describes neighbours among the values of a feature; neighbours among the samples may be what it measured.
 for figures in PAPER.values():
     figures["lgd among samples"] = figures["lgd"]
+# Table 8: correct-move rates of variance, Laplacian score and LGD; the other sets of that table are not available here.
+MOVES = {"GLIOMA": (0.908, 0.732, 0.872), "SRBCT": (0.936, 0.960, 0.944)}

@@ -1,23 +1,22 @@
-"""What the benchmarks of the rankings share: the data, splits, accuracy curves, stability, figures and tables for docs/."""
+"""Parts shared by the benchmarks of the rankings: data, splits, accuracy, stability and tables for docs/evidence."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import _real
 import numpy as np
 import pandas as pd
 import psutil
-from _tables import FIGURES
+from _tables import DOCS
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from coterie.metrics import hamming_stability, tanimoto_stability, weighted_consistency
-from coterie.plots import comparison_curves
 
+PAGE = DOCS / "ranking-evidence.md"
 STABILITIES = ("CW_rel", "ATI", "ANHI")
 INFORMATIVE = np.array([28, 48, 64, 105, 128, 153, 241, 281, 318, 336, 338, 378, 433, 442, 451, 453, 455, 472, 475, 493])
 
@@ -79,7 +78,7 @@ class Curves:
         runs.append(subsets)
 
     def table(self) -> pd.DataFrame:
-        """One row a method, size and split, with the stability over the splits, which is the same for all of them."""
+        """One row per method, size and split, with the stability over all splits."""
         stability = pd.DataFrame(
             {
                 "method": method,
@@ -99,7 +98,7 @@ class Curves:
         }
 
     def tables(self) -> dict[str, list[dict[str, str]]]:
-        """A table for each classifier (mean ± standard deviation in percent) and one for each stability, by title."""
+        """Tables by title: accuracy of each classifier (mean ± standard deviation in percent), and each stability."""
         groups = self.table().groupby(["method", "n_features"])
         result = {}
         for name in self.classifiers:
@@ -114,18 +113,29 @@ class Curves:
     def _by_method(self, cells: dict[tuple[str, int], str]) -> list[dict[str, str]]:
         return [{"features": str(size), **{method: cells[method, size] for method in self.subsets}} for size in self.sizes]
 
-    def draw(self, title: str, name: str) -> Path:
-        """Accuracy with each classifier and the three stabilities, as in the paper's figures; a small PNG."""
-        words = {name: f"accuracy, {name}" for name in self.classifiers} | {name: f"stability, {name}" for name in STABILITIES}
-        figure = comparison_curves(self.table().rename(columns=words), list(words.values()))
-        if self.sizes[-1] > 10 * self.sizes[0]:
-            for axis in figure.axes:
-                axis.set_xscale("log")
-        figure.suptitle(title)
-        FIGURES.mkdir(exist_ok=True)
-        path = FIGURES / f"{name}.png"
-        figure.savefig(path, dpi=60)
-        return path
+    def page_table(self) -> list[dict[str, str]]:
+        """One row per size; each cell has the accuracy with each classifier and, from two splits on, CW_rel.
+
+        DAF1 is left out where its accuracies are those of DAF0 to 0.1 points.
+        """
+        groups = self.table().groupby(["method", "n_features"])
+        several = {method: len(runs) > 1 for method, runs in self.subsets.items()}
+        parts: dict[tuple[str, int], list[str]] = {key: [] for key in groups.groups}
+        shown = [method for method in self.subsets if method != "DAF1" or not self._same(groups, "DAF0", "DAF1")]
+        for name in self.classifiers:
+            mean, std = 100 * groups[name].mean(), 100 * groups[name].std(ddof=0)
+            for key, cell in parts.items():
+                cell.append(f"{mean[key]:.1f} ± {std[key]:.1f}" if several[key[0]] else f"{mean[key]:.1f}")
+        consistency = groups["CW_rel"].first()
+        for key, cell in parts.items():
+            if several[key[0]]:
+                cell.append(f"{consistency[key]:.3f}")
+        cells = {key: " / ".join(cell) for key, cell in parts.items()}
+        return [{"features": str(size), **{method: cells[method, size] for method in shown}} for size in self.sizes]
+
+    def _same(self, groups: Any, first: str, second: str) -> bool:
+        means = [groups[name].mean() for name in self.classifiers]
+        return all(abs(mean[first, size] - mean[second, size]) < 0.0015 for mean in means for size in self.sizes)
 
 
 def order_of(scores: np.ndarray) -> Order:
@@ -135,10 +145,10 @@ def order_of(scores: np.ndarray) -> Order:
 
 
 def found_informative(scores: np.ndarray) -> int:
-    """How many of Madelon's 20 informative features are among the 20 best."""
+    """Return the number of Madelon's 20 informative features among the 20 best."""
     return len(np.intersect1d(np.argsort(-scores, kind="stable")[:20], INFORMATIVE))
 
 
 def load_average() -> str:
-    """How busy the machine is, all processes together, in words."""
+    """Return the load average of the machine as text."""
     return f"{psutil.getloadavg()[1]:.1f} on {os.cpu_count()} cores"

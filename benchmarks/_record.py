@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import hashlib
 import json
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -61,6 +63,17 @@ def write_results(name: str, options: argparse.Namespace, **content: Any) -> Non
     print(f"\nWritten: {path.relative_to(RESULTS.parent.parent)}")
 
 
+def caption(*options: str) -> str:
+    """Return version, date and command of this run as the caption of a table.
+
+    ``options`` replace those of the command line, in which paths become ``DIR``.
+    """
+    words = options or ["DIR" if os.sep in word else word for word in sys.argv[1:]]
+    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
+    number = coterie.__version__.replace(".dev0", " development")
+    return f"*Coterie {number}, {datetime.datetime.now(datetime.UTC).date()}; `{command}`.*"
+
+
 def machine_facts() -> dict[str, Any]:
     """What a reader needs to know about the machine, and nothing that names it."""
     return {
@@ -94,5 +107,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, Path):
-        return value.name  # where it lies is nobody else's business
+        return value.name  # results name no folder of this machine
     raise TypeError(f"{type(value).__name__} has no place in the results.")

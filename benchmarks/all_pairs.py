@@ -1,8 +1,8 @@
 """Correlation profile: all pairs of int8 genotypes next to the bare BLAS product, and a trillion pairs of sparse text.
 
 The psoriasis shape (2,176 x 529,651, int8) is taken as a slice; the time of all its 1.4e11 pairs is extrapolated from the
-time a pair. The bare product is the one in single precision that gives each pair once, and nothing else: no reading of bytes,
-no standardising, no counting. Both use the same number of threads.
+time per pair. The bare product is the one in single precision that gives each pair once, without reading bytes,
+standardising or counting. Both use the same number of threads.
 """
 
 from __future__ import annotations

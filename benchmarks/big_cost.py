@@ -1,11 +1,11 @@
-"""What the big shapes cost at full size, from stores: time in bare passes, passes a round, memory, planted groups; and growth.
+"""Cost of the big shapes at full size, from stores: time in bare passes, passes per round, memory, planted groups; and growth.
 
-    python benchmarks/big_cost.py --folder DIR             # all four; stores are made in DIR where they are not there yet
+    python benchmarks/big_cost.py --folder DIR             # all four; stores are made in DIR unless they exist
     python benchmarks/big_cost.py --growth                 # exponents when samples, features, nonzeros or K double
 
 A bare pass is one ``X'v`` by the same kernel from the same store in the same run. 20 support features, ten rounds of two
-(psoriasis: twenty rounds of one), complete groups. Growth is that of processor seconds of one thread at a scale that fits
-anywhere: an exponent of 1 is linear. Rows are kept in a journal beside the other results, from which the tables of
+(psoriasis: twenty rounds of one), complete groups. Growth is that of processor seconds of one thread at a small
+scale: an exponent of 1 is linear. Rows are kept in a journal beside the other results, from which the tables of
 docs/evidence/big-shapes.md are made.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from _big_stores import SHAPES, big_store, measured
-from _record import RESULTS
+from _record import RESULTS, caption
 from _tables import DOCS, markdown_table, replace_section
 from _timing import measure_bare_pass
 
@@ -115,9 +115,9 @@ def write_page(rows: list[dict[str, Any]]) -> None:
             "bare pass, s": row["bare_pass_s"],
             "fit, s": row["fit_s"],
             "fit / bare pass": f"{row['bare_passes']:.0f}",
-            "passes a round": row["passes_a_round"],
+            "passes per round": row["passes_a_round"],
             "GB beside the store": row["gb_beside"],
-            "/ store": row["share_beside"],
+            "share of the store": row["share_beside"],
             "success hits": row["hits"],
             "recovery": row["recovery"],
             "gap": f"{row['gap']:.0e}",
@@ -135,9 +135,9 @@ def write_page(rows: list[dict[str, Any]]) -> None:
         for row in rows
         if "growth" in row
     ]
-    for name, table in (("full size", fits), ("growth", grown)):
+    for name, table, options in (("full size", fits, ("--folder", "DIR")), ("growth", grown, ("--growth",))):
         if table:
-            replace_section(DOCS / "big-shapes.md", name, markdown_table(table))
+            replace_section(DOCS / "big-shapes.md", name, f"{caption(*options)}\n\n{markdown_table(table)}")
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""What a cluster costs: bytes up and down a round, milliseconds a round, fits on workers against one process, client's memory.
+"""Cost of a cluster: bytes per round, time per exchange, fits on workers against one process, memory of the client.
 
-    python benchmarks/cluster_cost.py                    # shapes at a scale that fits anywhere; writes its page
-    python benchmarks/cluster_cost.py --memory 30e6      # memory of the client for so many features of repeated parts
+    python benchmarks/cluster_cost.py                    # shapes at a small scale; prints one JSON line per fit
+    python benchmarks/cluster_cost.py --memory 30e6      # memory of the client with this number of features
+    python benchmarks/cluster_cost.py --page some.log    # the tables of docs/evidence/cluster-cost.md from printed lines
 
-Bytes are counted where they are handed to Dask and come from it: shared values (each worker fetches one once) and answers. The
-workers are processes of this machine, so that times are those of the protocol, not of a network.
+Bytes are counted where they are handed to Dask and returned by it: shared values (each worker fetches one once) and answers.
+The workers are processes of this machine, so that times are those of the protocol, not of a network.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from typing import Any
 
 import numpy as np
 import psutil
+from _record import caption
+from _tables import DOCS, markdown_table, replace_section
 
 from coterie import GroupDiscoveryClassifier
 from coterie.cluster import DistributedSource
@@ -32,6 +35,7 @@ from coterie.datasets import make_big_dimensional
 
 SCALES = {"news20": 0.1, "webspam": 0.005, "kdd2010": 0.005, "psoriasis": 0.1}
 N_SUPPORT = 10
+PAGE = DOCS / "cluster-cost.md"
 
 
 def start(n_workers: int) -> tuple[Any, Any]:
@@ -57,7 +61,7 @@ def of_shape(shape: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def of_store(shape: str, path: Any, numbers: Sequence[int] = (1, 2, 4)) -> list[dict[str, Any]]:
-    """The same for a store that is there."""
+    """The same for an existing store."""
     store = open_store(path)
     fit(store.source, store.y)  # compiles
     alone, seconds = fit(store.source, store.y)
@@ -104,7 +108,7 @@ def _nothing(source: Any) -> int:
 
 
 class Peak:
-    """Largest resident memory of this process while something goes on."""
+    """Largest resident memory of this process within a ``with`` block."""
 
     def __enter__(self) -> Peak:
         self.process = psutil.Process()
@@ -124,7 +128,7 @@ class Peak:
 
 
 def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
-    """A fit over parts that are repeated until there are so many features: the client cannot tell them from others."""
+    """A fit over repeated parts with this many features in all; to the client they are parts like others."""
     rng = np.random.default_rng(0)
     base, n_samples = 1_000_000, 200
     from scipy import sparse
@@ -159,51 +163,40 @@ def client_memory(n_features: int, folder: Path) -> dict[str, Any]:
         cluster.close()
 
 
-def page(files: list[Path], target: Path) -> None:
-    """The tables of docs/evidence/cluster-cost.md, from lines that earlier runs have printed or written."""
+def write_page(files: list[Path]) -> None:
+    """Replace the tables of docs/evidence/cluster-cost.md by those of lines that earlier runs have printed."""
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines() if line.startswith("{")]
     fits, memory = [row for row in rows if "shape" in row], [row for row in rows if "client_peak_mb" in row]
-    head = (
-        "| shape | samples × features | workers | seconds | same bits | shared a round, kB | answered a round, kB "
-        "| exchanges a round | ms an idle exchange |"
-    )
-    text = [
-        "# What a cluster costs, measured",
-        "",
-        "Made by `benchmarks/cluster_cost.py` (`--page`). Ten rounds of one support feature each, from stores with the shapes",
-        "of the papers' sets, scaled down; workers are processes of one machine with two cores and little else to do. So more",
-        "than two workers cannot be faster; what counts is the cost of an exchange. *Shared* is what each worker fetches,",
-        "*answered* what the",
-        "client gets, both over the whole fit (start and end included) for each round.",
-        "",
-        head,
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in fits:
-        size = f"{row['samples']:,} × {row['features']:,}"
-        if not row["workers"]:
-            text.append(f"| {row['shape']} | {size} | one process | {row['seconds']:.1f} | | | | | |")
-            continue
+    head = caption("--shapes", *dict.fromkeys(row["shape"] for row in fits))
+    replace_section(PAGE, "fits", f"{head}\n\n{markdown_table([_fit_row(row) for row in fits])}")
+    if memory:
         cells = [
-            f"{row['workers']}",
-            f"{row['seconds']:.1f}",
-            "yes" if row["same"] else "NO",
-            f"{row['shared_bytes_a_round'] / 1e3:.1f}",
-            f"{row['answered_bytes_a_round'] / 1e3:.1f}",
-            f"{row['exchanges_a_round']:.1f}",
-            f"{row['ms_an_exchange']:.0f}",
+            {
+                "features": f"{row['features']:,}",
+                "client before, MB": f"{row['client_before_mb']:.0f}",
+                "client's peak, MB": f"{row['client_peak_mb']:.0f}",
+                "one array of scores, MB": f"{row['one_array_mb']:.0f}",
+            }
+            for row in memory
         ]
-        text.append(f"| | | {' | '.join(cells)} |")
-    text += [
-        "",
-        "Memory of the client (with the scheduler in it) in a fit of four rounds or more, a million features repeated:",
-        "",
-    ]
-    text += ["| features | client before, MB | client's peak, MB | one array of scores would have, MB |", "|---|---|---|---|"]
-    for row in memory:
-        before, peak, array = row["client_before_mb"], row["client_peak_mb"], row["one_array_mb"]
-        text.append(f"| {row['features']:,} | {before:.0f} | {peak:.0f} | {array:.0f} |")
-    target.write_text("\n".join(text) + "\n")
+        head = caption("--memory", *(str(row["features"]) for row in memory))
+        replace_section(PAGE, "memory", f"{head}\n\n{markdown_table(cells)}")
+
+
+def _fit_row(row: dict[str, Any]) -> dict[str, str]:
+    """One fit; the shape is named in the row of one process, which comes first."""
+    alone = not row["workers"]
+    return {
+        "shape": row["shape"] if alone else "",
+        "samples × features": f"{row['samples']:,} × {row['features']:,}" if alone else "",
+        "workers": "one process" if alone else str(row["workers"]),
+        "seconds": f"{row['seconds']:.1f}",
+        "same bits": "" if alone else "yes" if row["same"] else "NO",
+        "shared per round, kB": "" if alone else f"{row['shared_bytes_a_round'] / 1e3:.1f}",
+        "answered per round, kB": "" if alone else f"{row['answered_bytes_a_round'] / 1e3:.1f}",
+        "exchanges per round": "" if alone else f"{row['exchanges_a_round']:.1f}",
+        "ms per idle exchange": "" if alone else f"{row['ms_an_exchange']:.0f}",
+    }
 
 
 def main() -> None:
@@ -211,12 +204,14 @@ def main() -> None:
     parser.add_argument("--memory", type=float, nargs="*", default=None)
     parser.add_argument("--shapes", nargs="*", default=list(SCALES))
     parser.add_argument("--stores", nargs="*", default=None, help="fits of these stores instead, each as NAME=PATH")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="with --stores: how many")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="with --stores: numbers of workers")
     parser.add_argument("--output", type=Path, default=None)
-    parser.add_argument("--page", type=Path, nargs="+", default=None, help="the page to write, then files of earlier runs")
+    parser.add_argument(
+        "--page", type=Path, nargs="+", default=None, help="write the tables of the page from files of earlier runs"
+    )
     arguments = parser.parse_args()
     if arguments.page is not None:
-        page(arguments.page[1:], arguments.page[0])
+        write_page(arguments.page)
         return
     with tempfile.TemporaryDirectory() as folder:
         if arguments.memory is not None:

@@ -1,12 +1,12 @@
-"""Workers killed −9 in every phase of a fit, of probes and of a profile, many times each: the same bits, and no hang.
+"""Workers killed with SIGKILL in every phase of a fit, of probes and of a profile: results stay the same, nothing hangs.
 
     python benchmarks/cluster_faults.py --times 20 --seconds 1500
 
 Four worker processes of this machine; in each run one is killed some milliseconds after the tasks of a phase were sent.
-Prints a line a run and writes its page at the end; ends early after so many seconds, with what is done.
+Prints one line per run and writes its table at the end. Stops after ``--seconds`` with the runs that are done.
 
     python benchmarks/cluster_faults.py --only probes,filter > some.log     # some phases, without the page
-    python benchmarks/cluster_faults.py --page some.log others.log          # the page from what was printed
+    python benchmarks/cluster_faults.py --page some.log others.log          # the table from printed lines
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _record import caption
+from _tables import DOCS, markdown_table, replace_section
 
 from coterie import (
     DependencyAwareSelector,
@@ -38,7 +40,7 @@ from coterie.filters.selector import FilterSelector
 from tests.cluster.faults import PHASES, Workers, sabotage
 from tests.golden.record import digest, words
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "evidence" / "cluster-faults.md"
+PAGE = DOCS / "cluster-faults.md"
 
 
 def fitted(X: Any, y: Any) -> Any:
@@ -90,52 +92,47 @@ RUNS = {phase: (phase, fitted) for phase in PHASES} | {
 
 WORDS = {
     "moments": "group discovery: means and norms",
-    "scores": "group discovery: the best scores of a round",
+    "scores": "group discovery: best scores of a round",
     "columns": "group discovery: columns of the best features",
     "correlations": "group discovery: correlated features",
     "final scores": "group discovery: scores of all features",
-    "groups": "group discovery: the largest of each part",
+    "groups": "group discovery: largest scores of each part",
     "validation": "folds in lockstep (`GroupDiscoveryClassifierCV`)",
     "confidence": "half-samples in lockstep (`group_confidence`)",
-    "filter": "scores of a filter",
-    "pool of GRM": "columns of the candidates of GRM",
-    "probes": "probes of DAF",
-    "pairs of the profile": "all pairs of a correlation profile",
-    "drawn pairs": "drawn pairs of one",
+    "filter": "filter scores",
+    "pool of GRM": "columns of the GRM candidates",
+    "probes": "DAF probes",
+    "pairs of the profile": "correlation profile, all pairs",
+    "drawn pairs": "correlation profile, drawn pairs",
 }
 
 
 def write_page(lines: list[str]) -> None:
-    """docs/evidence/cluster-faults.md, from the lines that runs have printed."""
+    """Replace the table of docs/evidence/cluster-faults.md by that of the lines that runs have printed."""
     runs: dict[str, list[tuple[bool, float]]] = {name: [] for name in WORDS}
     for line in lines:
         if found := re.fullmatch(r"\d+ (.+): (True|False), ([\d.]+) s", line.strip()):
             runs[found[1]].append((found[2] == "True", float(found[3])))
-    text = [
-        "# Workers killed, counted",
-        "",
-        "Made by `benchmarks/cluster_faults.py`. Four worker processes of one machine, on which much other work was going on;",
-        "in each run one of them gets `kill -9` 0 to 81 ms after the tasks of a phase were sent, so that they are waiting,",
-        "running or done. *Same bits*: the whole result is that of one process, to the last bit. Seconds are those of the",
-        "whole run, with the recovery, and with whatever else the machine did.",
-        "",
-        "| phase | killed | same bits | median s | longest s |",
-        "|---|---|---|---|---|",
+    rows = [
+        {
+            "phase": WORDS[name],
+            "killed": len(own),
+            "same bits": sum(same for same, _ in own),
+            "median s": f"{statistics.median(seconds for _, seconds in own):.1f}",
+            "longest s": f"{max(seconds for _, seconds in own):.0f}",
+        }
+        for name, own in runs.items()
+        if own
     ]
-    for name, own in runs.items():
-        if own:
-            seconds = [one for _, one in own]
-            cells = f"{len(own)} | {sum(same for same, _ in own)} | {statistics.median(seconds):.1f} | {max(seconds):.0f}"
-            text.append(f"| {WORDS[name]} | {cells} |")
-    PAGE.write_text("\n".join(text) + "\n", encoding="utf-8")
+    replace_section(PAGE, "kills", f"{caption('--times', str(max(row['killed'] for row in rows)))}\n\n{markdown_table(rows)}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=3600.0)
-    parser.add_argument("--only", help="phases, with commas between them")
-    parser.add_argument("--page", type=Path, nargs="+", help="write the page from files of what earlier runs have printed")
+    parser.add_argument("--only", help="phases, separated by commas")
+    parser.add_argument("--page", type=Path, nargs="+", help="write the table from files of printed lines")
     arguments = parser.parse_args()
     if arguments.page:
         write_page([line for file in arguments.page for line in file.read_text(encoding="utf-8").splitlines()])

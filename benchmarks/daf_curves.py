@@ -1,7 +1,8 @@
 """DAF against BIF (and SFFS) on Gisette, Spambase and BASEHOCK: accuracy and stability against the number of features.
 
 As in figures 2 to 5 of the paper: select on a random stratified half, test on the other half, with the criterion's own
-classifier and with another one. Fewer splits and probes than there, unless ``--slow`` says otherwise; the tables say how many.
+classifier and with another one. ``--slow`` uses the paper's numbers of probes and writes the table of
+docs/evidence/ranking-evidence.md; without it there are fewer probes and the results are only printed.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from _ranking import Classifiers, Curves, Split, halves, load, load_average, order_of
-from _record import read_arguments, write_results
-from _tables import DOCS, markdown_table, print_table
+from _ranking import PAGE, Classifiers, Curves, Split, halves, load, load_average, order_of
+from _record import caption, read_arguments, write_results
+from _tables import markdown_table, print_table, replace_section
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -30,7 +31,7 @@ def rbf() -> Any:
 
 
 class Experiment(NamedTuple):
-    """A data set, the criterion, and the classifiers that judge (the criterion's own first)."""
+    """A data set, the criterion, and the classifiers used for testing (the criterion's own first)."""
 
     data: str
     criterion: str
@@ -40,6 +41,7 @@ class Experiment(NamedTuple):
     n_probes: int
     n_splits: int
     paper_probes: int
+    slow_splits: int
     standardise: bool = False
     floating: int = 0
 
@@ -54,6 +56,7 @@ EXPERIMENTS = (
         8_000,
         5,
         46_400,
+        3,
     ),
     Experiment(
         "spambase",
@@ -64,6 +67,7 @@ EXPERIMENTS = (
         3_000,
         5,
         160_000,
+        2,
         standardise=True,
         floating=25,
     ),
@@ -76,12 +80,13 @@ EXPERIMENTS = (
         3_000,
         5,
         148_000,
+        1,
     ),
 )
 
 
 def run(experiment: Experiment, n_splits: int, share: float, seed: int, n_jobs: int) -> tuple[Curves, list[dict[str, Any]]]:
-    """Curves of all methods over the splits, and what selecting took."""
+    """Return the curves of all methods over the splits, and the cost of selecting."""
     X, y = load(experiment.data)
     curves = Curves(experiment.sizes, experiment.classifiers, X.shape[1])
     costs: list[dict[str, Any]] = []
@@ -124,53 +129,24 @@ def cost(method: str, start: float, n_subsets: int, coverage: int | None = None)
     return {"method": method, "seconds": round(seconds, 1), "subsets": n_subsets, "coverage": coverage, "load": load_average()}
 
 
-def page(experiment: Experiment, curves: Curves, costs: list[dict[str, Any]], n_splits: int, n_jobs: int) -> str:
-    """A page for docs/."""
-    first, second = experiment.classifiers
-    name = experiment.data.split("_", maxsplit=1)[0].capitalize()
-    kind = "standardised features, " if experiment.standardise else ""
-    path = curves.draw(f"{name}, criterion: {first}, {n_splits} splits, {experiment.n_probes:,} probes", f"daf-{name.lower()}")
-    methods = dict.fromkeys(row["method"] for row in costs)
-    table = []
-    for method in methods:
-        mine = [row for row in costs if row["method"] == method]
-        covered = "" if mine[0]["coverage"] is None else str(min(row["coverage"] for row in mine))
-        mean = sum(row["seconds"] for row in mine) / len(mine)
-        subsets = sum(row["subsets"] for row in mine) // len(mine)
-        seconds = {"seconds a split": f"{mean:.1f}", "smallest coverage": covered}
-        table.append({"method": method, "subsets evaluated": subsets, **seconds})
-    text = [
-        f"# DAF on {name}",
-        f"Written by `benchmarks/daf_curves.py`. Criterion: accuracy of {first}, 3 folds, {kind}on a random stratified half;\n"
-        f"uniform probes of 1 to {experiment.max_probe_size} features. "
-        f"Tested on the other half with {first} and with {second}.\n"
-        f"{n_splits} splits.",
-        markdown_table(table).strip(),
-        f"Workers: {n_jobs}; load average during the run: {costs[-1]['load']}, these included.",
-        f"![curves](figures/{path.name})",
-        *(f"## {title}\n\n{markdown_table(rows).strip()}" for title, rows in curves.tables().items()),
-    ]
-    return "\n\n".join(text) + "\n"
-
-
 def main() -> None:
-    slow = "the paper's own numbers of probes, and 20 splits; hours"
+    slow = "the paper's numbers of probes; an hour"
     options = read_arguments(__doc__, slow=slow, parts=[experiment.data for experiment in EXPERIMENTS])
     content = {}
     for experiment in EXPERIMENTS:
         if options.only not in (None, experiment.data):
             continue
         if options.slow:
-            experiment = experiment._replace(n_probes=experiment.paper_probes, n_splits=options.splits or 20)  # noqa: PLW2901
+            n_splits = options.splits or experiment.slow_splits
+            experiment = experiment._replace(n_probes=experiment.paper_probes, n_splits=n_splits)  # noqa: PLW2901
         n_splits, share = (2, 0.02) if options.quick else (experiment.n_splits, 1)
         curves, costs = run(experiment, n_splits, share, options.seed, options.threads)
         for title, table in curves.tables().items():
             print_table(f"{experiment.data}: {title}", table)
         print_table(f"{experiment.data}: cost", costs)
         content[experiment.data] = {"rows": curves.table().to_dict("records"), "costs": costs}
-        if not options.quick:
-            name = experiment.data.split("_", maxsplit=1)[0]
-            (DOCS / f"daf-{name}.md").write_text(page(experiment, curves, costs, n_splits, options.threads), encoding="utf-8")
+        if options.slow and not options.quick:
+            replace_section(PAGE, experiment.data, f"{caption()}\n\n{markdown_table(curves.page_table())}")
     write_results("daf_curves" if options.only is None else f"daf_curves-{options.only}", options, **content)
 
 

@@ -1,8 +1,9 @@
-"""Madelon: 20 of 500 features matter, none of them alone. How many does DAF find, how soon, and what are they worth?
+"""Madelon: number of the 20 informative features that DAF finds, time that it takes, and test accuracy.
 
-The 20 informative features are 5 and 15 mixtures of them, so that nearly all come in pairs with a correlation of 0.99. Three
-of them have standard deviations (9 to 15) below those of most useless features (22), and hardly move a Euclidean distance: so
-everything is done with the values as they are and with standardised ones.
+20 of 500 features are informative, none of them alone: 5 features and 15 mixtures of them, so that nearly all come in pairs
+with a correlation of 0.99. Three of them have standard deviations (9 to 15) below those of most uninformative features (22)
+and hardly change a Euclidean distance. Everything is therefore run with raw and with standardised values. ``--slow`` uses
+the paper's number of probes; only then are the curves written to docs/evidence/ranking-evidence.md.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import time
 from typing import Any
 
 import numpy as np
-from _ranking import INFORMATIVE, Curves, found_informative, halves, load, load_average, order_of
-from _record import read_arguments, write_results
-from _tables import DOCS, markdown_table, print_table, replace_section
+from _ranking import INFORMATIVE, PAGE, Curves, found_informative, halves, load, load_average, order_of
+from _record import caption, read_arguments, write_results
+from _tables import markdown_table, print_table, replace_section
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -52,7 +53,7 @@ def recovery(
         order = np.argsort(model.ranking_)
         rows.append(
             {
-                "values": "standardised" if standardise else "as they are",
+                "values": "standardised" if standardise else "raw",
                 "seconds": round(spent, 1),
                 "probes": model.n_probes_,
                 "probes/s": model.n_probes_ / spent,
@@ -86,45 +87,32 @@ def informative_found(curves: Curves) -> dict[str, list[int]]:
     return {m: [len(np.intersect1d(run[place], INFORMATIVE)) for run in runs] for m, runs in curves.subsets.items()}
 
 
-def recovery_part(X: np.ndarray, y: np.ndarray, options: Any) -> str:
-    """The page's part about how soon features are found."""
+def recovery_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
+    """Sections of the page: informative features found after some seconds of one run."""
     marks = [3.0, 6.0] if options.quick else [60.0, 180.0, 600.0]
     rows = [row for scaled in (True, False) for row in recovery(X, y, marks, options.seed, options.threads, scaled)]
     print_table("Informative features among the first 20", rows)
     write_results("daf_madelon-recovery", options, rows=rows)
-    return recovery_text(rows, len(y) // 2)
-
-
-def recovery_text(rows: Rows, n_samples: int) -> str:
     cells = [{name: _cell(value) for name, value in row.items()} for row in rows]
-    return f"{HEAD.format(n_samples=n_samples)}\n\n{markdown_table(cells).strip()}"
+    return {"madelon recovery": markdown_table(cells)}
 
 
-def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> str:
-    """The page's part about accuracy and stability; a quick run draws nothing."""
+def curves_part(X: np.ndarray, y: np.ndarray, options: Any) -> dict[str, str]:
+    """Sections of the page: informative features by split; accuracy and stability on standardised values."""
     n_splits, n_probes = (2, 100) if options.quick else (options.splits or 20, 25_000) if options.slow else (5, 10_000)
-    text, content = [], {}
+    counts, content, sections = [], {}, {}
     for scaled in (True, False):
         found = curves(X, y, n_splits, n_probes, options.seed, options.threads, scaled)
-        kind = "standardised" if scaled else "as-is"
+        kind = "standardised" if scaled else "raw"
         content[kind] = {"rows": found.table().to_dict("records"), "informative": informative_found(found)}
-        words = "standardised features" if scaled else "features as they are"
         for title, table in found.tables().items():
-            print_table(f"{words}: {title}", table)
-        if not options.quick:
-            path = found.draw(f"Madelon, {words}, {n_splits} splits, {n_probes:,} probes", f"daf-madelon-{kind}")
-            head = f"## Curves, {words}\n\n{n_splits} random halves, {n_probes:,} probes each."
-            text += [head, f"![curves](figures/{path.name})", *curves_text(found)]
+            print_table(f"{kind} values: {title}", table)
+        by_method = {method: " ".join(map(str, values)) for method, values in informative_found(found).items()}
+        counts.append({"values": kind, "probes": n_probes, **by_method})
+        if scaled:
+            sections["madelon"] = markdown_table(found.page_table())
     write_results("daf_madelon-curves", options, **content)
-    return "\n\n".join(text)
-
-
-def curves_text(found: Curves) -> list[str]:
-    """All tables, for the page."""
-    head = "informative among the first 20, by split"
-    counts = [{"method": method, head: " ".join(map(str, values))} for method, values in informative_found(found).items()]
-    tables = [f"### {title}\n\n{markdown_table(table).strip()}" for title, table in found.tables().items()]
-    return [markdown_table(counts).strip(), *tables]
+    return {"madelon found": markdown_table(counts), **sections} if options.slow else {}
 
 
 def main() -> None:
@@ -133,20 +121,24 @@ def main() -> None:
     X, y = load("madelon")
     for name, part in (("recovery", recovery_part), ("curves", curves_part)):
         if options.only in (None, name):
-            text = part(X, y, options)
-            if not options.quick:
-                replace_part(name, text)
+            for section, text in part(X, y, options).items():
+                write_section(section, text, options)
     for name, figure in (("time", accuracy_by_time), ("size", accuracy_by_size)):
         if options.only in (None, name):
             rows = figure(X, y, options)
             print_table(name, rows)
             write_results(f"daf_madelon-{name}", options, rows=rows)
-            if not options.quick:
-                replace_section(DOCS / "daf-adaptive.md", name, markdown_table(rows))
+            write_section(name, markdown_table(rows), options)
+
+
+def write_section(name: str, table: str, options: Any) -> None:
+    """Replace a table of the page, unless the run is a quick one."""
+    if not options.quick:
+        replace_section(PAGE, name, f"{caption()}\n\n{table}")
 
 
 def accuracy_by_time(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
-    """Figure 6 of the paper: what more probes bring, mean over splits, uniform and adaptive."""
+    """Figure 6 of the paper: effect of the number of probes, mean over splits, uniform and adaptive."""
     n_splits, marks = (1, (20, 40)) if options.quick else (2, (500, 1_000, 2_000, 4_000, 8_000))
     found: dict[tuple[str, int], list[list[float]]] = {}
     for split in halves(X, y, n_splits, options.seed, standardise=True):
@@ -162,7 +154,7 @@ def accuracy_by_time(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
 
 
 def accuracy_by_size(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
-    """Figure 7 of the paper: what the largest size of probes (tau) does, mean over splits."""
+    """Figure 7 of the paper: effect of the largest probe size (tau), mean over splits."""
     n_splits, sizes, n_probes = (1, (5, 20), 40) if options.quick else (2, (5, 15, 50, 150, 300, 500), 4_000)
     found: dict[tuple[str, int], list[list[float]]] = {}
     for split in halves(X, y, n_splits, options.seed, standardise=True):
@@ -173,7 +165,7 @@ def accuracy_by_size(X: np.ndarray, y: np.ndarray, options: Any) -> Rows:
                 model.fit(split.X, split.y)
                 row = [time.process_time() - start, *judged(model, split)]
                 found.setdefault((sampling, size), []).append(row)
-    return [mean_row({"sampling": key[0], "largest size": key[1]}, rows) for key, rows in found.items()]
+    return [mean_row({"sampling": key[0], "largest probe size": key[1]}, rows) for key, rows in found.items()]
 
 
 def judged(model: DependencyAwareSelector, split: Any) -> list[float]:
@@ -187,25 +179,6 @@ def judged(model: DependencyAwareSelector, split: Any) -> list[float]:
 def mean_row(head: dict[str, Any], rows: list[list[float]]) -> dict[str, Any]:
     names = ("processor seconds", "informative", *CLASSIFIERS)
     return {**head, **{name: f"{value:.1f}" for name, value in zip(names, np.mean(rows, axis=0), strict=True)}}
-
-
-def replace_part(name: str, text: str) -> None:
-    """Put a part in its place on the page, which may hold the other one."""
-    path = DOCS / "daf-madelon.md"
-    divider = "\n\n<!-- curves -->\n\n"
-    parts = (path.read_text(encoding="utf-8") if path.exists() else divider).partition(divider)
-    first, last = (text, parts[2]) if name == "recovery" else (parts[0], text + "\n")
-    path.write_text(first + divider + last, encoding="utf-8")
-
-
-HEAD = """# DAF on Madelon
-
-Written by `benchmarks/daf_madelon.py`. Criterion: accuracy of 3-NN, 3 folds, on a random stratified half of the data
-({n_samples:,} samples); uniform probes of 1 to 150 features; the other half is for testing only.
-
-## Informative features among the first 20
-
-One run each; `load` is the machine's load average at that moment, this run's two workers included."""
 
 
 def _cell(value: Any) -> str:

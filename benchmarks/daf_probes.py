@@ -1,6 +1,6 @@
-"""Probes per second of the built-in criteria next to cross_val_score on the same subsets and folds of Madelon.
+"""Probes per second of the built-in criteria beside cross_val_score on the same subsets and folds of Madelon.
 
-Both get the machine: Coterie as many workers as there are cores, scikit-learn's neighbours as many OpenMP threads. A second
+Both use all cores: Coterie as workers, scikit-learn's neighbours as OpenMP threads. A second
 comparison holds both to one thread. Every value is compared: they must be the same. The neighbours are also held against the
 bare single-precision products of test and training samples that they need, in blocks of 128 test samples, by one thread.
 """
@@ -105,7 +105,7 @@ def against_products(name: str, X: np.ndarray, y: np.ndarray, subsets: list[np.n
         {
             "data": name,
             "probes": len(subsets),
-            "ours, ms a probe": 1e3 * mine.best / len(subsets),
+            "ours, ms per probe": 1e3 * mine.best / len(subsets),
             "bare products, ms": 1e3 * bare.best / len(subsets),
             "ratio": ratio,
             "goal": verdict(ratio <= GOAL_BARE),

@@ -1,8 +1,8 @@
-"""How many probes wide data need: test accuracy of uniform and adaptive DAF against coverage, next to BIF and chance.
+"""Number of probes that wide data need: test accuracy of uniform and adaptive DAF by coverage, beside BIF and random features.
 
-The default of ``min_coverage`` was chosen on seven sets of gene expressions and methylations together (part ``choice``); what
-it is worth is measured on other ones (part ``report``). Features are selected, and standardised, on random stratified
-halves; the other half tests.
+The default of ``min_coverage`` was chosen on data sets of gene expression and methylation (part ``choice``) and is tested on
+other ones (part ``report``). Features are selected and standardised on random stratified halves; the other half tests.
+Tables go to docs/evidence/ranking-evidence.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 import _real
 import numpy as np
-from _ranking import Split, halves, load_average
-from _record import read_arguments, write_results
-from _tables import DOCS, markdown_table, print_table
+from _ranking import PAGE, Split, halves, load_average
+from _record import caption, read_arguments, write_results
+from _tables import markdown_table, print_table, replace_section
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
@@ -99,38 +99,38 @@ def _wide(name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=np.float64), np.asarray(data.y)
 
 
-def summary(rows: list[Row]) -> list[Row]:
-    """Means over sets and splits."""
+def summary(rows: list[Row], each: bool = False) -> list[Row]:
+    """Means over sets and splits; with ``each``, the accuracies on every set as well."""
     table = []
     for key in dict.fromkeys((row["method"], row["features"]) for row in rows):
         mine = [row for row in rows if (row["method"], row["features"]) == key]
-        means = {name: float(np.mean([row[name] for row in mine])) for name in ("3-NN", "SVM")}
-        cost = {"probes": int(np.mean([r["probes"] for r in mine])), "seconds": float(np.mean([r["seconds"] for r in mine]))}
-        table.append({"method": key[0], "features": key[1], **{n: f"{v:.1f}" for n, v in means.items()}, **cost})
+        line = {"method": key[0], "features": key[1], **_accuracies(mine)}
+        if each:
+            for name in dict.fromkeys(row["data"] for row in mine):
+                own = _accuracies([row for row in mine if row["data"] == name])
+                line[f"{name}, 3-NN / SVM"] = f"{own['3-NN']} / {own['SVM']}"
+        coverage = [row["coverage"] for row in mine if row["coverage"] is not None]
+        line["probes"] = int(np.mean([row["probes"] for row in mine]))
+        line["median coverage"] = f"{np.mean(coverage):.0f}" if coverage else ""
+        table.append(line)
     return table
+
+
+def _accuracies(rows: list[Row]) -> Row:
+    return {name: f"{np.mean([row[name] for row in rows]):.1f}" for name in ("3-NN", "SVM")}
 
 
 def main() -> None:
     options = read_arguments(__doc__, parts=("choice", "report"))
-    text = ["# DAF on wide data", HEAD]
     for part, names in (("choice", CHOICE), ("report", REPORT)):
         if options.only not in (None, part):
             continue
         rows = run(names, options)
-        table = summary(rows)
+        table = summary(rows, each=part == "report")
         print_table(part, table)
         write_results(f"daf_wide-{part}", options, rows=rows)
-        sets = [f"## {', '.join(names)} together", markdown_table(table).strip()]
-        for name in names:
-            sets += [f"### {name}", markdown_table(summary([row for row in rows if row["data"] == name])).strip()]
-        text += sets
-    if not options.quick and options.only is None:
-        (DOCS / "daf-wide.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
-
-
-HEAD = """Written by `benchmarks/daf_wide.py`. Criterion: accuracy of 3-NN, 3 folds, on a random stratified half of the samples
-with standardised features; tested on the other half with 3-NN and with a linear SVM, in %, mean over 3 splits (and sets).
-A method is the way of sampling and the coverage it stopped at (or 40,000 probes); `random` is the mean of 20 draws."""
+        if not options.quick:
+            replace_section(PAGE, f"wide {part}", f"{caption()}\n\n{markdown_table(table)}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""TPAMI Fig. 1 on data at hand: the distribution of all pairwise correlations of real text and real genotypes, exactly.
+"""TPAMI Fig. 1 on available data: exact distribution of all pairwise correlations of text and of genotypes.
 
-Writes docs/evidence/figure-1.png, and prints the tables for docs/do/correlation-profile.md.
+Writes docs/evidence/figure-1.png, and prints the tables of docs/evidence/correlation-profile-evidence.md.
 """
 
 from __future__ import annotations

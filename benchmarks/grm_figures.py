@@ -1,6 +1,6 @@
 """Figures 2 to 7 of the GRM paper (TKDE 2015): covariances, LGD's neighbours, and samples in the plane of two components.
 
-The paper's Figs 4 to 7 show LUNG, which is not at hand; SRBCT (`khan`), another of its sets, stands in for it. Its Fig. 3
+The paper's Figs 4 to 7 show LUNG, which is not available; SRBCT (`khan`), another of its sets, replaces it. Its Fig. 3
 shows two sets that its text does not name; here they are COIL20 and SRBCT. Writes docs/evidence/figures/grm-*.png.
 """
 

@@ -1,10 +1,10 @@
-"""GRM next to mRMR, both with their forms chosen by validation inside the folds, on sets that had no part in GRM's defaults.
+"""GRM beside mRMR, both with their forms chosen by validation inside the folds, on data sets not used for GRM's defaults.
 
 For each set, number of features and outer fold: GRM by weights (the best of three scores and two redundancies, each with
 `n_candidates="cv"` and `power="cv"`) and as a set (the best of three, each with `redundancy_strength="cv"`); mRMR with the
-better of MID and MIQ; all of them validated on the same inner folds by the same models. Judged on the held-out samples by a
-linear SVM and five nearest neighbours. Every part of a fold is written down when it is done, and a run goes on where the last
-one ended. Writes docs/evidence/grm-mrmr.md.
+better of MID and MIQ; all of them validated on the same inner folds by the same models. Tested on the held-out samples by a
+linear SVM and five nearest neighbours. Every part of a fold is recorded when it is done, and a run continues where the last
+one ended. Writes the tables of docs/evidence/grm-mrmr.md.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 import _real
 import numpy as np
-from _record import RESULTS, read_arguments
-from _tables import DOCS, markdown_table
+from _record import RESULTS, caption, read_arguments
+from _tables import DOCS, markdown_table, replace_section
 from scipy import sparse
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -167,39 +167,37 @@ def main() -> None:
 
 
 def write_page(done: list[dict[str, Any]]) -> None:
-    """Tables of accuracy (mean of both classifiers) and redundancy, sets that chose the defaults apart from the others."""
-    parts = [_HEAD.format(sources=", ".join(sorted({row["source"] for row in done})))]
+    """Replace the tables of docs/evidence/grm-mrmr.md: held-out data sets apart from those used to choose the defaults."""
+    page = DOCS / "grm-mrmr.md"
+    source = (
+        f"{caption()[:-1]} All tables of this page; source digests: {', '.join(sorted({row['source'] for row in done}))}.*\n\n"
+    )
+    summary: list[dict[str, str]] = []
+    choice: dict[str, dict[str, str]] = {}
     for size in sorted({row["size"] for row in done}):
-        for title, names in (("judged", JUDGED_ON), ("used to choose the defaults", CHOSEN_ON)):
+        for names in (JUDGED_ON, CHOSEN_ON):
             found = {name: _folds([row for row in done if (row["data"], row["size"]) == (name, size)]) for name in names}
             folds = {name: mine for name, mine in found.items() if mine}
             if not folds:
                 continue
             numbers = np.array([_numbers(mine) for mine in folds.values()])
-            rows = [_cells(name, row) | _forms(folds[name]) for name, row in zip(folds, numbers, strict=True)]
-            mean = _cells("**mean**", numbers.mean(axis=0)) | dict.fromkeys(_forms([]), "")
-            parts.append(f"## {size} features, sets {title}\n\n" + markdown_table([*rows, mean]).strip())
-            absent = [name for name in names if name not in folds]
-            left_out = f" Not run, or not to the end: {', '.join(absent)}." if absent and title == "judged" else ""
-            parts.append(f"{_verdict(numbers[:, 2])}{left_out}")
-    (DOCS / "grm-mrmr.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+            summary.append(_summary_row(size, names, numbers))
+            mean = numbers.mean(axis=0)
+            mean[3] = numbers[:, 2].std(ddof=1) / np.sqrt(len(numbers))
+            rows = {**dict(zip(folds, numbers, strict=True)), "**mean**": mean}
+            if names is JUDGED_ON:
+                replace_section(page, f"{size} features", markdown_table([_cells(name, row) for name, row in rows.items()]))
+            else:
+                for name, row in rows.items():
+                    choice.setdefault(name, {"data": name})[f"{size} features"] = f"{row[0]:.1f} / {row[1]:.1f}"
+    replace_section(page, "summary", source + markdown_table(summary))
+    if choice:
+        replace_section(page, "choice", markdown_table(list(choice.values())))
     print("Written: docs/evidence/grm-mrmr.md")
 
 
-_HEAD = """# GRM and mRMR
-
-Written by `benchmarks/grm_mrmr.py` (source {sources}). Three outer folds; everything is selected, and every choice made, on
-the training part. Weights: the best of Fisher's score, information gain, ReliefF (not on the largest sets) with squared
-correlations, and information gain with mutual information, each with `n_candidates="cv"` and `power="cv"`. Sets: the best of
-Fisher's score and ReliefF with squared correlations, and information gain with mutual information, each with `solution="set"`
-and `redundancy_strength="cv"`. GRM: of these two the one with the better validated score. mRMR: the better of MID and MIQ. All
-by the same models on the same three inner folds. Accuracy: mean of a linear SVM and five nearest neighbours on the held-out
-samples, in per cent. Without validation: set is Fisher's score with `solution="set"`, auto the same by weights, both with
-their defaults. Standard error: of the difference between GRM and mRMR over the folds. What it means:
-[redundancy-evidence.md](redundancy-evidence.md)."""
-
-_HEADS = ("GRM", "mRMR", "difference", "standard error", "weights", "sets", "set", "auto")
-_REDUNDANCIES = {"redundancy GRM": "grm", "mRMR ": "mrmr", "set ": "set"}
+_ACCURACIES = ("weights, validated", "sets, validated", "set, default", "weights, default")
+_REDUNDANCIES = {"redundancy, GRM": "grm", "redundancy, mRMR": "mrmr", "redundancy, set": "set"}
 
 
 def _folds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -230,28 +228,34 @@ def _accuracy(row: dict[str, Any]) -> float:
     return float(row["svm"] + row["knn"]) / 2
 
 
-def _forms(folds: list[dict[str, Any]]) -> dict[str, str]:
-    """What validation has taken, in words."""
+def _summary_row(size: int, names: tuple[str, ...], numbers: np.ndarray) -> dict[str, str]:
+    """Means over data sets; a difference of at most one point counts as level."""
+    differences = numbers[:, 2]
+    mean = numbers.mean(axis=0)
+    error = differences.std(ddof=1) / np.sqrt(len(differences))
+    ahead, behind = int((differences > 1).sum()), int((differences < -1).sum())
+    kept = np.delete(differences, int(np.argmax(np.abs(differences))))
     return {
-        head: "; ".join(sorted({fold[part]["form"] for fold in folds}))
-        for head, part in (("GRM's forms", "grm"), ("mRMR's", "mrmr"))
+        "features": str(size),
+        "data sets": f"{len(numbers)} held out" if names is JUDGED_ON else f"{len(numbers)} of the choice",
+        "GRM": f"{mean[0]:.1f}",
+        "mRMR": f"{mean[1]:.1f}",
+        "difference": f"{mean[2]:+.1f} ± {error:.1f}",
+        "GRM ahead, level, behind": f"{ahead}, {len(differences) - ahead - behind}, {behind}",
+        "without the largest difference": f"{kept.mean():+.1f}",
+        "weights − mRMR": "" if np.isnan(mean[4]) else f"{mean[4] - mean[1]:+.1f}",
+        "sets − mRMR": f"{mean[5] - mean[1]:+.1f}",
     }
 
 
-def _verdict(differences: np.ndarray) -> str:
-    wins, level = int((differences > 1).sum()), int((np.abs(differences) <= 1).sum())
-    kept = np.delete(differences, int(np.argmax(np.abs(differences))))
-    aside = f" The largest difference aside, the mean is {kept.mean():+.1f}." if len(kept) else ""
-    behind = len(differences) - wins - level
-    return f"GRM ahead by more than a point on {wins}, within a point on {level}, behind on {behind}.{aside}"
-
-
 def _cells(name: str, numbers: np.ndarray) -> dict[str, str]:
-    signs = ["+" if head == "difference" else "" for head in _HEADS]
-    words = [f"{number:{sign}.1f}" for sign, number in zip(signs, numbers, strict=False)]
-    words += [f"{number:.3f}" for number in numbers[len(_HEADS) :]]
-    shown = ["" if word.endswith("nan") else word for word in words]
-    return {"": name} | dict(zip([*_HEADS, *_REDUNDANCIES], shown, strict=True))
+    """A row of the table of one number of features; parts that were not run have an empty cell."""
+    grm, mrmr, difference, error, *others = numbers
+    row = {"data": name, "GRM": f"{grm:.1f}", "mRMR": f"{mrmr:.1f}", "difference": f"{difference:+.1f} ± {error:.1f}"}
+    accuracies, redundancies = others[: len(_ACCURACIES)], others[len(_ACCURACIES) :]
+    words = [f"{number:.1f}" for number in accuracies] + [f"{number:.3f}" for number in redundancies]
+    shown = ["" if word == "nan" else word for word in words]
+    return row | dict(zip([*_ACCURACIES, *_REDUNDANCIES], shown, strict=True))
 
 
 if __name__ == "__main__":

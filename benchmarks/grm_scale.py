@@ -1,8 +1,8 @@
-"""Global redundancy minimisation over all features: certified gap, time and peak memory, next to the paper's ALM.
+"""Global redundancy minimisation over all features: certified gap, time and peak memory, beside the paper's ALM.
 
 d = 4,434 (GLIOMA), 54,051 (1000 Genomes, PLINK; needs the extra bench) and 1,000,000 (synthetic, 100 samples, planted
-blocks), each with n_candidates=None. The ALM decomposes the d x d matrix, so it is compared on the best features up to a d
-that is bearable.
+blocks), each with n_candidates=None. The ALM decomposes the d x d matrix, so it is compared on up to 2,000 features with
+the best scores.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def main() -> None:
     print_table("All features, tol = 1e-4", rows)
     X, y = load("glioma")
     compared = [alm_row(X, y, d) for d in ((200, 400) if options.quick else (500, 1000, 2000))]
-    print_table("Next to the augmented Lagrangian method, GLIOMA, best features by Fisher score", compared)
+    print_table("Beside the augmented Lagrangian method, GLIOMA, best features by Fisher score", compared)
     write_results("grm_scale", options, rows=rows, alm=compared)
 
 

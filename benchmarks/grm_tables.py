@@ -1,8 +1,8 @@
-"""The tables of the GRM paper (TKDE 2015) for the data at hand: accuracy and redundancy of the scores with and without GRM.
+"""Tables of the GRM paper (TKDE 2015) for the available data: accuracy and redundancy of the scores with and without GRM.
 
 Tables 2 to 7 (top 20 features, five folds, linear SVM and kNN) with all columns of the paper (mRMR, ReliefF on a fifth of the
-labels), table 8 (correct-move rate), and what the number of candidates does. Features are selected inside the folds. Writes
-docs/evidence/grm-tables.md and docs/evidence/grm-candidates.png.
+labels), table 8 (correct-move rate), and the effect of the number of candidates. Features are selected inside the folds.
+Writes the tables of docs/evidence/grm-tables.md, and docs/evidence/grm-candidates.png.
 
 One score of a fold serves all numbers of candidates, and one selection both classifiers. `coterie.compare` would compute each
 score eight times, in a process for each number of candidates.
@@ -34,7 +34,7 @@ from coterie.methods import SCORES
 from coterie.metrics import correct_move_rate, squared_redundancy
 
 N_FEATURES = 20
-# Candidates for each feature asked for; 1 is the score alone, None lets all features in, "auto" is the growing pool.
+# Candidates per selected feature; 1 is the score alone, None means all features, "auto" is the growing pool.
 FACTORS = (1, 2, 3, 5, "auto", 10, 20, 50, None)
 REPEATS = {"Synthetic": 2, "GLIOMA": 5, "SRBCT": 5, "BINALPHA": 2}
 FILES = {"GLIOMA": "glioma", "SRBCT": "khan", "COIL20": "coil20", "BINALPHA": "binaryalphadigs", "DIGIT": "mfeat"}
@@ -49,7 +49,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scores_of(score: str, X: np.ndarray, y: np.ndarray, threads: int | None = None) -> np.ndarray:
-    """Scores as GRM takes them; MCFS is told the number of clusters, as its authors do."""
+    """Scores without negative values; MCFS gets the number of classes as number of clusters, as its authors do."""
     options = {"n_clusters": len(np.unique(y))} if score == "mcfs" else {}
     if score == "lgd among samples":
         score, options = "lgd", {"neighborhood": "samples"}
@@ -162,7 +162,7 @@ def main() -> None:
     }
     write_results("grm_tables", options, results=results, correct_moves=table8, strengths=strengths)
     if not options.quick:
-        write_page(results, table8, strengths, FACTORS, REPEATS)
+        write_page(results, table8, strengths, FACTORS)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Marker genes: ours next to scanpy's ``rank_genes_groups``, with as many genes, chosen in the training part of each fold.
+"""Marker genes: Coterie beside scanpy's ``rank_genes_groups``, same number of genes, chosen in the training part of each fold.
 
-Needs scanpy, which no extra installs. Everybody sees the same log counts. For each kind of cell the first genes of a ranking
-are compared with known markers; and for as many genes in all, the same linear SVM tells how well they name held-out cells.
-Ours: C, scale and the number of support genes by cross-validation inside the training part; genes by kind of that model, in
-the order of ``coterie.report.annotate``; as many genes in all from a path with the same settings. scanpy: the first genes of
-each kind in turn, until there are as many different ones.
+Needs scanpy, which no extra installs. All methods use the same log counts. The first genes of each cell type are compared
+with known markers, and a linear SVM on the same number of genes in all predicts the types of held-out cells. Coterie: C,
+scale and the number of support genes by cross-validation inside the training part; genes per type of that model in the order
+of ``coterie.report.annotate``; genes in all from a path with the same settings. scanpy: the first genes of each type in turn,
+until there are as many different ones. Writes the tables of docs/evidence/marker-genes-evidence.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from _cells import Cells, blood, simulated
-from _record import read_arguments, write_results
+from _record import caption, read_arguments, write_results
 from _tables import DOCS, markdown_table, print_table, replace_section
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MaxAbsScaler
@@ -53,12 +53,12 @@ def rankings(
     ).fit(adata, "kind")
     chosen = {"C": search.C_, "standardize": search.standardize_, "threshold": search.threshold_, "n_jobs": threads}
     model = GroupDiscoveryClassifier(size, **chosen).fit(adata, "kind")
-    seconds["ours"] = time.process_time() - began
-    in_all["ours, support"] = [group.labels[0] for group in model.groups_]
-    in_all["ours, groups"] = list(dict.fromkeys(name for group in model.groups_ for name in group.labels))
+    seconds["Coterie"] = time.process_time() - began
+    in_all["Coterie, support"] = [group.labels[0] for group in model.groups_]
+    in_all["Coterie, groups"] = list(dict.fromkeys(name for group in model.groups_ for name in group.labels))
     for keep in ("support", "groups"):
         annotate(adata, search, "kind", key=keep, keep=keep)
-        by_kind[f"ours, {keep}"] = _lists(adata, keep)
+        by_kind[f"Coterie, {keep}"] = _lists(adata, keep)
     return by_kind, in_all, seconds
 
 
@@ -127,9 +127,9 @@ def measure(cells: Cells, seed: int, threads: int, n_folds: int) -> dict[str, li
         for size in SIZES
         for method in methods
     ]
-    for row in sets:  # the error of the mean over folds, as far as folds tell it
+    for row in sets:  # standard error of the mean over the folds
         own = [r["accuracy"] for r in raw if (r["method"], r["genes"]) == (row["method"], row["genes"])]
-        row["its error"] = round(float(np.std(own, ddof=1) / np.sqrt(len(own))), 3)
+        row["error"] = round(float(np.std(own, ddof=1) / np.sqrt(len(own))), 3)
     kinds = list(dict.fromkeys(row["kind"] for row in hits))
     found = []
     for name, markers in cells.markers.items():
@@ -149,13 +149,44 @@ def measure(cells: Cells, seed: int, threads: int, n_folds: int) -> dict[str, li
 def missing_rows(cells: Cells) -> list[dict[str, Any]]:
     return [
         {
-            "kind": kind,
+            "cell type": kind,
             "classic, in the data": ", ".join(sorted(cells.markers["classic"][kind])) or "none",
             "classic, not there": ", ".join(sorted(cells.missing["classic"][kind])) or "none",
             "Azimuth, in the data": ", ".join(sorted(cells.markers["Azimuth"][kind])) or "none",
         }
         for kind in cells.markers["classic"]
     ]
+
+
+def sets_table(rows: list[dict[str, Any]]) -> str:
+    """The table of gene sets for the page, accuracy with its standard error."""
+    known = [name for name in rows[0] if name.startswith("known")]
+    return markdown_table(
+        [
+            {
+                "genes": row["genes"],
+                "method": row["method"],
+                "accuracy": f"{row['accuracy']:.3f} ± {row['error']:.3f}",
+                "redundancy": f"{row['redundancy']:.3f}",
+                **{name: f"{row[name]:.1f}" for name in known},
+                "seconds": f"{row['seconds']:.2f}",
+            }
+            for row in rows
+        ]
+    )
+
+
+def found_table(rows: list[dict[str, Any]]) -> str:
+    """The table of known markers for the page: those among the first 3 / the first 10 genes in one cell."""
+    facts = ("list", "first", "kind", "known")
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        head = {"list": row["list"], "cell type": row["kind"], "known": row["known"]}
+        line = merged.setdefault((row["list"], row["kind"]), head)
+        for method in row:
+            if method not in facts:
+                line[method] = " / ".join(filter(None, [line.get(method), f"{row[method]:.1f}"]))
+    return markdown_table(list(merged.values()))
 
 
 def main() -> None:
@@ -172,8 +203,8 @@ def main() -> None:
             print_table(f"{name}: known markers among the first genes of each kind", found["found"])
             results[name] = found
             if not options.quick:
-                replace_section(PAGE, f"{name} sets", markdown_table(found["sets"]))
-                replace_section(PAGE, f"{name} found", markdown_table(found["found"]))
+                replace_section(PAGE, f"{name} sets", f"{caption()}\n\n{sets_table(found['sets'])}")
+                replace_section(PAGE, f"{name} found", f"{caption()}\n\n{found_table(found['found'])}")
                 if name == "blood":
                     replace_section(PAGE, "lists", markdown_table(missing_rows(cells)))
     write_results("marker_genes", options, **results)

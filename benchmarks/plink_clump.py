@@ -1,9 +1,10 @@
-"""Groups of SNPs beside the clumps of PLINK 1.9 (--linear, --logistic, --clump): which loci each finds, and why not others.
+"""Groups of SNPs beside the clumps of PLINK 1.9 (--linear, --logistic, --clump): loci found by each, and reasons for the rest.
 
-Real genotypes (1000 Genomes, Europeans, 54,051 SNPs) with two simulated traits and covariates, and genotypes made here, whose
-causal SNPs are known: a number with fifteen causal SNPs, cases and controls with as many, and two populations that differ in
-allele frequencies and in the mean of the trait. PLINK clumps at r² 0.5 within 250 kb, its defaults. Coterie chooses number
-and C by validation (rule "one_se"). Both get the same covariates. Writes docs/evidence/plink-clump-evidence.md.
+Real genotypes (1000 Genomes, Europeans, 54,051 SNPs) with two simulated traits and covariates, and simulated genotypes with
+known causal SNPs: a quantitative trait with fifteen causal SNPs, cases and controls with as many, and two populations that
+differ in allele frequencies and in the mean of the trait. PLINK clumps at r² 0.5 within 250 kb, its defaults. Coterie selects
+the number of features and C by validation (rule "one_se"). Both use the same covariates. Writes the tables of
+docs/evidence/plink-clump-evidence.md.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _real import data_path
-from _record import read_arguments, write_results
-from _tables import DOCS, markdown_table
+from _record import caption, read_arguments, write_results
+from _tables import DOCS, markdown_table, replace_section
 
 from coterie import GroupDiscoveryClassifierCV, GroupDiscoveryRegressorCV, association, group_confidence
 from coterie.data import Dataset, open_features
@@ -240,14 +241,14 @@ def write_bed(folder: Path, data: Simulated) -> tuple[Path, Path, Path]:
 
 
 def judge(loci: list[set[int]], causal: np.ndarray) -> tuple[int, int]:
-    """How many causal blocks are met, and how many loci lie in none."""
+    """Return the number of causal blocks found, and of loci that lie in none."""
     blocks = {int(j) // 10 for j in causal}
     met = [{j // 10 for j in locus} for locus in loci]
     return len(blocks & set().union(*met)) if met else 0, sum(not (own & blocks) for own in met)
 
 
 def made(options: Any, folder: Path, kind: str, seed: int, adjust: bool) -> list[dict[str, Any]]:
-    """Both tools on data with known causal SNPs; one row a tool."""
+    """Both tools on data with known causal SNPs; one row per tool."""
     n, m, n_causal = (300, 1000, 5) if options.quick else (800, 4000, 15)
     data = simulate(kind, n, m, n_causal, np.random.default_rng([seed, len(kind)]))
     bed, pheno, covar = write_bed(folder, data)
@@ -274,28 +275,11 @@ def made(options: Any, folder: Path, kind: str, seed: int, adjust: bool) -> list
     return rows
 
 
-# What the tables of the last run say.
-READING_MADE = (
-    "Why they differ: PLINK asks each SNP alone for a p-value that survives 4,000 tests, against all that "
-    "the other causal SNPs leave unexplained; in a common model the noise falls with every SNP that is "
-    "chosen, so that weaker ones are seen. PLINK's clumps are more than its loci because a block falls "
-    "apart where r² is below 0.5. Without covariates, every block whose frequencies differ between the "
-    "populations is significant; a common model needs few of them to know the population, but those are "
-    "false. What Coterie misses are the weakest effects; a confidence over 0.5 costs some of them, and "
-    "nearly all false groups go."
-)
-READING_REAL = (
-    "Why they differ: a clump that is not found is either told by a support SNP already (`rs73407543` "
-    "lies 0.45 in r² from `rs7504254`, just outside the group at \\|r\\| 0.7, and has nothing to say beside "
-    "it), or was not worth another feature to validation, which takes the fewest within one standard "
-    "error. Of `pheno2` neither tool knows much: its held-out score is hardly over zero, no group has a "
-    "confidence over 0.5, and one SNP is near 5e-8."
-)
 CASES = (
-    ("number", False, "a number, of which the causal SNPs make half"),
-    ("cases", False, "cases and controls of such a number"),
+    ("number", False, "quantitative trait"),
+    ("cases", False, "cases and controls"),
     ("populations", False, "two populations, no covariates"),
-    ("populations", True, "two populations, the population as covariate"),
+    ("populations", True, "two populations, population as covariate"),
 )
 
 
@@ -319,7 +303,7 @@ def summary(options: Any, folder: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run it all and write the page."""
+    """Run everything and write the tables of the page."""
     options = read_arguments(__doc__, repeats=3)
     if shutil.which("plink1.9") is None:
         raise SystemExit("plink1.9 is not installed; on Debian it is the package plink1.9.")
@@ -329,11 +313,15 @@ def main() -> None:
         table = summary(options, folder)
     write_results("plink_clump", options, traits=traits, made=table)
     if not options.quick:
-        PAGE.write_text(page(traits, table, options.repeats))
+        write_page(traits, table)
 
 
-def page(traits: list[dict[str, Any]], table: list[dict[str, Any]], repeats: int) -> str:
-    """The page for readers."""
+def write_page(traits: list[dict[str, Any]], table: list[dict[str, Any]]) -> None:
+    """Replace the tables of docs/evidence/plink-clump-evidence.md."""
+    scores = [
+        {"trait": one["trait"], "held-out R²": f"{one['held out']:.3f}", "covariates alone": f"{one['covariates alone']:.3f}"}
+        for one in traits
+    ]
     agreement = [
         {
             "trait": one["trait"], "SNPs compared": f"{one['compared']:,} of {one['all']:,}",
@@ -343,51 +331,14 @@ def page(traits: list[dict[str, Any]], table: list[dict[str, Any]], repeats: int
         }
         for one in traits
     ]  # fmt: skip
-    return "\n".join(
-        [
-            "# Evidence: groups beside PLINK's clumps",
-            "",
-            "Made by `python benchmarks/plink_clump.py` (PLINK 1.9). How it is used: [genotypes.md](genotypes.md).",
-            "",
-            "## Known causal SNPs",
-            "",
-            f"Means over {repeats} data sets: 800 samples, 4,000 SNPs in blocks of ten, 15 causal SNPs that make half of the "
-            "variance. PLINK clumps what is significant after Bonferroni's correction (r² 0.5, 250 kb, its defaults). A "
-            "causal locus is found if a clump or group has a SNP of its block; one without a SNP of any such block is false.",
-            "",
-            markdown_table(table),
-            READING_MADE,
-            "",
-            "## Real genotypes",
-            "",
-            "369 Europeans of the 1000 Genomes, 54,051 SNPs of six chromosomes, two simulated traits with three covariates "
-            f"(366 samples have all of them). PLINK clumps SNPs with p < {P1:g} (of 54,051 tests). *P beside the groups* is "
-            "the p-value of the lead SNP with the covariates and all support SNPs as covariates.",
-            "",
-            "### PLINK's clumps, and what Coterie made of them",
-            "",
-            markdown_table([row for one in traits for row in one["clumps"]]),
-            "",
-            "### Coterie's groups, and PLINK's clumps",
-            "",
-            markdown_table([row for one in traits for row in one["groups"]]),
-            READING_REAL,
-            "",
-            *(
-                f"`{one['trait']}`: held-out R² {one['held out']:.3f}, of the covariates alone {one['covariates alone']:.3f}."
-                for one in traits
-            ),
-            "",
-            *(f"![{one['trait']}](figures/manhattan-{one['trait']}.png)\n" for one in traits),
-            "## Association of single SNPs",
-            "",
-            "`coterie.association` and `plink1.9 --linear` with the same covariates, where no genotype is missing (elsewhere "
-            "PLINK leaves samples out and Coterie imputes). PLINK writes four digits.",
-            "",
-            markdown_table(agreement),
-            "",
-        ]
-    )
+    for name, rows in {
+        "simulated": table,
+        "clumps": [row for one in traits for row in one["clumps"]],
+        "groups": [row for one in traits for row in one["groups"]],
+        "scores": scores,
+        "association": agreement,
+    }.items():
+        replace_section(PAGE, name, f"{caption()}\n\n{markdown_table(rows)}")
 
 
 if __name__ == "__main__":

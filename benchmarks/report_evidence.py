@@ -1,16 +1,15 @@
-"""Six reports in a real browser: their sizes, how long they take to open, and what they ask for (report-evidence.md).
+"""Six reports in a real browser: size, time to open, and requests. Writes the tables of docs/evidence/report-evidence.md.
 
     python benchmarks/report_evidence.py [FOLDER]
 
-Results that are in the folder already are taken as they are; their pages are made anew. Screenshots (wide, 390 pixels, dark,
-print) go there, too. It needs Chromium with chromedriver, selenium, and the data sets of ``$COTERIE_DATA`` or ../shared/data
-(those that are not there are left out).
+Existing results in the folder are reused; their pages are rendered again. Screenshots (wide, 390 pixels, dark, print) are
+written there as well. Requires Chromium with chromedriver, selenium, and the data sets of ``$COTERIE_DATA`` or
+../shared/data; missing data sets are omitted.
 """
 
 from __future__ import annotations
 
 import base64
-import datetime
 import gzip
 import os
 import platform
@@ -22,6 +21,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+from _record import caption
+from _tables import DOCS, replace_section
 from scipy import sparse
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +32,7 @@ from coterie.report.folder import read_result  # noqa: E402
 from coterie.report.page import assets, render  # noqa: E402
 from tests.browser import conftest, pages  # noqa: E402
 
-DOCUMENT = ROOT / "docs" / "evidence" / "report-evidence.md"
+DOCUMENT = DOCS / "report-evidence.md"
 SCREENS = {
     "wide": {},
     "phone": {"width": 390, "height": 844},
@@ -176,31 +177,19 @@ def main() -> None:
     script, style, policy = assets()
     heads = ["report", "groups", "features", "file", "opens in", "nodes", "pages on paper", "requests", "messages"]
     table = ["| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *rows]]
+    shown = re.sub(r"sha256-[^']*", "sha256-…", policy)
+    facts = [
+        ["part of each file", "value"],
+        ["---", "---"],
+        ["script", f"{len(script.encode()) / 1000:.0f} kB"],
+        ["style", f"{len(style.encode()) / 1000:.0f} kB"],
+        ["content security policy", f"`{shown}`"],
+    ]
+    replace_section(DOCUMENT, "reports", "\n".join([caption("[FOLDER]"), "", *table]))
+    replace_section(DOCUMENT, "policy", "\n".join("| " + " | ".join(row) + " |" for row in facts))
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    machine = f"headless Chromium {version.split('.')[0]} on {platform.system()}, {os.cpu_count()} cores"
-    sizes = f"{len(script.encode()) / 1000:.0f} kB and {len(style.encode()) / 1000:.0f} kB"
-    words = f"""# The report, measured in a browser
-
-Made by `python benchmarks/report_evidence.py` on {datetime.date.today()}: {machine}
-(busy with other work as well: load {load:.1f} a core).
-
-{chr(10).join(table)}
-
-*opens in*: from the start of the navigation until two frames after the pictures and the table were
-drawn; median of five (smallest to largest). *nodes*: elements in the page then; the table has only
-the rows in sight. *requests*: addresses asked for besides the file itself. *messages*: what the
-console said, warnings included.
-
-Script and style are {sizes} of each file. The policy of all pages:
-
-    {re.sub(r"sha256-[^']*", "sha256-…", policy)}
-
-The data of the first five come with scikit-learn or are those of the data folder; of 20news,
-{N_DOCUMENTS:,} documents and the terms of {LEAST} or more of them. The last is made up: 10,000 groups with 40
-features each.
-"""
-    DOCUMENT.write_text(words, encoding="utf-8")
-    print(words)
+    machine = f"{platform.system()}, {os.cpu_count()} cores, load {load:.1f} per core"
+    print(f"Headless Chromium {version.split('.')[0]} on {machine}")
 
 
 if __name__ == "__main__":
