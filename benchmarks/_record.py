@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import hashlib
 import json
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -59,6 +61,17 @@ def write_results(name: str, options: argparse.Namespace, **content: Any) -> Non
     document = {**facts, **content}
     path.write_text(json.dumps(document, indent=2, default=_plain) + "\n", encoding="utf-8")
     print(f"\nWritten: {path.relative_to(RESULTS.parent.parent)}")
+
+
+def caption(*options: str) -> str:
+    """Return version, date and command of this run as the caption of a table.
+
+    ``options`` replace those of the command line, in which paths become ``DIR``.
+    """
+    words = options or ["DIR" if os.sep in word else word for word in sys.argv[1:]]
+    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
+    number = coterie.__version__.replace(".dev0", " development")
+    return f"*Coterie {number}, {datetime.datetime.now(datetime.UTC).date()}; `{command}`.*"
 
 
 def machine_facts() -> dict[str, Any]:
