@@ -55,8 +55,6 @@ PAGES = {
     "family": Page(
         (
             "uncertainty.py",
-            "one_class.py",
-            "one_class_rule.py",
             "reuse.py",
             "embedded_cv.py",
             "classes.py",
@@ -67,6 +65,7 @@ PAGES = {
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py",)),
     "marker-genes-evidence": Page(("marker_genes.py",)),
+    "one-class-evidence": Page(("one_class.py", "one_class_rule.py", "snp_one_class.py", "one_class_validated.py")),
     "paper-comparisons": Page(
         (
             "tpami_table_2.py",
@@ -75,17 +74,16 @@ PAGES = {
             "icml_figures.py",
             "tpami_figures.py",
             "snp_figures.py",
-            "snp_one_class.py",
             "big_shapes.py",
         )
     ),
     "plink-clump-evidence": Page(("plink_clump.py",)),
-    "probabilities-evidence": Page(("probabilities.py",), by_hand=True),
+    "probabilities-evidence": Page(("probabilities.py",)),
     "ranking-evidence": Page(("daf_probes.py",), by_hand=True),
     "redundancy-evidence": Page(("grm_scale.py", "grm_figures.py"), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
-    "validated-evidence": Page(("validated.py", "one_class_validated.py")),
+    "validated-evidence": Page(("validated.py",)),
     "versions": Page(("versions.py --before ../before/src",)),
 }
 
