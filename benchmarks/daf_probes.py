@@ -66,7 +66,7 @@ def compare(
                 "criterion": name,
                 "cores": n_threads,
                 "probes": len(subsets),
-                "Coterie, probes/s": len(subsets) / mine.best,
+                "ours, probes/s": len(subsets) / mine.best,
                 "theirs, probes/s": len(subsets) / other.best,
                 "ratio": ratio,
                 "ratio of medians": other.median / mine.median,
@@ -105,7 +105,7 @@ def against_products(name: str, X: np.ndarray, y: np.ndarray, subsets: list[np.n
         {
             "data": name,
             "probes": len(subsets),
-            "Coterie, ms per probe": 1e3 * mine.best / len(subsets),
+            "ours, ms a probe": 1e3 * mine.best / len(subsets),
             "bare products, ms": 1e3 * bare.best / len(subsets),
             "ratio": ratio,
             "goal": verdict(ratio <= GOAL_BARE),
