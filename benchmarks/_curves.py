@@ -80,7 +80,7 @@ def _troubles(comparison: Comparison, method: str) -> list[str]:
     table = comparison.table
     bad = table[(table["method"] == method) & (table["status"] != "ok")]
     return [
-        f"{status} from {part['n_features'].min()} features on"
+        f"{status} at {part['n_features'].min()} features and more"
         + (f": {part['message'].iloc[0]}" if status == "failed" else "")
         for status, part in bad.groupby("status")
     ]

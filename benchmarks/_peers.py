@@ -101,9 +101,9 @@ def benjamini_hochberg(p: np.ndarray, level: float) -> np.ndarray:
 
 # In order of how much one would like to know should there be no time for all.
 METHODS = {
-    "ours, confidence >= 0.9": ours_confident,
+    "Coterie, confidence >= 0.9": ours_confident,
     "SuSiE, 95 % credible sets": susie,
-    "ours, false share <= 0.1": ours_false_share,
+    "Coterie, false share <= 0.1": ours_false_share,
     "hidimstat, CluDL, FDR 0.1": hidimstat_clusters,
     "knockpy, group knockoffs, FDR 0.1": knockpy_groups,
     "knockpy, group knockoffs, FDR 0.2": partial(knockpy_groups, level=0.2),

@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
 
-OURS, SELECTOR, ALL, NONE = "ours", "selector", "all features", "none"
+OURS, SELECTOR, ALL, NONE = "Coterie", "selector", "all features", "none"
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)
 N_FOLDS = 4
 
@@ -104,10 +104,10 @@ def rfecv(X: Any, seed: int) -> Pipeline:
 # Name: kind, maker of the estimator from the data's features, the seed and the threads.
 Maker = Callable[[Any, int, int], Any]
 METHODS: dict[str, tuple[str, Maker]] = {
-    "ours, validated": (OURS, lambda X, seed, threads: validated(seed, threads)),
-    "ours, support only": (OURS, lambda X, seed, threads: validated(seed, threads, predict_with="support")),
-    "ours, thresholds 0.5, 0.7": (OURS, lambda X, seed, threads: validated(seed, threads, thresholds=[0.5, 0.7])),
-    "ours, plain, C = 1": (OURS, lambda X, seed, threads: GroupDiscoveryClassifier(min(60, X.shape[1]), n_jobs=threads)),
+    "Coterie, validated": (OURS, lambda X, seed, threads: validated(seed, threads)),
+    "Coterie, support only": (OURS, lambda X, seed, threads: validated(seed, threads, predict_with="support")),
+    "Coterie, thresholds 0.5, 0.7": (OURS, lambda X, seed, threads: validated(seed, threads, thresholds=[0.5, 0.7])),
+    "Coterie, plain, C = 1": (OURS, lambda X, seed, threads: GroupDiscoveryClassifier(min(60, X.shape[1]), n_jobs=threads)),
     "L1 logistic, C": (SELECTOR, lambda X, seed, threads: l1_logistic(X, seed)),
     "RFECV, step 0.2": (SELECTOR, lambda X, seed, threads: rfecv(X, seed)),
     "RFE, a fifth of those left": (SELECTOR, lambda X, seed, threads: scaled(X, ("model", EliminationCV(seed)))),

@@ -38,8 +38,8 @@ def usual_contenders(X: Any, by_sample: Any, y: np.ndarray, n_features: int, thr
     """Ours on all threads and on one, and the L1 models tuned to as many features, each with its own best layout."""
     ours = partial(fit_ours, n_features_to_select=n_features, n_features_per_round=10)
     return [
-        Contender(f"ours, {threads} threads", partial(ours, n_jobs=threads), X),
-        Contender("ours, 1 thread", partial(ours, n_jobs=1), X),
+        Contender(f"Coterie, {threads} threads", partial(ours, n_jobs=threads), X),
+        Contender("Coterie, 1 thread", partial(ours, n_jobs=1), X),
         Contender("celer L1 logistic", partial(fit_celer, C=tune_celer(X, y, n_features).C), X),
         Contender("L1-SVM", partial(fit_l1_svm, C=tune_l1_svm(by_sample, y, n_features).C), by_sample),
     ]
@@ -97,7 +97,7 @@ def comparison_row(outcome: Outcome, ours: Outcome, goal: float | None) -> dict[
         "median s": outcome.timing.median,
     }
     ratio = ours.timing.best / outcome.timing.best
-    row["ours/theirs"] = None if goal is None else ratio
+    row["Coterie / other"] = None if goal is None else ratio
     row["goal"] = None if goal is None else "< 1" if goal == 1.0 else f"<= {goal:g}"
     row["verdict"] = None if goal is None else verdict(ratio < goal if goal == 1.0 else ratio <= goal)
     row["others' cores"] = outcome.timing.others
@@ -113,7 +113,7 @@ def judged_rows(
     """Rows of all outcomes, the first of which is ours: times (the goal is to be faster), what was found, accuracy."""
     rows = []
     for one in outcomes:
-        row = comparison_row(one, outcomes[0], None if one.name.startswith("ours") else 1.0)
+        row = comparison_row(one, outcomes[0], None if one.name.startswith("Coterie") else 1.0)
         rows.append(row | found_by(one) | {"accuracy": judge(one.features)})
     return rows
 
@@ -130,7 +130,7 @@ def slow_row(name: str, run: ChildRun, ours: Outcome) -> dict[str, Any]:
     assert seconds is not None
     return row | {
         "best s": f"> {seconds:g}" if run.seconds is None else seconds,
-        "ours/theirs": ours.timing.best / seconds,
+        "Coterie / other": ours.timing.best / seconds,
         "goal": "< 1",
         "verdict": verdict(ours.timing.best < seconds),
         "peak MB": None if run.peak_increase is None else run.peak_increase / MEGABYTE,

@@ -1,4 +1,4 @@
-"""Tables on the screen and on the pages of docs/evidence."""
+"""Tables on the screen and in the pages of docs/evidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIGURES = DOCS / "figures"
 
 
 def print_table(title: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Plain text, one line a row; columns in order of first appearance, those without any value left out."""
+    """Print rows as plain text, with columns in order of first appearance; columns without values are omitted."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     names = [name for name in names if any(row.get(name) is not None for row in rows)]
     cells = [[_text(row.get(name)) for name in names] for row in rows]
@@ -26,7 +26,7 @@ def print_table(title: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def print_facts(title: str, facts: dict[str, Any]) -> None:
-    """One fact a line."""
+    """Print one fact per line."""
     print(f"\n{title}")
     width = max(map(len, facts))
     for name, value in facts.items():
@@ -34,19 +34,26 @@ def print_facts(title: str, facts: dict[str, Any]) -> None:
 
 
 def markdown_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows of the same keys as a table for a page."""
+    """Return rows with the same keys as a Markdown table."""
     names = list(rows[0])
     lines = [names, ["---"] * len(names), *([_text(row[name]) for name in names] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def columns(rows: Sequence[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-    """Some columns of rows, for a page that has no room for all; a row without one of them has an empty cell."""
+    """Return some columns of the rows; a missing value gives an empty cell."""
     return [{name: row.get(name) for name in names} for row in rows]
 
 
 def replace_section(page: Path, name: str, text: str) -> None:
-    """Put a measured section between its marks ``<!-- name -->`` and ``<!-- end name -->`` of a page."""
+    """Write a text between the marks ``<!-- name -->`` and ``<!-- end name -->`` of a page.
+
+    A text without a caption gets one with version, date and command.
+    """
+    from _record import caption  # evidence.py needs no more of this module than its paths
+
+    if not text.startswith("*Coterie "):
+        text = f"{caption()}\n\n{text}"
     first, last = f"<!-- {name} -->\n", f"<!-- end {name} -->\n"
     old = page.read_text(encoding="utf-8")
     if first not in old or last not in old:
@@ -57,7 +64,7 @@ def replace_section(page: Path, name: str, text: str) -> None:
 
 
 def verdict(good: bool) -> str:
-    """How a goal of performance.md came out."""
+    """Return whether a goal was met, as a word."""
     return "met" if good else "missed"
 
 

@@ -23,7 +23,7 @@ from _big_stores import SHAPES, Split, big_split, measured
 from _fresh_process import run_in_child
 from _models import fit_l1_svm, tune, warnings_counted
 from _record import source_digest, write_results
-from _tables import DOCS, FIGURES, markdown_table, print_table, replace_section
+from _tables import DOCS, FIGURES, columns, markdown_table, print_table, replace_section
 from scipy import sparse
 from sklearn.svm import LinearSVC, l1_min_c
 
@@ -42,13 +42,13 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 # A nonzero takes liblinear a node of 16 bytes, beside rows of float64 and 32-bit indices, here and in the process that waits.
 _LIBLINEAR_BYTES = 16 + 2 * 12
-_M2 = "looks at all pairs of {m:,} features: {pairs:.1e} correlations"
+_M2 = "all pairs of {m:,} features, {pairs:.1e} correlations"
 _HOPELESS = {
-    "SVM-RFE": "trains on all {m:,} features again and again: each training as the L1-SVM's, {times} of them by halves",
-    "mRMR, FCBF": "a pass over all features for each one chosen; 20 Newsgroups, {smaller:.0f} times smaller, took over 200 s",
+    "SVM-RFE": "{times} trainings on the features that are left, the first on all {m:,}, each as costly as the L1-SVM's",
+    "mRMR, FCBF": "one pass over all features per selected feature; data {smaller:.0f} times smaller took over 200 s",
     "RCFS": f"clusters all features: {_M2}",
     "ReliefF": "distances between all pairs of {n:,} samples: {samples:.1e}",
-    "GFlasso, ncFGS, ncTFGS": f"the graph of correlations first: {_M2}",
+    "GFlasso, ncFGS, ncTFGS": f"the correlation graph: {_M2}",
     "OSCAR": "hundreds of steps along its path, each with two passes and a sort of {m:,} coefficients",
 }
 
@@ -110,7 +110,7 @@ def ours(name: str, data: Split, options: argparse.Namespace) -> tuple[dict[str,
         "passes": f"{model.n_passes_:.1f}",
         "seconds": f"{cost.seconds:.1f}",
         "GB beside the store": "" if cost.memory is None else f"{cost.memory / 1e9:.2f}",
-        "why not": "",
+        "notes": "",
     }
     return row | {"curve": curve, "rounds": model.n_rounds_}, model
 
@@ -120,17 +120,17 @@ def l1_svm(data: Split, n_values: int, options: argparse.Namespace) -> dict[str,
     needed, there = n_values * _LIBLINEAR_BYTES, psutil.virtual_memory().available
     row: dict[str, Any] = {"method": "L1-SVM"}
     if needed > 0.9 * there:
-        return row | {"why not": f"its copies of the data take {needed / 1e9:.0f} GB, {there / 1e9:.0f} GB are free"}
+        return row | {"notes": f"not run: needs {needed / 1e9:.0f} GB for its copies, {there / 1e9:.0f} GB are free"}
     X = data.train.columns(np.arange(data.train.shape[1])).tocsr().astype(np.float64)
     run = run_in_child(partial(_tuned, n_features=options.most, limit=options.limit), X, data.y_train, 2 * options.limit)
     if run.features is None:
-        return row | {"why not": run.failure or f"not done after {2 * options.limit:.0f} s"}
+        return row | {"notes": run.failure or f"not finished after {2 * options.limit:.0f} s"}
     features = np.asarray(run.features)
     row |= {f"accuracy, {options.most}": f"{judged(data, features):.3f}" if len(features) else "–"}
     row |= {"redundancy": f"{redundancy_rate(data.train.columns(np.sort(features)).astype(np.float64)):.4f}"}
     row |= {"success hits": str(success_hits(data.groups, features)), "seconds": f"{run.seconds:.1f}"}
     memory = "" if run.peak_increase is None else f"{run.peak_increase / 1e9:.2f}"
-    return row | {"GB beside the store": memory, "why not": f"has {len(features)} features; all its trainings are timed"}
+    return row | {"GB beside the store": memory, "notes": f"{len(features)} features; seconds of all trainings"}
 
 
 def _tuned(X: Any, y: np.ndarray, n_features: int, limit: float) -> Any:
@@ -141,11 +141,11 @@ def hopeless(data: Split, n_values: int, icml: bool) -> list[dict[str, Any]]:
     """Methods that are not tried, and why not; with as few samples as in the ICML paper they could be, for hours."""
     n, m = data.train.shape
     if icml:
-        return [{"method": method, "why not": "not tried with so few samples"} for method in _HOPELESS]
+        return [{"method": method, "notes": "not run with so few samples"} for method in _HOPELESS]
     facts = {"n": n, "m": m, "pairs": m * (m - 1) / 2, "samples": n * (n - 1) / 2}
     facts |= {"smaller": n_values / 7.9e6}
     facts |= {"times": max(1, int(np.log2(m / SIZES[-1])))}
-    return [{"method": method, "why not": words.format(**facts)} for method, words in _HOPELESS.items()]
+    return [{"method": method, "notes": words.format(**facts)} for method, words in _HOPELESS.items()]
 
 
 def main() -> None:
@@ -156,7 +156,7 @@ def main() -> None:
             with measured() as making:
                 data = big_split(folder, name, options.scale, options.icml, options.seed)
             n, m = data.train.shape
-            words = f"{name} shape: {n:,} samples to learn from, {len(data.y_test):,} to test, {m:,} features"
+            words = f"{name} shape: {n:,} training samples, {len(data.y_test):,} test samples, {m:,} features"
             print(f"\n{words}; stores ready after {making.seconds:.0f} s", flush=True)
             rows, models, key = [], {}, f"big {name}{options.icml_words}"
             for method in options.methods.split(","):
@@ -181,7 +181,8 @@ def table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def write_page(key: str, words: str, title: str, rows: list[dict[str, Any]], models: dict[str, Any]) -> None:
     path = FIGURES / f"{key.replace(' ', '-')}-affiliated.png"
     affiliated_counts({name: model for name, model in models.items() if name != "FGM"}, title=title).savefig(path, dpi=100)
-    text = markdown_table(table(rows))
+    names = [name for name in table(rows)[0] if name not in ("redundancy", "affiliated", "pairs evaluated", "passes")]
+    text = markdown_table(columns([row for row in rows if row["method"] not in _HOPELESS], *names))  # listed once on the page
     replace_section(DOCS / "paper-comparisons.md", key, f"{words}.\n\n{text}\n![{path.stem}](figures/{path.name})")
 
 

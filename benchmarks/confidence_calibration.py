@@ -89,10 +89,10 @@ def reported(runs: Sequence[Run], choose: Any) -> dict[str, Any]:
         "reported": int(n_kept.sum()),
         "false": int(n_false.sum()),
         "linked": int(near),
-        "false a data set": float(n_false.mean()),
+        "false per data set": float(n_false.mean()),
         "mean share": float(shares.mean()),
         "error": float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan"),
-        "sets with a false one": f"{np.count_nonzero(n_false)}/{len(runs)}",
+        "sets with a false group": f"{np.count_nonzero(n_false)}/{len(runs)}",
     }
 
 
@@ -104,7 +104,7 @@ def level_rows(runs: Sequence[Run], levels: Sequence[float] = LEVELS) -> list[di
             row = reported(mine, lambda one, level=level: one.false_share <= level + 1e-12)
             # The realised share has an error of its own; only what lies two of them above the level is called too optimistic.
             late = row["mean share"] - 2 * np.nan_to_num(row["error"]) > level
-            rows.append({**title, "promised": level, **row, "verdict": _verdict(row["mean share"], level, late)})
+            rows.append({**title, "level": level, **row, "verdict": _verdict(row["mean share"], level, late)})
     return rows
 
 
@@ -118,6 +118,31 @@ def cut_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
             bound = float(np.mean([one.bound(cut) for one in mine]))
             rows.append({**title, "confidence": cut, "expected": expected, "Shah-Samworth": bound, **row})
     return rows
+
+
+def shares_by_level(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row per kind of data and one column per level: the mean share of false groups ± its standard error."""
+    table: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        cells = table.setdefault((row["signal"], row["data"]), {"signal": row["signal"], "data": row["data"]})
+        cells[f"level {row['level']:g}"] = f"{row['mean share']:.3f} ± {row['error']:.3f}" if row["false"] else "0"
+    return list(table.values())
+
+
+def numbers_by_cut(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row per kind of data and one column per cut: false groups per data set / number expected."""
+    bound = {"signal": "", "data": "bound of Shah and Samworth"}
+    table: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        cut = f"confidence {row['confidence']:g}"
+        bound[cut] = "" if np.isnan(row["Shah-Samworth"]) else f"{row['Shah-Samworth']:.3f}"
+        cells = table.setdefault((row["signal"], row["data"]), {"signal": row["signal"], "data": row["data"]})
+        cells[cut] = f"{row['false per data set']:.2f} / {row['expected']:.2f}" if row["false"] or row["expected"] else "0"
+        if row["confidence"] == CUTS[-1]:
+            cells[f"sets with a false group, {CUTS[-1]:g}"] = row["sets with a false group"]
+            cells[f"reported, false, linked, {CUTS[-1]:g}"] = f"{row['reported']}, {row['false']}, {row['linked']}"
+    names = list(next(iter(table.values())))
+    return columns([*table.values(), bound], *names)
 
 
 def _verdict(share: float, level: float, late: bool) -> str:
@@ -166,10 +191,10 @@ def draw(runs: Sequence[Run]) -> None:
             came = [np.mean([np.count_nonzero((one.confidence >= cut - 1e-9) & ~one.true) for one in mine]) for cut in cuts]
             filled = {"markerfacecolor": look.color if signal else "white", "markeredgecolor": look.color, "markersize": 5}
             right.plot(np.maximum(expected, 0.01), np.maximum(came, 0.01), look.marker, **filled)
-    left.set(xlabel="promised: false_share at most", ylabel="realised share of false groups", xlim=(0, 1), ylim=(0, 1))
-    right.set(xlabel="groups with shuffled labels (0 drawn at 0.01)", ylabel="false groups (0 drawn at 0.01)")
+    left.set(xlabel="level: false_share at most", ylabel="realised share of false groups", xlim=(0, 1), ylim=(0, 1))
+    right.set(xlabel="groups with permuted labels (0 drawn at 0.01)", ylabel="false groups (0 drawn at 0.01)")
     right.set(xscale="log", yscale="log")
-    right.text(0.03, 0.95, "a mark a cut, 0.1 to 1; hollow: no signal", transform=right.transAxes, color=BLACK, fontsize=8)
+    right.text(0.03, 0.95, "one mark per cut, 0.1 to 1; hollow: no signal", transform=right.transAxes, color=BLACK, fontsize=8)
     figure.legend(loc="outside lower center", ncols=5, fontsize=7)
     FIGURES.mkdir(exist_ok=True)
     figure.savefig(FIGURES / "confidence-calibration.png", dpi=100)
@@ -188,14 +213,15 @@ def main() -> None:
                 runs.append(run(kind, data if signal else data.without_signal(own), own, options.threads))
         print(f"{kind}: done, {runs[-1].seconds:.1f} s the last", flush=True)
     levels, cuts, power = level_rows(runs), cut_rows(runs), power_rows(runs)
-    print_table(f"Promised and realised share of false groups, {shape[0]} x {shape[1]:,}, {N_FEATURES} asked for", levels)
+    print_table(f"Promised and realised share of false groups, {shape[0]} x {shape[1]:,}, {N_FEATURES} requested", levels)
     print_table("Groups at a confidence, and what shuffled labels and the bound expect", cuts)
     print_table("Planted groups", power)
     details = [vars(one) for one in runs]
     write_results("confidence_calibration", options, levels=levels, cuts=cuts, power=power, details=details)
     if not options.quick:
         draw(runs)
-        shown = [columns(levels, *(name for name in levels[0] if name != "sets")), cuts, power]
+        names = [name for name in power[0] if name not in ("signal", "sets", "median s")]
+        shown = [shares_by_level(levels), numbers_by_cut(cuts), columns(power, *names)]
         replace_section(DOCS / "confidence-evidence.md", "calibration", "\n".join(markdown_table(rows) for rows in shown))
 
 

@@ -58,7 +58,7 @@ KINDS: dict[str, Callable[[int, int, int], Data]] = {"TPAMI, noise 1": tpami, "S
 def outcome(data: Data, run: ChildRun) -> dict[str, Any]:
     """What one run found, or why it did not."""
     if run.failure is not None or run.seconds is None:
-        return {"trouble": run.failure or f"ended after {run.limit:g} s"}
+        return {"trouble": run.failure or f"stopped after {run.limit:g} s"}
     groups = run.features
     true = is_true(groups, data.planted)
     return {
@@ -74,11 +74,11 @@ def outcome(data: Data, run: ChildRun) -> dict[str, Any]:
 
 def table_row(kind: str, n_features: int, method: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Sums over the seeds; the trouble where there was one."""
-    row: dict[str, Any] = {"data": kind, "m": n_features, "method": method}
+    row: dict[str, Any] = {"data": kind, "features": n_features, "method": method}
     good = [run for run in runs if "trouble" not in run]
     trouble = next((run["trouble"] for run in runs if "trouble" in run), None)
     if not good:
-        return row | {"seeds": 0, "trouble": trouble}
+        return row | {"seeds": 0, "notes": trouble}
     return row | {
         "seeds": len(good),
         "found": f"{sum(run['found'] for run in good)}/{sum(run['planted'] for run in good)}",
@@ -87,7 +87,7 @@ def table_row(kind: str, n_features: int, method: str, runs: Sequence[dict[str, 
         "largest group": max(run["largest"] for run in good),
         "median s": float(np.median([run["seconds"] for run in good])),
         "peak MB": max(run["peak"] for run in good) / 1e6,
-        "trouble": trouble,
+        "notes": trouble,
     }
 
 

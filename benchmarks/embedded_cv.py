@@ -49,7 +49,7 @@ def row(name: str, n_features: int, standardize: bool, kind: str, n_resamples: i
     return {
         "data": name,
         "features": n_features,
-        "folds": kind,
+        "cross-validation": kind,
         "accuracy": f"{np.mean(accuracy):.3f} ± {np.std(accuracy):.3f}",
         "Tanimoto index": tanimoto_stability(subsets),
         "CW_rel": weighted_consistency(subsets, X.shape[1]),

@@ -49,8 +49,6 @@ PAGES = {
     "family": Page(
         (
             "uncertainty.py",
-            "one_class.py",
-            "one_class_rule.py",
             "reuse.py",
             "embedded_cv.py",
             "classes.py",
@@ -61,6 +59,7 @@ PAGES = {
     "grm-mrmr": Page(("grm_mrmr.py",)),
     "grm-tables": Page(("grm_tables.py", "grm_figures.py")),
     "marker-genes-evidence": Page(("marker_genes.py",)),
+    "one-class-evidence": Page(("one_class.py", "one_class_rule.py", "snp_one_class.py", "one_class_validated.py")),
     "paper-comparisons": Page(
         (
             "tpami_table_2.py",
@@ -69,17 +68,16 @@ PAGES = {
             "icml_figures.py",
             "tpami_figures.py",
             "snp_figures.py",
-            "snp_one_class.py",
             "big_shapes.py",
         )
     ),
     "plink-clump-evidence": Page(("plink_clump.py",)),
-    "probabilities-evidence": Page(("probabilities.py",), by_hand=True),
+    "probabilities-evidence": Page(("probabilities.py",)),
     "ranking-evidence": Page(("daf_madelon.py --slow --splits 5", "daf_curves.py --slow", "daf_adaptive.py", "daf_wide.py")),
     "redundancy-evidence": Page(("grm_scale.py",), by_hand=True),
     "report-evidence": Page(("report_evidence.py",)),
     "store-evidence": Page(("libsvm_text.py", "same_groups.py"), by_hand=True),
-    "validated-evidence": Page(("validated.py", "one_class_validated.py")),
+    "validated-evidence": Page(("validated.py",)),
     "versions": Page(("versions.py --before ../before/src",)),
 }
 
@@ -90,7 +88,7 @@ def stamped(text: str, name: str, date: str) -> str:
     scripts = ", ".join(f"`benchmarks/{script}`".replace("benchmarks/../", "") for script in page.scripts)
     how = f"by {scripts}" if scripts else "by hand, without a script"
     again = f" `make evidence NAME={name}` runs it again." if scripts else ""
-    kept = " What is printed was put in by hand." if page.by_hand and scripts else ""
+    kept = " The tables are copied from the output." if page.by_hand and scripts else ""
     line = f"<!-- measured -->\n*Measured {date} {how}.{again}{kept}*\n<!-- end measured -->\n"
     if "<!-- measured -->\n" in text:
         return re.sub(r"<!-- measured -->\n.*?<!-- end measured -->\n", lambda _: line, text, count=1, flags=re.DOTALL)

@@ -86,7 +86,7 @@ def nonzeros(options: Any) -> list[dict[str, Any]]:
 
 def _ratio(what: str, goal: float, ours: float, other: float, note: str) -> list[dict[str, Any]]:
     ratio = ours / other
-    return [{"": what, "ours, s": ours, note: other, "ratio": ratio, "goal": f"≤ {goal:g}: {verdict(ratio <= goal)}"}]
+    return [{"work": what, "Coterie, s": ours, note: other, "ratio": ratio, "goal": f"≤ {goal:g}: {verdict(ratio <= goal)}"}]
 
 
 def elimination(options: Any) -> list[dict[str, Any]]:

@@ -63,12 +63,12 @@ def row(X: np.ndarray, y: np.ndarray, person: np.ndarray, size: int, seed: int) 
     return {
         "support pixels": len(model.groups_),
         "affiliated": len(affiliated),
-        "right, the faces themselves": f"{model.score(X, y):.3f}",
-        "balanced, people left out": f"{unseen_people(X, y, person, size, 'support'):.3f}",
-        "the same by groups": f"{unseen_people(X, y, person, size, 'groups'):.3f}",
-        "support pixels that touch": f"{share_touching(model.support_features_):.2f}",
-        "affiliated pixels that touch": f"{share_touching(affiliated):.2f}",
-        "as many at random": f"{np.mean(drawn):.2f}",
+        "accuracy, training faces": f"{model.score(X, y):.3f}",
+        "balanced accuracy, held-out people": f"{unseen_people(X, y, person, size, 'support'):.3f}",
+        "the same, groups predict": f"{unseen_people(X, y, person, size, 'groups'):.3f}",
+        "support pixels adjacent to another": f"{share_touching(model.support_features_):.2f}",
+        "affiliated pixels adjacent to another": f"{share_touching(affiliated):.2f}",
+        "random pixels, as many": f"{np.mean(drawn):.2f}",
     }
 
 

@@ -94,9 +94,9 @@ def usps(quick: bool, seed: int) -> tuple[Any, np.ndarray, list[Any], dict[str, 
 
 DATA = {"synthetic": synthetic, "mnist": mnist, "usps": usps}
 WORDS = {
-    "synthetic": "ICML synthetic data (Fig. 2), 2,048 samples to learn from, 2,048 to test, 10,000 features.",
+    "synthetic": "ICML synthetic data (Fig. 2), 2,048 training samples, 2,048 test samples, 10,000 features.",
     "mnist": "MNIST, 3 against 8 (Figs 3a, 4a, 5a): 4,000 of the 11,982 training samples, drawn at random; all test samples.",
-    "usps": "USPS, 0 against 1 (Figs 3b, 4b, 5b): half of 2,199 samples to learn from, half to test, three times.",
+    "usps": "USPS, 0 against 1 (Figs 3b, 4b, 5b): 2,199 samples, three random splits in halves.",
 }
 
 

@@ -1,8 +1,8 @@
-"""Probabilities of GroupDiscoveryClassifierCV on unseen samples, beside scikit-learn's calibration of the same model.
+"""Probabilities of GroupDiscoveryClassifierCV on held-out samples, beside scikit-learn's calibration of the same model.
 
 Log-loss and Brier score on 40 % of the samples, stratified. "sigmoid" is ``CalibratedClassifierCV(model, ensemble=False)``
-around the plain estimator with what was chosen, by the same number of folds; "shares" predicts the shares of the classes for
-everybody.
+around the plain estimator with the settings chosen, by the same number of folds; "shares" predicts the class shares for every
+sample.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from _real import find_data, load
 from _record import source_digest, write_results
-from _tables import print_table
+from _tables import DOCS, markdown_table, print_table, replace_section
 from sklearn import datasets
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import train_test_split
 
-from coterie import GroupDiscoveryClassifierCV
+from coterie import GroupDiscoveryClassifier, GroupDiscoveryClassifierCV
 
 FOLDS = 3
 MOST = 700
@@ -47,12 +46,20 @@ def tables() -> dict[str, tuple[Any, np.ndarray]]:
 def row_of(name: str, X: Any, y: np.ndarray, seed: int) -> dict[str, Any]:
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
     model = GroupDiscoveryClassifierCV(20, Cs=4, cv=FOLDS, random_state=seed).fit(X, y)
-    rival = CalibratedClassifierCV(clone(model._procedure()), ensemble=False, cv=FOLDS).fit(X, y)
+    plain = GroupDiscoveryClassifier(
+        model.n_features_,
+        C=model.C_,
+        threshold=model.threshold_,
+        standardize=model.standardize_,
+        predict_with=model.predict_with_,
+        random_state=seed,
+    )
+    rival = CalibratedClassifierCV(plain, ensemble=False, cv=FOLDS).fit(X, y)
     shares = np.tile(np.unique(y, return_counts=True)[1] / len(y), (len(y_test), 1))
     row: dict[str, Any] = {"data": name, "samples": len(y), "classes": len(model.classes_), "features": model.n_features_}
-    for who, p in (("ours", model.predict_proba(X_test)), ("sigmoid", rival.predict_proba(X_test)), ("shares", shares)):
-        row |= {f"log-loss, {who}": round(log_loss(y_test, p), 3), f"Brier, {who}": round(brier_score_loss(y_test, p), 3)}
-    return row
+    found = {"Coterie": model.predict_proba(X_test), "sigmoid": rival.predict_proba(X_test), "shares": shares}
+    row |= {f"log-loss, {method}": f"{log_loss(y_test, p):.3f}" for method, p in found.items()}
+    return row | {f"Brier, {method}": f"{brier_score_loss(y_test, p):.3f}" for method, p in found.items()}
 
 
 def main() -> None:
@@ -67,8 +74,10 @@ def main() -> None:
             warnings.simplefilter("ignore")  # of fits that are not at their best
             rows.append(row_of(name, X, y, options.seed))
         print(rows[-1], flush=True)
-    print_table("Probabilities on unseen samples", rows)
+    print_table("Probabilities on held-out samples", rows)
     write_results("probabilities", options, rows=rows)
+    if not options.quick:
+        replace_section(DOCS / "probabilities-evidence.md", "probabilities", markdown_table(rows))
 
 
 if __name__ == "__main__":

@@ -56,8 +56,8 @@ def recovery_rows(shape: tuple[int, int], seeds: range, threads: int) -> list[di
                 if (group.support, frozenset(group.members.tolist())) not in whole
             ]
             smallest.append(max(lost, default=0.0))
-        row = {"noise": noise, "seeds": len(hits), "mean hits": float(np.mean(hits)), "least": float(np.min(hits))}
-        rows.append({**row, "heaviest weight missed": float(np.max(smallest))})
+        row = {"noise": noise, "seeds": len(hits), "mean success hits": float(np.mean(hits)), "lowest": float(np.min(hits))}
+        rows.append({**row, "largest weight missed": float(np.max(smallest))})
     return rows
 
 
@@ -96,7 +96,7 @@ def curve_rows(name: str, X: np.ndarray, y: np.ndarray, n_splits: int, threads: 
                 ]
             )
         ours, grouped, own, lasso, n_members, n_theirs = np.mean(table, axis=0)
-        row = {"data": name, "features": size, "ours": ours, "own model": own, "with affiliated": grouped}
+        row = {"data": name, "features": size, "Coterie": ours, "own model": own, "with affiliated": grouped}
         rows.append({**row, "members": f"{n_members:.0f}", "Lasso": lasso, "its features": f"{n_theirs:.0f}"})
     return rows
 

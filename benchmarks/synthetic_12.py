@@ -93,7 +93,7 @@ def recovery_row(setting: Setting, record: Record) -> dict[str, Any]:
     low, middle, high = np.quantile(hits, [0.1, 0.5, 0.9])
     return {
         "C": setting.C,
-        "a round": setting.n_features_per_round,
+        "per round": setting.n_features_per_round,
         "select": setting.n_features_to_select,
         "mean hits": hits.mean(),
         "min": hits.min(),
@@ -133,13 +133,13 @@ def time_row(setting: Setting, values: np.ndarray) -> dict[str, Any]:
     ratio = float(np.median(values[:, 0] / values[:, 1]))
     return {
         "C": setting.C,
-        "a round": setting.n_features_per_round,
+        "per round": setting.n_features_per_round,
         "select": setting.n_features_to_select,
-        "ours s": float(np.median(values[:, 0])),
+        "Coterie, s": float(np.median(values[:, 0])),
         "passes": float(np.median(values[:, 3])),
         "L1-SVM s": float(np.median(values[:, 1])),
         "its features": float(np.median(values[:, 2])),
-        "ours/theirs": ratio,
+        "Coterie / other": ratio,
         "goal": f"<= {GOAL_RATIO}",
         "verdict": verdict(ratio <= GOAL_RATIO),
         "others' cores": float(values[:, 4].mean()),

@@ -131,8 +131,8 @@ def main() -> None:
                 "paper": entry.paper_hits,
                 "paper's mode": summary(entry, mine["paper_mode"]) if entry.paper_mode else "",
                 "defaults": summary(entry, mine["defaults"]),
-                "tuned": summary(entry, tuned) if setting else "the same",
-                "setting": ", ".join(f"{name}={value}" for name, value in setting.items()) or "the defaults",
+                "tuned": summary(entry, tuned) if setting else "as defaults",
+                "setting": ", ".join(f"{name}={value}" for name, value in setting.items()) or "defaults",
                 "paper, s": entry.paper_seconds,
                 "tuned, s": float(np.mean([f.seconds for f in tuned])),
             }

@@ -36,7 +36,7 @@ WIDE = {
 }
 OTHER = {"spambase": 1500, "madelon": 1000, "basehock": None, "gisette_valid": None}
 MAIN = next(name for name, (kind, _) in METHODS.items() if kind == OURS)
-COSTLY = "ours, thresholds 0.5, 0.7"
+COSTLY = "Coterie, thresholds 0.5, 0.7"
 GOAL_POINTS = 3.0
 N_OUTER = 3
 
@@ -117,12 +117,12 @@ def rows_of(found: Found, value: str, share: float) -> list[dict[str, Any]]:
 
 
 def difference_rows(found: Found, ours: str) -> list[dict[str, Any]]:
-    """Ours less each other method, in points: mean over the sets that both have, its standard error, and who is ahead."""
+    """Return ours minus each other method, in points: mean over common sets, standard error, and sets ahead and behind."""
     rows = []
     for method, (kind, _) in METHODS.items():
         if method == ours or kind == NONE:
             continue
-        row: dict[str, Any] = {f"{ours}, less": method, "kind": kind}
+        row: dict[str, Any] = {"method": method, "kind": kind}
         for title, part in (("wide", WIDE), ("all", (*WIDE, *OTHER))):
             sets = done(found, (ours, method), part)
             gains = np.array(
@@ -137,11 +137,29 @@ def difference_rows(found: Found, ours: str) -> list[dict[str, Any]]:
     return rows
 
 
+def summary_rows(
+    differences: list[dict[str, Any]], features: list[dict[str, Any]], seconds: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the differences, headed by our own method, with the median numbers of features and seconds beside them."""
+    empty = dict.fromkeys(differences[0], "") | {"method": MAIN, "kind": OURS}
+    sizes, times = ({row["method"]: row for row in rows} for rows in (features, seconds))
+    return [
+        {
+            **row,
+            "features, wide": sizes[row["method"]]["wide"],
+            "features, all": sizes[row["method"]]["all"],
+            "CPU s, wide": times[row["method"]]["wide"],
+            "CPU s, all": times[row["method"]]["all"],
+        }
+        for row in (empty, *differences)
+    ]
+
+
 def judge(rows: list[dict[str, Any]], ours: str) -> str:
     """The goal in words, from the means over the wide sets."""
     selectors = [row for row in rows if row["kind"] == SELECTOR]
-    short = [f"{row[f'{ours}, less']} ({row['_wide']:+.1f})" for row in selectors if row["_wide"] < GOAL_POINTS]
-    behind = [f"{row[f'{ours}, less']} ({row['_wide']:+.1f})" for row in rows if row["kind"] == ALL and row["_wide"] < 0]
+    short = [f"{row['method']} ({row['_wide']:+.1f})" for row in selectors if row["_wide"] < GOAL_POINTS]
+    behind = [f"{row['method']} ({row['_wide']:+.1f})" for row in rows if row["kind"] == ALL and row["_wide"] < 0]
     first = f"missed against {', '.join(short)}" if short else "met against every selector"
     second = f"behind {', '.join(behind)}" if behind else "not behind any of them"
     return f"{ours}: {GOAL_POINTS:.0f} points ahead on wide data: {first}. All features: {second}."
@@ -185,14 +203,13 @@ def report(found: Found, options: argparse.Namespace) -> None:
     print_table(f"Accuracy on outer folds, %; choices by {N_FOLDS} inner folds", tables["accuracy"])
     print_table("Features used to predict, median over the folds", tables["features"])
     print_table("Processor seconds of a fit with its choices, median over the folds", tables["seconds"])
-    print_table("Differences: mean over the sets ± its standard error", shown[MAIN])
+    print_table(f"{MAIN}, minus the method: mean over the sets ± its standard error", shown[MAIN])
     print("\n" + "\n".join(words))
     write_results("validated", options, **tables, differences=shown, verdict=words, lines=list(found.values()))
     page = DOCS / "validated-evidence.md"
     if not options.quick and page.exists():
-        for name, rows in tables.items():
-            replace_section(page, name, markdown_table(rows))
-        replace_section(page, "differences", markdown_table(shown[MAIN]))
+        replace_section(page, "accuracy", markdown_table(tables["accuracy"]))
+        replace_section(page, "summary", markdown_table(summary_rows(shown[MAIN], tables["features"], tables["seconds"])))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""An earlier version next to this one: the same work in turn, each in a process of its own, best times and their ratio.
+"""An earlier version next to this one: the same tasks in turn, each in its own process, best times and their ratio.
 
     git worktree add /tmp/before REVISION
     python benchmarks/versions.py --before /tmp/before/src
 
-Each version has a process that imports it, makes the data, does every work once (which compiles), then waits for its turns.
-Works are those of users, a few of each part of the package, and use public names that both versions have. Writes
+Each version has a process that imports it, makes the data, runs every task once (which compiles), then waits for its turns.
+The tasks are those of users, a few of each part of the package, and use public names that both versions have. Writes
 docs/evidence/versions.md.
 """
 
@@ -95,7 +95,7 @@ def _(threads: int, _: Path) -> Any:
     return _fit(*_real("coil20"), 50, threads, correlation="su", threshold=0.6)
 
 
-@work("fit: wide-dense, 20 features, ten a round")
+@work("fit: wide-dense, 20 features, ten per round")
 def _(threads: int, _: Path) -> Any:
     from wide_dense import make_blocks
 
@@ -323,14 +323,14 @@ def main() -> None:
         first = {version: ask(process, name) for version, process in processes.items()}
         failed = [f"{version}: {answer}" for version, answer in first.items() if answer != "ready"]
         if failed:
-            rows.append({"work": name, "before, s": None, "now, s": None, "now / before": "; ".join(failed)})
+            rows.append({"task": name, "before, s": None, "now, s": None, "now / before": "; ".join(failed)})
             continue
         took: dict[str, list[float]] = {version: [] for version in processes}
         for _ in range(options.repeats):
             for version, process in processes.items():
                 took[version].append(float(ask(process, name)))
         before, now = (min(took[version]) for version in ("before", "now"))
-        rows.append({"work": name, "before, s": before, "now, s": now, "now / before": f"{now / before:.2f}"})
+        rows.append({"task": name, "before, s": before, "now, s": now, "now / before": f"{now / before:.2f}"})
         print(rows[-1], flush=True)
     for process in processes.values():
         process.stdin.close()
