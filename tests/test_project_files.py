@@ -1,5 +1,6 @@
 """Files about the project agree with each other: version, citation, supported versions of Python, templates."""
 
+import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_the_citation_names_every_selector_with_a_paper(citation):
     scopes = " ".join(reference["scope"] for reference in citation["references"])
     modules = [coterie, coterie.baselines, coterie.filters]
     named = {name: getattr(module, name) for module in modules for name in module.__all__ if name not in coterie._MODULES}
-    cited = [name for name, value in named.items() if "\n    References\n" in (getattr(value, "__doc__", None) or "")]
+    cited = [name for name, value in named.items() if "\nReferences\n---" in (inspect.getdoc(value) or "")]
     assert len(cited) > 15
     assert [name for name in cited if name not in scopes] == []
 
