@@ -1,28 +1,35 @@
-# Everything a fresh machine with Python >= 3.11 (pip, venv) and make needs. See README.md.
+# Requires Python >= 3.11 (with pip and venv) and make. CONTRIBUTING.md describes the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 LOWEST := .venv-lowest
 NAME ?= all
-# Tests run on all cores; each worker keeps to one thread and one process, unless a test says how many it wants.
+# Tests run in one process per core. Each process uses one thread unless a test sets another number.
 WORKERS ?= auto
-ALONE := COTERIE_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+SINGLE_THREAD := COTERIE_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# What to measure with `make coverage`: all tests, or some files and folders.
+TESTS ?=
 
-.PHONY: help venv demo test test-slow test-lowest test-browser lint format bench report-js docs evidence wrap clean
+.PHONY: help venv demo test test-slow test-lowest test-browser coverage lint format bench report-js docs evidence wrap clean
 
 help:
-	@echo "make demo       set up and discover groups in synthetic data"
-	@echo "make test       set up, check style and types, run the tests"
-	@echo "make test-slow  the tests that take longer"
-	@echo "make test-lowest   the tests on the lowest supported versions"
-	@echo "make test-browser  the report in a real browser (Chromium)"
-	@echo "make lint       ruff and mypy"
-	@echo "make report-js  lint and build the report's script (needs Node)"
-	@echo "make bench NAME=news20   one benchmark (NAME=all for all)"
-	@echo "make docs       the documentation site, in docs/_build/html"
-	@echo "make evidence NAME=family   measure one page of docs/evidence again"
-	@echo "make wrap       break the lines of the pages at 100 characters"
+	@echo "Usage: make TARGET [WORKERS=1] [PYTHON=python3.12]"
+	@echo
+	@echo "  demo          install Coterie in .venv and discover groups in synthetic data"
+	@echo "  test          check style and types, then run the tests"
+	@echo "  test-slow     run the slow tests (bad inputs, wheel and sdist)"
+	@echo "  test-lowest   run the tests with the lowest supported versions of all dependencies"
+	@echo "  test-browser  test the HTML report in Chromium"
+	@echo "  coverage      run the tests with branch coverage (TESTS=tests/solver for a part)"
+	@echo "  lint          check style (ruff) and types (mypy)"
+	@echo "  format        apply the style"
+	@echo "  docs          build the documentation in docs/_build/html"
+	@echo "  wrap          wrap the lines of all pages at 100 characters"
+	@echo "  bench         run one benchmark (NAME=news20) or all (NAME=all)"
+	@echo "  evidence      measure one page of docs/evidence again (NAME=family)"
+	@echo "  report-js     lint and bundle the script of the report (requires Node)"
+	@echo "  clean         delete environments, caches and build products"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -51,29 +58,35 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 test: lint
-	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser"
+	$(SINGLE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
-# The lower bounds of pyproject.toml, in an environment of their own. Style, types and documentation are not checked there.
+# Style, types and documentation are not checked with the lowest versions.
 test-lowest: $(LOWEST)/.ready
-	$(ALONE) $(LOWEST)/bin/python -m pytest -n $(WORKERS) -m "not slow and not browser" --ignore=tests/docs
+	$(SINGLE_THREAD) $(LOWEST)/bin/python -m pytest -n $(WORKERS) -m "not slow and not browser" --ignore=tests/docs
 
+# The environment is created from scratch: pip would keep versions that an earlier run installed.
 $(LOWEST)/.ready: pyproject.toml tests/lowest.txt
-	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
 	$(LOWEST)/bin/python -m pip install --quiet --constraint tests/lowest.txt --editable '.[dev]'
 	@touch $@
 
-# Chromium comes from the system; where we may, it is installed. Without it the tests are skipped, and say so.
+# Installs Chromium if it is missing and we may (as root, with apt). Otherwise the tests are skipped.
 test-browser: $(STAMP)
 	@command -v chromedriver >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
 		{ apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
 		echo "Chromium could not be installed."
 	$(BIN)/python -m pytest -m browser tests/browser
 
-# The script of the report, for those who change it: Node and npm build it, the package carries what they made.
+# Compiled kernels are excluded: coverage cannot see them (docs/development/releasing.md).
+coverage: $(STAMP)
+	$(SINGLE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not browser" \
+		--cov --cov-report=term --cov-report=html $(TESTS)
+
+# Node and npm bundle the script of the report. The bundle is part of the package, so users need neither.
 report-js:
 	cd report-js && npm ci --silent && npm run --silent lint && npm run --silent build
 
@@ -82,7 +95,7 @@ bench: $(STAMP)
 	@if [ "$(NAME)" = all ]; then for f in benchmarks/[a-z]*.py; do $(BIN)/python $$f || exit 1; done; \
 	else $(BIN)/python benchmarks/$(NAME).py; fi
 
-# Links between pages and to headings are checked by the build and by pages.py; those to the web are not followed.
+# pages.py and Sphinx check links between pages and to headings. Links to other sites are not followed.
 docs: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	$(BIN)/python docs/scripts/pages.py links
@@ -97,5 +110,5 @@ wrap:
 	$(PYTHON) docs/scripts/pages.py wrap
 
 clean:
-	rm -rf $(VENV) $(LOWEST) coterie-demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/learn/gallery \
-		docs/reference/generated
+	rm -rf $(VENV) $(LOWEST) coterie-demo build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache \
+		.hypothesis docs/_build docs/learn/gallery docs/reference/generated

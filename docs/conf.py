@@ -1,4 +1,4 @@
-"""The documentation site: ``make docs`` builds it into docs/_build/html, without the network."""
+"""Configuration of the documentation site. ``make docs`` builds it in docs/_build/html, without network access."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]  # this checkout, not another that is installed
-# The examples find no data sets here, whatever lies beside the project: the site is the same everywhere.
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]  # Document this checkout, not an installed copy.
+# Hide local data sets from the examples, so that the site is the same on every machine.
 os.environ["COTERIE_DATA"] = str(HERE / "_build" / "no-data")
 
 import command_pages  # noqa: E402
@@ -37,7 +37,7 @@ root_doc = "index"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# API: what ``__all__`` names, from docstrings; what scikit-learn's base classes add is documented there.
+# API: the names in ``__all__``, from docstrings. Members inherited from scikit-learn are left out (see _skip).
 public_names.write(HERE / "reference" / "generated")
 command_pages.write(HERE / "reference" / "generated")
 autosummary_generate = True
@@ -47,14 +47,14 @@ toc_object_entries_show_parents = "hide"
 autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "bysource"}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_param = False  # types are words for people, not names to look up
+napoleon_use_param = False  # Types in docstrings are prose, not references.
 napoleon_custom_sections = [("Attributes", "params_style")]
-suppress_warnings = ["ref.footnote"]  # the references of a docstring are a list
+suppress_warnings = ["ref.footnote"]  # References in docstrings are plain lists.
 
 sphinx_gallery_conf = {
     "examples_dirs": [str(HERE.parent / "examples")],
     "gallery_dirs": ["learn/gallery"],
-    "filename_pattern": r"digits\.py$",  # the others need data sets that do not ship
+    "filename_pattern": r"digits\.py$",  # The other examples require data sets that are not part of the package.
     "ignore_pattern": r"(_gallery|spectral_embedded_clustering)\.py$",
     "image_scrapers": ("gallery_figures",),
     "download_all_examples": False,
@@ -84,24 +84,36 @@ html_theme_options = {
 }
 copyright = "the Coterie developers, MIT licence"
 
-# Links: those between pages are checked by the build itself; make docs-links checks anchors and files as well.
+# The build checks links between pages; docs/scripts/pages.py checks anchors and files. Links to other sites are not followed.
 linkcheck_ignore = [r"https?://.*"]
 
 
-def _pages_of_the_root(app, name, source):
-    """Pages of the project's root are pages of the site, and links to them lead there."""
-    homes = {"SECURITY.md": "development/security.md", "CHANGELOG.md": "development/changelog.md"}
-    for file, home in homes.items():
+# Pages of the repository root that are also pages of the site.
+_ROOT_PAGES = {
+    "CHANGELOG.md": "development/changelog.md",
+    "CODE_OF_CONDUCT.md": "development/code-of-conduct.md",
+    "CONTRIBUTING.md": "development/contributing.md",
+    "SECURITY.md": "development/security.md",
+}
+
+
+def _include_root_pages(app, name, source):
+    """Show pages of the repository root on the site, and redirect links to them."""
+    here = (HERE / name).parent
+    for file, home in _ROOT_PAGES.items():
         if f"{name}.md" == home:
             text = (HERE.parent / file).read_text(encoding="utf-8")
+            text = re.sub(r"\]\((?=[A-Z_]+\.md[)#])", "](../../", text)  # The redirection below applies to these.
             text = re.sub(r"\]\(docs/", "](../", text)
-            source[0] = re.sub(r"\[([^\]]*)\]\((?:src|tests|benchmarks)/[^)]*\)", r"\1", text)  # no page to link to
-        way = Path(os.path.relpath(HERE / home, (HERE / name).parent)).as_posix()
-        source[0] = re.sub(rf"\]\((\.\./)+{re.escape(file)}(?=[)#])", f"]({way}", source[0])
+            # Files outside docs are not part of the site: keep the text of the link only.
+            source[0] = re.sub(r"\[([^\]]*)\]\((?:src|tests|benchmarks)/[^)]*\)", r"\1", text)
+    for file, home in _ROOT_PAGES.items():
+        target = Path(os.path.relpath(HERE / home, here)).as_posix()
+        source[0] = re.sub(rf"\]\((\.\./)+{re.escape(file)}(?=[)#])", f"]({target}", source[0])
 
 
 def _skip(app, what, name, member, skip, options):
-    """Leave out what scikit-learn and Python's own classes bring along."""
+    """Leave out members that come from scikit-learn and from built-in classes."""
     function = member.fget if isinstance(member, property) else member
     module = getattr(function, "__module__", None) or ""
     if module and not module.startswith("coterie"):
@@ -112,6 +124,6 @@ def _skip(app, what, name, member, skip, options):
 
 
 def setup(app):
-    """Connect what is above."""
-    app.connect("source-read", _pages_of_the_root)
+    """Connect the handlers."""
+    app.connect("source-read", _include_root_pages)
     app.connect("autodoc-skip-member", _skip)

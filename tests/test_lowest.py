@@ -1,4 +1,4 @@
-"""The lowest supported versions, on which ``make test-lowest`` runs the tests, are those that pyproject.toml states."""
+"""`make test-lowest` installs the lowest versions that pyproject.toml allows."""
 
 import re
 import tomllib
@@ -14,5 +14,5 @@ def test_the_constraints_are_the_lower_bounds():
     for requirement in sum(extras, project["dependencies"]):
         name, parts, bound = re.fullmatch(r"([\w-]+)(?:\[([\w,]+)\])?>=([\d.]+)", requirement).groups()
         bounds |= dict.fromkeys([name, *(part for part in (parts or "").split(",") if part == "distributed")], bound)
-    lines = (ROOT / "tests" / "lowest.txt").read_text().split("# Not ours")[0].splitlines()
+    lines = (ROOT / "tests" / "lowest.txt").read_text().split("# Not dependencies")[0].splitlines()
     assert [line for line in lines if not line.startswith("#")] == [f"{name}=={bound}.*" for name, bound in bounds.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,8 +32,12 @@ except ImportError:  # older: no callbacks, everything else works
         return method
 
 
+# Address of the documentation site, without a slash at the end. Empty: the site has no host yet, and estimators have no link.
+DOCUMENTATION_URL = ""
+
 __all__ = [
     "CallbackSupportMixin",
+    "DocumentationLinkMixin",
     "RoundReport",
     "check_sample_weight",
     "check_targets",
@@ -43,6 +48,30 @@ __all__ = [
     "validate_data",
     "with_callbacks",
 ]
+
+
+class DocumentationLinkMixin:
+    """Link from the HTML representation of an estimator to its page on the documentation site.
+
+    scikit-learn reads these attributes. Its defaults lead to its own site. The link is absent if there is no site, and for
+    classes without a page: those that are not public, and subclasses in other packages.
+    """
+
+    _doc_link_module = "coterie"
+    _doc_link_template = "{page}"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"page": documentation_page(type(self))}
+
+
+def documentation_page(kind: type) -> str:
+    """Return the address of the page of a public class, or "" if there is none."""
+    import coterie
+
+    package = ".".join(kind.__module__.split(".")[:2])
+    homes = ["coterie", *([package] if package.partition(".")[2] in coterie._MODULES else [])]
+    home = next((name for name in homes if kind.__name__ in sys.modules[name].__all__), None)
+    return f"{DOCUMENTATION_URL}/reference/generated/{home}.{kind.__name__}.html" if DOCUMENTATION_URL and home else ""
 
 
 def stays_frame(estimator: BaseEstimator, X: Any) -> bool:

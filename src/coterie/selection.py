@@ -15,7 +15,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from coterie._parameters import Rule, check_parameters
-from coterie._sklearn import stays_frame
+from coterie._sklearn import DocumentationLinkMixin, stays_frame
 from coterie.data.source import FeatureSource
 from coterie.data.view import FeatureView
 from coterie.groups import FeatureGroups
@@ -37,7 +37,7 @@ class FitData(Protocol):
         ...
 
 
-class Selector(SelectorMixin, BaseEstimator):
+class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
     """Base class: an estimator that selects features.
 
     A subclass lists what its parameters may be in ``_allowed`` and computes in ``_compute``, which returns the fitted

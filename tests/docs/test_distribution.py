@@ -1,6 +1,6 @@
-"""The wheel and the sdist, as a user gets them: built, installed into an empty environment, tried.
+"""The wheel and the sdist work as a user receives them: they are built, installed in an empty environment and used.
 
-Slow: the environment fetches all dependencies. `make test-slow` runs it.
+Slow, because the environment downloads all dependencies. `make test-slow` runs these tests.
 """
 
 import csv
@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+import coterie
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 
@@ -32,7 +34,7 @@ def run(*words, cwd, **more):
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """The files that git knows, and nothing that lies about."""
+    """A copy of the files that git tracks or would add, without anything else in the folder."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("no git checkout")
     folder = tmp_path_factory.mktemp("checkout")
@@ -45,7 +47,7 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def packages(checkout):
-    """The sdist, and the wheel that is built from it."""
+    """The sdist, and the wheel built from it."""
     pytest.importorskip("build", reason="build is not installed (pip install '.[dev]')")
     run(sys.executable, "-m", "build", "--outdir", checkout / "dist", cwd=checkout)
     (sdist,) = (checkout / "dist").glob("*.tar.gz")
@@ -55,7 +57,7 @@ def packages(checkout):
 
 @pytest.fixture(scope="module")
 def installed(packages, tmp_path_factory):
-    """An environment of its own with the wheel, and no compiler or Node on its path."""
+    """A new environment with the wheel; packages that would have to be compiled are not allowed."""
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder / "venv", with_pip=True)
     programs = folder / "venv" / "bin"
@@ -70,7 +72,7 @@ def test_metadata_is_clean(packages):
 
 
 def test_no_file_is_missing(packages):
-    """Every file of the package that is not made on the way: modules, templates, assets, the mark of types, the licence."""
+    """The wheel has all files of the package, the sdist also the tests, the pages and the project files."""
     sdist, wheel = packages
     source = ROOT / "src"
     wanted = {
@@ -84,8 +86,18 @@ def test_no_file_is_missing(packages):
     assert any(name.endswith("licenses/LICENSE") for name in names)
     with tarfile.open(sdist) as archive:
         packed = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    assert {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "Makefile", "docs/groups.png", "docs/conf.py"} <= packed
+    wanted_beside = {"pyproject.toml", "docs/groups.png", "docs/conf.py", "tests/lowest.txt", ".github/workflows/test.yml"}
+    in_root = {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"}
+    assert wanted_beside | in_root | {"Makefile", ".ci/run", ".pre-commit-config.yaml"} <= packed
     assert {f"src/{name}" for name in wanted} <= packed
+
+
+def test_the_version_is_that_of_the_package(packages, installed):
+    folder, programs = installed
+    assert [path.name.split("-")[1].removesuffix(".tar.gz") for path in packages] == [coterie.__version__] * 2
+    assert run(programs / "coterie", "--version", cwd=folder).strip() == f"coterie {coterie.__version__}"
+    code = "from importlib.metadata import version; print(version('coterie'))"
+    assert run(programs / "python", "-c", code, cwd=folder).strip() == coterie.__version__
 
 
 def test_nothing_of_the_checkout_is_needed(installed):
@@ -96,7 +108,7 @@ def test_nothing_of_the_checkout_is_needed(installed):
 
 
 def test_from_the_readme_to_a_report(installed):
-    """The README's own lines, one after the other: what a new user does first."""
+    """The code and the command of the README run in an empty environment and print what it shows."""
     folder, programs = installed
     text = (ROOT / "README.md").read_text()
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE))

@@ -21,12 +21,13 @@ from tests.conftest import grouped_matrix
 from tests.probing.test_selector import assert_same
 
 SCRIPT = """
+import os
 import time
 import numpy as np
 from coterie import DependencyAwareSelector
 
 def slow(X, y):
-    time.sleep(0.003)
+    time.sleep(float(os.environ.get("SECONDS_PER_PROBE", 0)))
     return float(np.abs(np.corrcoef(X.sum(axis=1), y)[0, 1]))
 
 def fit(**options):
@@ -43,7 +44,9 @@ def test_killed_in_the_middle_and_resumed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     script = "import sys; from slow_ranking import fit; fit(checkpoint=sys.argv[1])"
-    process = subprocess.Popen([sys.executable, "-c", script, str(checkpoint)])
+    # The run takes at least 30 seconds, so that a busy machine does not miss the moment between two checkpoints.
+    environment = {**os.environ, "SECONDS_PER_PROBE": "0.1"}
+    process = subprocess.Popen([sys.executable, "-c", script, str(checkpoint)], env=environment)
     deadline = time.monotonic() + 60
     try:
         while time.monotonic() < deadline and process.poll() is None:

@@ -105,6 +105,8 @@ def _warn_about_lone_classes(classes: np.ndarray, counts: np.ndarray) -> None:
 
 def _codes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes, at least two, and the number of each sample's class."""
+    if y.dtype.kind == "S":  # scikit-learn 1.6 only warns, later versions refuse them.
+        raise TypeError("The labels in y are bytes. Convert them to text: y.astype(str).")
     if y.dtype.kind != "O" or all(isinstance(label, str) for label in y):
         check_classification_targets(y)
     try:

@@ -253,7 +253,7 @@ def _matching(first: Sequence[frozenset[int]], second: Sequence[frozenset[int]])
     pairs = {(i, j) for i, group in enumerate(first) for feature in group for j in holders.get(feature, ())}
     if not pairs:
         return 0
-    rows, columns = np.array(sorted(pairs)).T
+    rows, columns = np.array(sorted(pairs), dtype=np.int32).T  # csgraph of SciPy 1.13 requires 32-bit indices.
     overlap = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(len(first), len(second)))
     return int((maximum_bipartite_matching(overlap, perm_type="column") >= 0).sum())
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils import get_tags
 
 from coterie._parameters import Rule
-from coterie._sklearn import sample_major
+from coterie._sklearn import DocumentationLinkMixin, sample_major
 from coterie.data.source import LARGEST_NORM, FeatureSource
 from coterie.inputs.folds import Fold, read_folds
 from coterie.inputs.targets import read_labels
@@ -37,7 +37,7 @@ class Evaluator(Protocol):
         ...
 
 
-class Criterion(BaseEstimator, ABC):
+class Criterion(DocumentationLinkMixin, BaseEstimator, ABC):
     """Base class of criteria: parameters as in scikit-learn, and a method that binds them to data."""
 
     # What joblib should use unless told otherwise: threads for code that releases the GIL.
