@@ -139,7 +139,7 @@ class SVMCriterion(_SVMCriterion):
     C : float, default=1.0
         Weight of the errors.
     kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
-        The kernel.
+        Kernel.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the kernel, as in scikit-learn.
     degree : int, default=3
