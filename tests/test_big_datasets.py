@@ -1,4 +1,4 @@
-"""Data with the shape of large real sets: shape, density, power law, planted groups, and the same from a store."""
+"""Data with the shape of large real data sets: shape, density, power law, planted groups, and stores."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_genotypes():
         abs(np.corrcoef(data.X[:, j].astype(float), data.X[:, j + 1].astype(float))[0, 1]) for j in range(0, 4000, 10)
     ]
     assert 0.6 < np.median(neighbours) < 0.999  # linkage
-    assert np.mean(np.array(neighbours) < 0.2) > 0.03  # between blocks there is none
+    assert np.mean(np.array(neighbours) < 0.2) > 0.03  # no linkage between blocks
     for group in data.groups:
         C = naive.correlation(data.X[:, group.members].astype(float))
         np.testing.assert_allclose(group.correlation, C[0, 1:], atol=1e-9)
@@ -52,7 +52,7 @@ def test_genotypes():
 
 
 @pytest.mark.parametrize("shape", ["news20", "psoriasis"])
-def test_a_store_has_the_same_data(tmp_path, shape):
+def test_store_contains_the_same_data(tmp_path, shape):
     options = {"scale": 0.01, "random_state": 3, "n_support": 3}
     in_memory = make_big_dimensional(shape, **options)
     stored = make_big_dimensional(shape, path=tmp_path / "s", **options)
@@ -67,14 +67,14 @@ def test_a_store_has_the_same_data(tmp_path, shape):
 
 
 @pytest.mark.parametrize(("shape", "options"), [("news20", {"scale": 0.2}), ("psoriasis", {"n_features": 5000})])
-def test_the_planted_groups_are_found(shape, options):
+def test_planted_groups_are_found(shape, options):
     data = make_big_dimensional(shape, n_support=5, random_state=0, **options)
     model = GroupDiscoveryClassifier(5, n_features_per_round=1).fit(data.X, data.y)
     assert group_recovery(data.groups, model.groups_) > 0.6
     assert len(set(data.groups.support) & set(model.groups_.members)) == 5
 
 
-def test_the_seed_decides():
+def test_seed_determines_the_data():
     first, second, third = (make_big_dimensional(scale=0.002, n_support=2, random_state=seed) for seed in (1, 1, 2))
     assert (first.X != second.X).nnz == 0
     assert first.X.nnz != third.X.nnz or (first.X != third.X).nnz > 0
@@ -85,7 +85,7 @@ def test_the_seed_decides():
     [
         ({"shape": "iris"}, "shape='iris' must be one of 'news20'"),
         ({"scale": 0}, "scale=0 must be a number above 0"),
-        ({"n_features": 20}, "planted features are more than the 20 features"),
+        ({"n_features": 20}, "planted features are more than n_features=20"),
         ({"n_support": 0}, "n_support=0 must be at least 1"),
         ({"shape": "psoriasis", "n_samples": 10, "n_features": 30}, "is more than the .* linkage blocks"),
     ],

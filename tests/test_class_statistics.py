@@ -1,4 +1,4 @@
-"""Statistics of features by class, against slow and obvious code."""
+"""Statistics of features by class, compared with a naive implementation."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ FIGURES = ["mean", "mean_rest", "variance", "variance_rest", "detected", "detect
 
 
 def naive(X, y):
-    """The definitions, one feature and class at a time."""
+    """Compute the statistics by their definitions, one feature and class at a time."""
     classes = sorted(set(y.tolist()))
     made = {name: np.full((X.shape[1], len(classes)), np.nan) for name in FIGURES}
     for j in range(X.shape[1]):
@@ -90,7 +90,7 @@ def test_groups_bring_their_weights(rng):
     assert best["class"].tolist() == [group.marks for group in model.groups_]
     assert (best["log_fold_change"] > 1).all()
     assert (best["effect"] > 1).all()
-    other = X[X.columns[::-1]].assign(more=1.0)  # names find them in another order
+    other = X[X.columns[::-1]].assign(more=1.0)  # features are matched by name in another order
     pd.testing.assert_frame_equal(
         class_statistics(other, y, model.groups_).to_frame().drop(columns="feature"), frame.drop(columns="feature")
     )
@@ -108,7 +108,7 @@ def test_no_dense_copy_of_sparse_data(rng, monkeypatch):
     np.testing.assert_allclose(class_statistics(X, y).effect, expected.effect, rtol=1e-9, atol=1e-12)
 
 
-def test_a_lone_sample_has_no_variance():
+def test_single_sample_has_no_variance():
     with pytest.warns(UserWarning, match="has one sample"):
         found = class_statistics([[1.0], [2.0], [3.0], [9.0]], ["a", "a", "a", "b"])
     assert np.isnan(found.variance[0, 1])
@@ -127,13 +127,13 @@ def test_bad_input(rng):
     with pytest.raises(ValueError, match="features has index 7, but X has 5 features"):
         class_statistics(X, y, [7])
     model = GroupDiscoveryClassifier(2).fit(X, y)
-    with pytest.raises(ValueError, match="The model knows the classes 0, 1, but y has 'a', 'b'"):
+    with pytest.raises(ValueError, match="The model has the classes 0, 1, but y has 'a', 'b'"):
         class_statistics(X, np.where(y, "a", "b"), model)
     with pytest.raises(ValueError, match="but X has 1 features"):
         class_statistics(X[:, :1], y, FeatureGroups([model.groups_[0]] if model.groups_[0].support else model.groups_[1:]))
     Y = X.copy()
     Y[3, 2] = np.nan
-    with pytest.raises(ValueError, match="NaN or infinity in 1 of the features, the first is 2"):
+    with pytest.raises(ValueError, match=r"NaN or infinity in 1 of the features\. The first is 2"):
         class_statistics(Y, y)
     assert class_statistics(Y, y, [0, 1]).mean.shape == (2, 2)  # of the others it is not asked
     regression = GroupDiscoveryRegressor(2).fit(X, X[:, 0])

@@ -71,6 +71,6 @@ def test_block_gaussian():
         (lambda: make_feature_groups(10, 1000, n_correlated_groups=201), "n_correlated_groups=201"),
     ],
 )
-def test_impossible_wishes(call, message):
+def test_invalid_parameters(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""Association of single features: against statsmodels, and against PLINK where it is installed."""
+"""Association of single features, compared with statsmodels and, if installed, with PLINK."""
 
 import shutil
 import subprocess
@@ -42,8 +42,8 @@ def test_against_statsmodels(cohort):
                 np.testing.assert_allclose(ours, [fit.params[1], fit.bse[1], fit.tvalues[1], fit.pvalues[1]], rtol=1e-7)
 
 
-def test_what_has_no_estimate(rng):
-    """A feature that separates the classes, or that a covariate explains."""
+def test_features_without_an_estimate(rng):
+    """A feature that separates the classes, or that is explained by a covariate, has no estimate."""
     y = np.repeat([0, 1], 30)
     X = np.column_stack([y, rng.integers(0, 3, 60)])
     assert np.isnan(association(X, y).p_value).tolist() == [True, False]
@@ -68,7 +68,7 @@ def test_features_by_groups_names_and_attach(cohort):
     with pytest.raises(ValueError, match=r"lacks feature \d+ of the groups"):
         association(source, y, [5]).attach(model.groups_)
     assert list(whole.to_frame().columns)[:3] == ["feature", "name", "position"]
-    assert "beside covariate_0, covariate_1" in repr(whole)
+    assert "adjusted for covariate_0, covariate_1" in repr(whole)
     assert len(association(source, y, FeatureGroups())) == 0
 
 
@@ -82,10 +82,13 @@ def test_sparse_and_dense_agree(cohort):
 def test_bad_input(cohort):
     X, y, _ = cohort
     for arguments, message in [
-        ({"y": None}, "association needs y"),
+        ({"y": None}, "association requires y"),
         ({"y": np.ones(150)}, "y is constant"),
-        ({"y": np.arange(150) % 3, "model": "logistic"}, "needs a y of two classes; there are 3"),
-        ({"y": np.array(list("abc"))[np.arange(150) % 3]}, "y has 3 classes; an association needs two classes, or numbers"),
+        ({"y": np.arange(150) % 3, "model": "logistic"}, "requires two classes, but y has 3"),
+        (
+            {"y": np.array(list("abc"))[np.arange(150) % 3]},
+            "y has 3 classes, but an association requires two classes or numbers",
+        ),
         ({"y": y, "model": "probit"}, "model='probit' must be"),
         ({"y": y, "features": [12]}, "features has index 12"),
         ({"y": y, "covariates": np.eye(150)}, "150 samples are too few"),

@@ -16,17 +16,17 @@ TRUTH = [FeatureGroup(0, [1, 2]), FeatureGroup(3, [4]), FeatureGroup(5, [])]
         (TRUTH, 6 / 6),
         ([], 0.0),
         ([FeatureGroup(0, []), FeatureGroup(3, []), FeatureGroup(5, [])], 3 / 6),
-        ([FeatureGroup(1, [0, 2])], 1 / 6),  # wrong roles of 0 and 1; 2 is affiliated, as it should be
+        ([FeatureGroup(1, [0, 2])], 1 / 6),  # wrong roles of 0 and 1; 2 is affiliated, as in truth
         ([FeatureGroup(0, [1]), FeatureGroup(2, [])], 2 / 6),  # split group: its best part counts
-        ([FeatureGroup(0, [1, 2, 4]), FeatureGroup(9, [3, 5])], 3 / 6),  # members in a wrong group count for nothing
-        ([FeatureGroup(5, [8, 9])], 1 / 6),  # features that are not true do not matter
+        ([FeatureGroup(0, [1, 2, 4]), FeatureGroup(9, [3, 5])], 3 / 6),  # members in a wrong group do not count
+        ([FeatureGroup(5, [8, 9])], 1 / 6),  # features outside the true groups are ignored
     ],
 )
 def test_group_recovery(found, expected):
     assert group_recovery(TRUTH, found) == pytest.approx(expected)
 
 
-def test_group_recovery_of_nothing():
+def test_group_recovery_without_true_groups():
     with pytest.raises(ValueError, match="empty"):
         group_recovery([], TRUTH)
 
@@ -38,7 +38,7 @@ def test_group_recovery_of_nothing():
         ([], (0, 0, 0)),
         ([FeatureGroup(1, [0, 2])], (0, 1, 2)),  # roles of 0 and 1 exchanged
         ([FeatureGroup(0, [1]), FeatureGroup(2, [])], (1, 1, 1)),  # split group: its other part is wrong
-        ([FeatureGroup(1, [2]), FeatureGroup(0, [])], (1, 0, 2)),  # of two halves that serve equally, the one with the support
+        ([FeatureGroup(1, [2]), FeatureGroup(0, [])], (1, 0, 2)),  # of two equal matches, the one with the support feature
         ([FeatureGroup(0, [1, 2, 4]), FeatureGroup(9, [3, 5])], (1, 2, 4)),
         ([0, 1, 2, 4, 9, 3, 5], (3, 3, 1)),  # a selection has no roles
         (np.array([8, 1, 1]), (0, 1, 1)),
@@ -51,7 +51,7 @@ def test_success_hits(found, expected):
     assert str(hits) == "/".join(map(str, expected))
 
 
-def test_success_hits_of_what_it_cannot_count():
+def test_success_hits_of_invalid_input():
     with pytest.raises(ValueError, match="empty"):
         success_hits([], [1])
     for wrong in ([True, False], np.array([True]), [FeatureGroup(0, []), 1], ["0"], [1.0]):
@@ -71,7 +71,7 @@ def partitions(draw):
 @settings(max_examples=200, deadline=None)
 @given(truth=partitions().filter(bool), found=partitions())
 def test_success_hits_feature_by_feature(truth, found):
-    """Each feature is asked on its own what it is in truth, what it was found to be, and whether that is the same."""
+    """Compare the true and the found role of each feature separately."""
 
     def role(groups, feature):
         for number, group in enumerate(groups):
@@ -85,7 +85,7 @@ def test_success_hits_feature_by_feature(truth, found):
         true, mine = role(truth, feature), role(found, feature)
         return true is not None and mine is not None and mine[1] == true[1] and chosen[true[0]] == mine[0]
 
-    # For each true group every found one with a support feature of it, or none: the best of all such choices.
+    # Best assignment, for each true group, of a found group whose support feature belongs to it, or of none.
     options = [
         [number for number, group in enumerate(found) if group.support in one.members.tolist()] or [None] for one in truth
     ]
@@ -133,9 +133,9 @@ def test_correct_move_rate():
     assert correct_move_rate(before, after, [[0, 2], [1, 3], [4, 5]]) == pytest.approx(2 / 3)
     assert correct_move_rate(before, after, [FeatureGroup(0, [2]), FeatureGroup(4, [])]) == 1.0
     assert correct_move_rate(before, after, [[0, 2, 4]]) == 1.0  # from 4 to 2
-    with pytest.raises(ValueError, match="nothing to move"):
+    with pytest.raises(ValueError, match="no group of two or more features"):
         correct_move_rate(before, after, [[3]])
     with pytest.raises(ValueError, match=r"groups\[1\]"):
         correct_move_rate(before, after, [[0, 1], [0, 6]])
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="the same length"):
         correct_move_rate(before, after[:5], [[0, 1]])

@@ -32,7 +32,7 @@ GROUPS = st.lists(
 
 
 def naive_consistency(subsets, m):
-    """CW between the least and the largest CW that N, R and |Y| allow, each by its own definition (Somol 2010)."""
+    """CW between the least and the largest CW that N, R and |Y| allow, each by its definition (Somol 2010)."""
     R = len(subsets)
     counts = [sum(f in s for s in subsets) for f in range(m)]
     N = sum(counts)
@@ -42,7 +42,7 @@ def naive_consistency(subsets, m):
     def plain(counts):
         return sum(Fraction(c, N) * Fraction(c - 1, R - 1) for c in counts)
 
-    least = plain([N // m + (f < N % m) for f in range(m)])  # as even as can be
+    least = plain([N // m + (f < N % m) for f in range(m)])  # as even as possible
     most = plain([R] * (N // R) + [N % R])  # as many as possible in all subsets
     return float((plain(counts) - least) / (most - least) if most > least else plain(counts))
 
@@ -96,7 +96,7 @@ def test_hand_computed_cases():
     assert weighted_consistency(subsets, 4) == 0.5
     assert tanimoto_stability(subsets) == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
     assert hamming_stability(subsets, 4) == pytest.approx((1 + 0.5 + 0.5) / 3)
-    # One large group stands for one agreement only; groups match one to one.
+    # One large group counts as one agreement only: the matching is one to one.
     runs = [[[0, 1, 2, 3]], [[0], [1], [2]]]
     assert group_tanimoto_stability(runs) == 1 / 3
     assert group_hamming_stability(runs, 10) == 1 - 2 / 10
@@ -120,14 +120,14 @@ def test_known_extremes():
 
 def test_random_subsets_are_not_consistent(rng):
     subsets = [rng.choice(400, 40, replace=False) for _ in range(40)]
-    assert weighted_consistency(subsets, 400) == pytest.approx(1 / 40, abs=0.01)  # about 1 / R, whatever the sizes
+    assert weighted_consistency(subsets, 400) == pytest.approx(1 / 40, abs=0.01)  # about 1 / R for any sizes
 
 
 @pytest.mark.parametrize(
     ("subsets", "message"),
     [
         ([[0, 1]], "at least 2 subsets"),
-        ([[0, 1], [0, 0]], "Subset 1 names a feature twice"),
+        ([[0, 1], [0, 0]], "Subset 1 contains a feature twice"),
         ([[0, 9], [0]], "Subset 0 has feature 9, but n_features=4"),
         ([[0], [-1]], "Subset 1 has feature -1"),
         ([[0], [0.5]], "Subset 1 must be a list of feature indices"),
@@ -164,7 +164,7 @@ def test_feature_groups_are_groupings():
 
 
 class Ranker(SelectKBest):
-    """Ranks by the F test."""
+    """Selector with a ranking by the F test."""
 
     def fit(self, X, y):
         super().fit(X, y)
@@ -202,13 +202,13 @@ def test_selection_stability_with_groups_and_with_numbers(rng):
     assert numbers.frequency()[0] == 3
 
 
-def test_selection_stability_refuses_what_it_cannot_do(rng):
+def test_selection_stability_refuses_invalid_input(rng):
     X, y = grouped_matrix(rng)
-    with pytest.raises(ValueError, match="sizes needs a selector that ranks all features"):
+    with pytest.raises(ValueError, match="sizes requires a selector that ranks all features"):
         selection_stability(SelectKBest(k=2), X, y, sizes=[1, 2])
-    with pytest.raises(ValueError, match="sizes has 41"):
+    with pytest.raises(ValueError, match="sizes contains 41"):
         selection_stability(Ranker(), X, y, sizes=[41])
-    with pytest.raises(ValueError, match=r"train_size=1\.0 makes all parts the same"):
+    with pytest.raises(ValueError, match=r"train_size=1\.0 makes all resamples equal"):
         selection_stability(SelectKBest(k=2), X, y, train_size=1.0)
     with pytest.raises(ValueError, match="n_resamples=1 must be a whole number of at least 2"):
         selection_stability(SelectKBest(k=2), X, y, n_resamples=1)

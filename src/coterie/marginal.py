@@ -1,4 +1,4 @@
-"""The association of single features with a trait: linear or logistic regression of one feature and the covariates."""
+"""Association of single features with a trait: linear or logistic regression on one feature and the covariates."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from coterie.selection import feature_positions
 if TYPE_CHECKING:
     import pandas as pd
 
-# Features that are done together, and steps of Newton's method after which a logistic regression has no optimum.
+# Number of features per block, and number of Newton steps after which a logistic regression is taken to have no optimum.
 _BLOCK = 256
 _MAX_STEPS = 25
-# Part of a feature's variation that must be left beside the covariates.
+# Smallest share of a feature's variation that the covariates must leave unexplained.
 _MIN_SHARE = 1e-10
-# Directions of the covariates that vary less are repetitions of others.
-_RANK = 1e-10
-FIGURES = ("effect", "standard_error", "statistic", "p_value")
+# Directions of the covariates with smaller singular values are linearly dependent on others.
+_MIN_SINGULAR_VALUE = 1e-10
+STATISTICS = ("effect", "standard_error", "statistic", "p_value")
 
 
 @dataclass(frozen=True, eq=False)
 class Association:
-    """What :func:`association` returns: one entry per feature.
+    """Result of :func:`association`, with one entry per feature.
 
     Attributes
     ----------
     feature : ndarray of int of shape (k,)
         Indices of the features.
     effect : ndarray of shape (k,)
-        Slope of the trait, or the logarithm of the odds ratio, for a unit of the feature; for a SNP one copy of ``allele_1``.
+        Slope of the trait, or log odds ratio, per unit of the feature. For a SNP, a unit is one copy of ``allele_1``.
     standard_error, statistic, p_value : ndarray of shape (k,)
-        Its standard error, their ratio (t, or Wald's z) and the two-sided p-value. NaN where there is no estimate: the
-        feature is constant, or explained by the covariates, or separates the classes.
+        Standard error of the effect, ratio of the two (t, or Wald's z) and two-sided p-value. NaN if there is no estimate,
+        because the feature is constant, explained by the covariates, or separates the classes.
     model : {"linear", "logistic"}
-        What was fitted.
+        Fitted model.
     n_samples : int
         Number of samples.
     covariates : tuple of str
@@ -55,7 +55,7 @@ class Association:
     names : tuple of str or None
         Names of the features, if the data have names.
     annotations : dict of str to list
-        What the data know of these features: chromosome, position, alleles.
+        Annotations of the features in the data, such as chromosome, position and alleles.
 
     Examples
     --------
@@ -80,40 +80,40 @@ class Association:
         return len(self.feature)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per feature: feature, name, annotations, effect, standard_error, statistic, p_value."""
+        """Return one dictionary per feature: feature, name, annotations, effect, standard_error, statistic, p_value."""
         columns: dict[str, Sequence[Any]] = {
             "feature": self.feature.tolist(),
             "name": [None] * len(self) if self.names is None else self.names,
             **self.annotations,
-            **{name: getattr(self, name).tolist() for name in FIGURES},
+            **{name: getattr(self, name).tolist() for name in STATISTICS},
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row per feature (needs ``pip install coterie[tabular]``)."""
+        """Return a pandas data frame with one row per feature (requires ``pip install coterie[tabular]``)."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
-        return pd.DataFrame(self.rows(), columns=["feature", "name", *self.annotations, *FIGURES])
+            raise ImportError("to_frame() requires pandas: pip install 'coterie[tabular]'.") from error
+        return pd.DataFrame(self.rows(), columns=["feature", "name", *self.annotations, *STATISTICS])
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
-        """The groups with marginal_effect, standard_error, statistic and p_value of their features as annotations.
+        """Return the groups with marginal_effect, standard_error, statistic and p_value of their features as annotations.
 
-        The effect is called marginal there: groups have one of their own, that of the model of all of them.
+        The name is ``marginal_effect``, because groups have an ``effect`` already, that of the joint model.
         """
         place = {int(feature): k for k, feature in enumerate(self.feature)}
         members = groups.members.tolist()
         missing = [j for j in members if j not in place]
         if missing:
-            raise ValueError(f"The association lacks feature {missing[0]} of the groups; compute it with features=groups.")
-        columns = {f"marginal_{name}" if name == "effect" else name: getattr(self, name) for name in FIGURES}
+            raise ValueError(f"The association lacks feature {missing[0]} of the groups. Compute it with features=groups.")
+        columns = {f"marginal_{name}" if name == "effect" else name: getattr(self, name) for name in STATISTICS}
         return groups.annotated({name: {j: values[place[j]] for j in members} for name, values in columns.items()})
 
     def __repr__(self) -> str:
-        beside = f", beside {', '.join(self.covariates)}" if self.covariates else ""
+        adjusted = f", adjusted for {', '.join(self.covariates)}" if self.covariates else ""
         best = "" if np.isnan(self.p_value).all() else f", smallest p-value {np.nanmin(self.p_value):.3g}"
-        return f"<Association of {len(self):,} features, {self.model}, {self.n_samples:,} samples{beside}{best}>"
+        return f"<Association of {len(self):,} features, {self.model}, {self.n_samples:,} samples{adjusted}{best}>"
 
 
 def association(
@@ -124,27 +124,28 @@ def association(
     covariates: CovariatesLike = None,
     model: str = "auto",
 ) -> Association:
-    """The association of each feature with the trait, by itself, beside the covariates.
+    """Compute the association of each single feature with a trait, adjusted for covariates.
 
-    For every feature a regression with an intercept, the covariates and this feature alone is fitted, as ``plink --linear``
-    and ``plink --logistic`` do.
+    For every feature, a regression on an intercept, the covariates and this feature alone is fitted, as in
+    ``plink --linear`` and ``plink --logistic``.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-        The data.
+        Data.
 
     y : array-like of shape (n_samples,), default=None
-        The trait: numbers, or two classes. None takes what a path, data set or store has.
+        Trait: numbers, or two classes. None means the labels of the path, data set or store.
 
     features : FeatureGroups, fitted selector, or array-like of int, str or bool, default=None
-        Which features: all members of groups (or of the groups of a selector), indices, names or a mask. All by default.
+        Features to test: all members of groups (or of the groups of a selector), indices, names or a mask. All features by
+        default.
 
     covariates : array-like or data frame of shape (n_samples, n_covariates), default=None
-        What is to be accounted for. None takes those that a data set or store has.
+        Covariates to adjust for. None means those of the data set or store.
 
     model : {"auto", "linear", "logistic"}, default="auto"
-        The regression. ``"auto"`` is logistic for two different values of y, else linear.
+        Regression model. ``"auto"`` is logistic if y has two different values, otherwise linear.
 
     Returns
     -------
@@ -153,12 +154,12 @@ def association(
 
     Notes
     -----
-    **The p-values of features that were selected on the same samples are too small**: the features were chosen because they
-    look associated. Take p-values of all features, with a threshold for so many tests, or of other samples; how reliable a
-    group is in these samples is measured by :func:`coterie.group_confidence`.
+    **The p-values of features that were selected on the same samples are too small**, because the features were selected for
+    their association. Use p-values of all features, with a threshold for the number of tests, or of other samples.
+    :func:`coterie.group_confidence` measures how reliable a group is in these samples.
 
-    The p-values of a linear regression are those of Student's t, of a logistic one Wald's. Genotypes that were missing have
-    been imputed by the reader of .bed files; PLINK leaves their samples out, SNP by SNP.
+    The p-values are those of Student's t for a linear regression, and of Wald's test for a logistic regression. Missing
+    genotypes are imputed by the reader of .bed files. PLINK instead omits the samples with missing values, per SNP.
 
     Examples
     --------
@@ -176,23 +177,23 @@ def association(
     source, y = source_of(found.X), found.y
     covariates = found.covariates if covariates is None else covariates
     if y is None:
-        raise ValueError("association needs y: pass the trait of each sample.")
+        raise ValueError("association requires y. Pass the trait of each sample.")
     trait = column_or_1d(y, warn=True)
     check_consistent_length(trait, np.empty(source.shape[0]))
     known = None if covariates is None else as_covariates(covariates, source.shape[0])
     chosen, (kind, targets) = _chosen(features, source), _targets(trait, model)
     basis = _basis(source.shape[0], None if known is None else known.values)
     fit = _linear if kind == "linear" else _logistic
-    figures = np.full((3, len(chosen)), np.nan)  # effect, standard error, p-value
+    estimates = np.full((3, len(chosen)), np.nan)  # effect, standard error, p-value
     for start in range(0, len(chosen), _BLOCK):
         own = slice(start, start + _BLOCK)
         columns = source.columns(chosen[own])
         dense = np.asarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
         if not np.isfinite(dense).all():
             place = int(np.argmax(~np.isfinite(dense).all(axis=0)))
-            raise ValueError(f"Feature {chosen[start + place]} has values that are missing or infinite. Impute them.")
-        figures[:, own] = fit(dense, targets, basis)
-    effect, error, p_value = figures
+            raise ValueError(f"Feature {chosen[start + place]} has missing or infinite values. Impute them.")
+        estimates[:, own] = fit(dense, targets, basis)
+    effect, error, p_value = estimates
     with np.errstate(all="ignore"):
         statistic = effect / error
     names = source.feature_names
@@ -228,44 +229,44 @@ def _chosen(features: ArrayLike | FeatureGroups | BaseEstimator | None, source: 
 
 
 def _targets(trait: np.ndarray, model: str) -> tuple[str, np.ndarray]:
-    """The model, and the trait as it wants it: numbers, or 0 and 1."""
+    """Return the model and its targets: numbers, or 0 and 1."""
     values, codes = np.unique(trait.astype(str) if trait.dtype.kind == "O" else trait, return_inverse=True)
     if len(values) < 2:
-        raise ValueError("y is constant; there is nothing to be associated with.")
+        raise ValueError("y is constant. An association requires different values of y.")
     if model == "logistic" or (model == "auto" and len(values) == 2):
         if len(values) != 2:
-            raise ValueError(f"A logistic regression needs a y of two classes; there are {len(values)}.")
+            raise ValueError(f"A logistic regression requires two classes, but y has {len(values)}.")
         return "logistic", codes.astype(np.float64)
     try:
         numbers = trait.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y has {len(values)} classes; an association needs two classes, or numbers.") from error
+        raise ValueError(f"y has {len(values)} classes, but an association requires two classes or numbers.") from error
     if not np.isfinite(numbers).all():
-        raise ValueError("y contains NaN or infinity. Drop those samples.")
+        raise ValueError("y contains NaN or infinity. Remove these samples.")
     return "linear", numbers
 
 
 def _basis(n_samples: int, covariates: np.ndarray | None) -> np.ndarray:
-    """Orthonormal columns that span the intercept and the covariates."""
+    """Return orthonormal columns that span the intercept and the covariates."""
     ones = np.full((n_samples, 1), 1.0 / np.sqrt(n_samples))
     if covariates is None:
         return ones
     centred = covariates - covariates.mean(axis=0)
     scale = np.sqrt((centred**2).sum(axis=0))
     vectors, values, _ = linalg.svd(centred / np.where(scale > 0.0, scale, 1.0), full_matrices=False)
-    return np.hstack([ones, vectors[:, values > _RANK]])
+    return np.hstack([ones, vectors[:, values > _MIN_SINGULAR_VALUE]])
 
 
 def _without(columns: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns less what the basis explains, and which of them have something left."""
-    centred = columns - columns.mean(axis=0)  # first, so that little is left of a large mean
+    """Return the columns minus their projection on the basis, and a mask of those that are not explained by it."""
+    centred = columns - columns.mean(axis=0)  # centred first to avoid cancellation for large means
     left = centred - basis @ (basis.T @ centred)
     before, after = (centred**2).sum(axis=0), (left**2).sum(axis=0)
     return left, after > _MIN_SHARE * np.maximum(before, np.finfo(float).tiny)
 
 
 def _linear(columns: np.ndarray, y: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Effect, standard error and p-value by least squares; exact by Frisch, Waugh and Lovell."""
+    """Return effect, standard error and p-value by least squares (exact by the Frisch–Waugh–Lovell theorem)."""
     left, varies = _without(columns, basis)
     rest = _without(y[:, None], basis)[0][:, 0]
     freedom = len(y) - basis.shape[1] - 1
@@ -281,11 +282,11 @@ def _linear(columns: np.ndarray, y: np.ndarray, basis: np.ndarray) -> np.ndarray
 
 
 def _logistic(columns: np.ndarray, y: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Effect, standard error and p-value by maximum likelihood: Newton's method for all columns at once."""
+    """Return effect, standard error and p-value by maximum likelihood, with Newton's method for all columns together."""
     left, varies = _without(columns, basis)
     if len(y) <= basis.shape[1] + 1:
         raise ValueError(f"{len(y)} samples are too few for {basis.shape[1] - 1} covariates and a feature.")
-    # What is left of a feature has the same weight as the feature, and its own scale.
+    # The coefficient of the residual feature equals that of the feature. The residual is scaled to unit variance.
     scale = np.where(varies, np.sqrt((left**2).mean(axis=0)), 1.0)
     own = left / scale
     shared = basis * np.sqrt(len(y))
@@ -305,7 +306,9 @@ def _logistic(columns: np.ndarray, y: np.ndarray, basis: np.ndarray) -> np.ndarr
         hessian[:, r, r] = np.where(varies, (weight * own**2).sum(axis=0), 1.0)
         slope = np.hstack([errors.T @ shared, (errors * own).sum(axis=0)[:, None]])
         step = np.linalg.solve(hessian, slope[:, :, None])[:, :, 0]
-        step *= np.minimum(1.0, 5.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))  # not into the flat parts
+        step *= np.minimum(
+            1.0, 5.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300)
+        )  # long steps lead to flat regions
         coef += step
         if np.abs(step).max() < 1e-10:
             break

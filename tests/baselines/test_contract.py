@@ -1,4 +1,4 @@
-"""What all selectors to compare with promise: the same features whatever the order of columns and the format."""
+"""Common behaviour of the selectors: the same features for any order of columns and any format."""
 
 import pickle
 
@@ -35,7 +35,7 @@ SELECTORS = [
 ]
 
 
-def test_none_is_forgotten():
+def test_all_selectors_are_tested():
     public = {getattr(baselines, name) for name in baselines.__all__}
     assert {type(selector) for selector in SELECTORS} == {one for one in public if issubclass(one, LabelSelector)}
 
@@ -77,7 +77,7 @@ def test_wrong_input_changes_nothing(planted, selector):
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
-def test_more_features_asked_for_than_there_are(planted, selector):
+def test_more_features_requested_than_available(planted, selector):
     with pytest.warns(UserWarning, match="n_features_to_select=11 is more than the 10 feature.* as many are taken"):
         model = clone(selector).set_params(n_features_to_select=11).fit(planted.X[:60, :10], planted.y[:60])
     assert len(model.support_features_) <= 10

@@ -1,4 +1,4 @@
-"""The graph of correlated pairs against the whole matrix, across blocks."""
+"""Graph of correlated pairs, compared with the whole matrix, for several block sizes."""
 
 import numpy as np
 import pytest

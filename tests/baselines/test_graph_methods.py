@@ -1,4 +1,4 @@
-"""The graph-guided fused lasso and ncFGS against cvxpy, the graph against the whole matrix."""
+"""Graph-guided fused lasso and ncFGS, compared with cvxpy; the graph, compared with the whole matrix."""
 
 import cvxpy as cp
 import numpy as np
@@ -27,7 +27,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def graph_of(X, threshold):
-    """Edges by the whole matrix."""
+    """Return the edges from the whole matrix."""
     rho = np.corrcoef(X.T)
     first, second = np.nonzero(np.triu(np.abs(rho) >= threshold, 1))
     return first, second, rho[first, second]
@@ -84,8 +84,8 @@ def naive_objective(Z, t, w, pairs, alpha, fusion, tau):
 
 @pytest.mark.parametrize("tau", [np.inf, 0.1])
 @pytest.mark.filterwarnings("ignore:FeatureGroupingSelector stopped")
-def test_grouping_goes_down_to_a_stationary_point(rng, tau):
-    """Each convex problem is solved (cvxpy finds the same), the objective falls, and the end is a fixed point."""
+def test_grouping_converges_to_a_stationary_point(rng, tau):
+    """Each convex problem is solved (as by cvxpy), the objective decreases, and the result is a fixed point."""
     X, y = grouped_matrix(rng, n_features=10)
     Z, t = standardized(X, y)
     i, j, _ = graph_of(X, 0.5)
@@ -121,7 +121,7 @@ def test_grouping_goes_down_to_a_stationary_point(rng, tau):
 
 @pytest.mark.parametrize("tau", [np.inf, 0.3])
 def test_difference_of_convex_functions(rng, tau):
-    """Convex part less concave part is the penalty; the slope supports the concave part from below."""
+    """The convex minus the concave part is the penalty; the slope is a subgradient of the concave part."""
     pairs = np.array([(0, 1), (1, 2), (0, 3), (4, 5)])
     concave = ConcavePart(FeatureGraph(pairs[:, 0], pairs[:, 1], np.ones(4)), 0.7, 1.3, tau)
     for _ in range(50):
@@ -176,10 +176,10 @@ def test_sparse_data_names_and_threads(rng):
 def test_wrong_input(rng):
     X, y = grouped_matrix(rng, n_features=5)
     for edges, match in [
-        ([(0, 5)], r"edges\[0\] = \(0, 5\) must be two different features of 0 .. 4"),
+        ([(0, 5)], r"edges\[0\] = \(0, 5\) must be two different features between 0 and 4"),
         ([(0, 1), (2, 2)], r"edges\[1\]"),
-        ([0, 1], "pairs of feature indices"),
-        ([(0.5, 1)], "pairs of feature indices"),
+        ([0, 1], r"integers of shape \(n_edges, 2\)"),
+        ([(0.5, 1)], r"integers of shape \(n_edges, 2\)"),
     ]:
         with pytest.raises(ValueError, match=match):
             GraphFusedLassoSelector(2, edges=edges).fit(X, y)
@@ -195,8 +195,8 @@ def test_wrong_input(rng):
     "selector",
     [OSCARSelector(3), GraphFusedLassoSelector(3), FeatureGroupingSelector(3), FeatureGroupingSelector(3, truncated=True)],
 )
-def test_means_far_above_what_varies(selector, kind, rng):
-    """The same features far from zero, without rounding: the same coefficients. Products less the mean were all rounding."""
+def test_means_far_above_the_deviations(selector, kind, rng):
+    """Features shifted far from zero without rounding have the same coefficients, despite cancellation in products."""
     X, y = grouped_matrix(rng, n_features=12)
     near = np.round(X * 256)
     far = 3.0 + near * 2.0**-40
@@ -207,8 +207,8 @@ def test_means_far_above_what_varies(selector, kind, rng):
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4 * np.abs(expected.coef_).max())
 
 
-def test_a_bound_that_rounding_breaks_does_not_stop_the_solver(rng):
-    """The quadratic bound holds for a constant of the trace; one that fails there would be raised for ever."""
+def test_solver_ends_if_rounding_violates_the_quadratic_bound(rng):
+    """The quadratic bound holds at the trace. Beyond it the constant must not be increased for ever."""
     X, y = grouped_matrix(rng, n_features=6)
 
     class Rough(StandardizedDesign):
@@ -226,19 +226,19 @@ def test_a_bound_that_rounding_breaks_does_not_stop_the_solver(rng):
     assert fit.reached > 1e-5
 
 
-def test_a_fit_that_overflows_is_an_error(rng):
+def test_overflow_is_an_error(rng):
     X, y = grouped_matrix(rng, n_features=6)
     data = TrainingData({}, FeatureView.of(as_source(X)), np.array([0, 1]), (y > 0).astype(int), 2)
     solver = ProximalGradient(StandardizedDesign(data), 1e-5, 5)
     penalty = SortedL1(np.full(6, 1e-300))
     penalty.value = lambda coef: np.inf
-    with pytest.raises(ValueError, match="cannot be computed: the scales of its penalties are too far apart"):
+    with pytest.raises(ValueError, match="cannot be computed, because the scales of its penalties are too far apart"):
         solver.solve(penalty)
 
 
-def test_a_solver_that_is_stopped_says_how_far_it_came(rng):
+def test_stopped_solver_reports_its_criterion(rng):
     X, y = grouped_matrix(rng, n_features=12)
-    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=2 before .* criterion is .*, above tol=1e-05"):
+    with pytest.warns(ConvergenceWarning, match=r"stopped at max_iter=2 before .* criterion is .*, above tol=1e-05"):
         GraphFusedLassoSelector(3, max_iter=2).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="max_iter=5000 or max_rounds=1 "):
         FeatureGroupingSelector(3, max_rounds=1).fit(X, y)
@@ -247,7 +247,7 @@ def test_a_solver_that_is_stopped_says_how_far_it_came(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"edges": [[1], [1, 2]]}, "edges must be pairs of feature indices, .* they differ in length"),
+        ({"edges": [[1], [1, 2]]}, "edges must be integers .* rows have different lengths"),
         ({"fusion": 1e300}, r"fusion=1e\+300 must be a number of at least 0 and at most 1e\+20"),
     ],
 )

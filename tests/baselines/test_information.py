@@ -1,4 +1,4 @@
-"""mRMR and FCBF against slow, obvious code."""
+"""mRMR and FCBF, compared with naive implementations."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_mrmr_on_sparse_data(rng, scheme):
 
 @pytest.mark.parametrize("scheme", ["mid", "miq"])
 def test_mrmr_on_the_example_of_the_grm_paper(scheme):
-    """Scores 10, 9.8, 9.5, 1; the first feature is correlated with the second and the third: greedy takes 10 and 1."""
+    """Scores 10, 9.8, 9.5, 1; the first feature is correlated with the second and the third: greedy selects 10 and 1."""
     redundancy = np.array([[10, 9, 9, 0.1], [9, 10, 0, 0], [9, 0, 10, 0], [0.1, 0, 0, 10]])
     order, scores = greedy_order(as_source(np.eye(4)), np.array([10, 9.8, 9.5, 1]), redundancy.__getitem__, 2, scheme)
     assert order.tolist() == [0, 3]
@@ -93,7 +93,7 @@ def test_mrmr_on_the_example_of_the_grm_paper(scheme):
 
 def test_fcbf_against_naive_code(rng):
     X, y = grouped_matrix(rng, n_samples=200, n_features=20)
-    X[:, 7] = y  # as relevant as can be
+    X[:, 7] = y  # maximum relevance
     X[:, 3] = -X[:, 7]
     y = three_classes(y, rng)
     for threshold in (0.0, 0.1):
@@ -117,12 +117,12 @@ def test_fcbf_on_sparse_data_and_with_a_number(rng):
     assert [set(g.affiliated.tolist()) for g in two.groups_] == list(expected.values())[:2]
 
 
-def test_features_that_say_nothing():
+def test_irrelevant_features():
     X, y = np.ones((6, 3)), [0, 1, 0, 1, 0, 1]
     for selector in (FCBFSelector(), MRMRSelector(2)):
         with pytest.raises(ValueError, match="All features of X are constant"):
             selector.fit(X, y)
-    X[:, 1] = [0, 0, 1, 1, 2, 2]  # varies, and says nothing about y
+    X[:, 1] = [0, 0, 1, 1, 2, 2]  # varies, but is independent of y
     np.testing.assert_allclose(FCBFSelector().fit(X, y).scores_, 0.0, atol=1e-15)
     np.testing.assert_allclose(MRMRSelector(2).fit(X, y).relevance_, 0.0, atol=1e-15)
 

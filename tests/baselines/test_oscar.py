@@ -1,4 +1,4 @@
-"""OSCAR against cvxpy and sortedl1, its proximal step against isotonic regression."""
+"""OSCAR, compared with cvxpy and sortedl1; its proximal step, compared with isotonic regression."""
 
 import cvxpy as cp
 import numpy as np
@@ -25,7 +25,7 @@ def standardized(X, y):
 
 
 def objective(Z, t, w, alpha, grouping):
-    """The definition with pairs, not the sorted norm."""
+    """Return the objective by its definition with pairs."""
     m = len(w)
     pairs = sum(max(abs(w[j]), abs(w[k])) for j in range(m) for k in range(j))
     return np.sum((t - Z @ w) ** 2) / (2 * len(t)) + alpha * (np.abs(w).sum() + grouping / (m - 1) * pairs)
@@ -102,9 +102,9 @@ def test_wrong_input(rng):
     X, y = grouped_matrix(rng, n_features=5)
     with pytest.raises(ValueError, match="binary classification"):
         OSCARSelector(2).fit(X, np.arange(60) % 3)
-    with pytest.raises(ValueError, match="needs alpha"):
+    with pytest.raises(ValueError, match="requires alpha"):
         OSCARSelector("auto").fit(X, y)
-    with pytest.raises(ValueError, match="nothing to select"):
+    with pytest.raises(ValueError, match="All features of X are constant"):
         OSCARSelector(1).fit(np.ones((60, 3)), y)
     with pytest.warns(UserWarning, match="max_iter=2"):
         OSCARSelector(3, max_iter=2).fit(X, y)

@@ -1,4 +1,4 @@
-"""RCFS against brute force, its clusters against SciPy on the whole matrix."""
+"""RCFS, compared with brute force; its clusters, compared with SciPy on the whole matrix."""
 
 from itertools import combinations
 
@@ -21,7 +21,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def canonical(labels):
-    """Clusters as sets."""
+    """Return the clusters as sets."""
     return {frozenset(np.flatnonzero(labels == label).tolist()) for label in set(labels.tolist())}
 
 
@@ -79,17 +79,17 @@ def test_scatter_and_sparse_data(rng):
         assert model.separability_ == pytest.approx(between[support].sum() / total[support].sum())
         assert len(set(model.clusters_[support].tolist())) == 5
     scaled = RCFSSelector(30, standardize=True).fit(X, labels)
-    assert scaled.support_features_[-1] == 5  # the constant feature is the last resort
+    assert scaled.support_features_[-1] == 5  # the constant feature is selected last
     best = RCFSSelector(4, standardize=True, n_per_cluster=30).fit(X, labels)
     assert set(best.support_features_) == set(np.argsort(-model.scores_, kind="stable")[:4])
 
 
-def test_redundant_features_are_left_out(rng):
+def test_redundant_features_are_not_selected(rng):
     x, z = rng.standard_normal((2, 80))
     X = np.column_stack([x, x + 0.01 * z, -x + 0.01 * z, z])
     y = np.where(x + 0.3 * z > 0, "yes", "no")
     assert set(RCFSSelector(2).fit(X, y).support_features_) > {3}
-    with pytest.raises(ValueError, match="2 clusters with at most 1 feature"):
+    with pytest.raises(ValueError, match="2 features are available from 2 clusters with n_per_cluster=1"):
         RCFSSelector(3, n_per_cluster=1).fit(X, y)
     assert len(RCFSSelector(3).fit(X, y).support_features_) == 3
     for wrong in ({"threshold": 0}, {"linkage": "ward"}, {"n_per_cluster": "all"}, {"n_per_cluster": 0}):

@@ -36,7 +36,7 @@ def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-def test_none_is_forgotten():
+def test_all_selectors_are_tested():
     public = {getattr(baselines, name) for name in baselines.__all__}
     assert {type(selector) for selector in SELECTORS} == {one for one in public if issubclass(one, TargetSelector)}
 
@@ -71,7 +71,7 @@ def test_bad_targets(trait, y, message):
 
 
 @pytest.mark.parametrize("scheme", ["mid", "miq"])
-def test_mrmr_against_obvious_code(trait, scheme):
+def test_mrmr_against_naive_code(trait, scheme):
     X, y = trait
     correlation = np.abs(np.corrcoef(np.column_stack([X, y]).T))
     relevance, redundancy = correlation[-1, :-1], correlation[:-1, :-1]
@@ -86,14 +86,14 @@ def test_mrmr_against_obvious_code(trait, scheme):
     np.testing.assert_allclose(model.relevance_, relevance, rtol=1e-10)
 
 
-def test_lasso_takes_what_the_path_takes_first(trait):
+def test_lasso_selects_the_first_features_of_the_path(trait):
     X, y = trait
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     for size in (1, 2, 3):
         _, _, coefs = lars_path(Z, y - y.mean(), method="lasso")
         expected = next(set(np.flatnonzero(w).tolist()) for w in coefs.T if np.count_nonzero(w) == size)
         assert set(LassoSelector(size).fit(X, y).support_features_.tolist()) == expected
-    many = LassoSelector(15).fit(X[:8], y[:8])  # a path that ends before
+    many = LassoSelector(15).fit(X[:8], y[:8])  # the path ends before 15 features
     assert sorted(many.support_features_.tolist()) == list(range(15))
 
 
@@ -134,7 +134,7 @@ def test_every_method_for_numbers_finds_them(trait, tmp_path):
         np.testing.assert_array_equal(again.support_features_, model.support_features_)
 
 
-def test_a_method_for_the_other_kind_of_labels():
+def test_method_for_the_other_kind_of_target():
     with pytest.raises(
         ValueError, match=r"'fisher' needs classes, but the labels are numbers .*the methods for these are gdm"
     ):

@@ -1,4 +1,4 @@
-"""SVM-RFE against scikit-learn's RFE, L1-SVM against LinearSVC."""
+"""SVM-RFE, compared with scikit-learn's RFE; L1-SVM, compared with LinearSVC."""
 
 import warnings
 
@@ -17,7 +17,7 @@ from tests.conftest import grouped_matrix, sparse_counts
 
 @parametrize_with_checks([SVMRFESelector(1, step="half", tol=1e-2), L1SVMSelector(1)])
 def test_scikit_learn_contract(estimator, check):
-    with warnings.catch_warnings():  # columns far from zero: liblinear penalises the intercept and creeps
+    with warnings.catch_warnings():  # columns far from zero: liblinear penalises the intercept and converges slowly
         warnings.simplefilter("ignore", ConvergenceWarning)
         check(estimator)
 
@@ -60,21 +60,21 @@ def test_l1_svm_is_linear_svc_at_its_own_c(rng, n_classes):
         np.testing.assert_allclose(np.abs(model.coef_), weights)
         assert len(model.support_features_) == n_wanted
         assert (model.C_, np.count_nonzero(weights)) in model.path_
-        # the strongest ones, and no model along the path comes closer
+        # The largest weights are selected, and no model on the path has a closer number of features.
         assert np.abs(model.coef_[model.support_features_]).min() >= np.sort(weights)[-n_wanted]
         assert np.count_nonzero(weights) == min(count for _, count in model.path_ if count >= n_wanted)
 
 
-def test_l1_svm_where_the_path_jumps(rng):
-    """Two columns that are the same share the weight or not; one is kept."""
+def test_l1_svm_if_the_path_skips_the_number(rng):
+    """The weight of two equal columns may be shared; one of them is selected."""
     x = rng.standard_normal(50)
     X = np.column_stack([x, x, 0.01 * rng.standard_normal(50)])
     model = L1SVMSelector(1).fit(X, x > 0)
     assert model.support_features_[0] in (0, 1)
 
 
-def test_l1_svm_where_the_path_ends():
-    """Feature 2 is empty and 1 repeats 0: the path has no third feature, but three are asked for."""
+def test_l1_svm_if_the_path_ends():
+    """Feature 2 is empty and 1 repeats 0: the path has no third feature, but three are requested."""
     x = np.array([-2.0, -1.0, 1.0, 2.0])
     X = np.column_stack([x, x, np.zeros(4)])
     for data in (X, sparse.csr_array(X)):
@@ -94,7 +94,7 @@ def test_wrong_parameters(rng):
 
 @pytest.mark.parametrize("selector", [SVMRFESelector(2), L1SVMSelector(2)])
 def test_indices_of_64_bits_and_any_number_of_iterations(selector, rng):
-    """liblinear takes neither."""
+    """liblinear supports neither."""
     X, y = sparse_counts(rng, 60, 8, 0.5, n_copies=1)
     X = sparse.csc_array(X)
     expected = clone(selector).fit(X, y)
@@ -103,7 +103,7 @@ def test_indices_of_64_bits_and_any_number_of_iterations(selector, rng):
     np.testing.assert_array_equal(model.coef_, expected.coef_)
 
 
-def test_a_model_that_is_not_finite_is_an_error(monkeypatch, rng):
+def test_nonfinite_model_is_an_error(monkeypatch, rng):
     X, y = grouped_matrix(rng, n_features=5)
 
     def fit(self, X, y):

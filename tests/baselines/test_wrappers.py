@@ -43,7 +43,7 @@ def test_best_individual_features(rng):
 
 
 class Table:
-    """A criterion with an arbitrary value for each subset; the first row of X holds the columns' own numbers."""
+    """Criterion with an arbitrary value per subset. The first row of X contains the indices of the columns."""
 
     def __init__(self, values):
         self.values = values
@@ -59,7 +59,7 @@ def table_of(seed, n_features, n_levels):
 
 
 def naive_floating(J, X_, largest):
-    """Pudil's algorithm, written down as in the paper, with the best subset of each size kept."""
+    """Pudil's algorithm as in the paper, with the best subset of each size."""
     m, content = X_.shape[1], naive.content(X_)
     best, X = {}, frozenset()
     while len(X) < largest:
@@ -95,8 +95,8 @@ def test_floating_search_against_naive_code(seed, n_features, n_levels, look_ahe
         assert model.subsets_[size].value >= J[forward]
 
 
-def test_floating_goes_back():
-    """The best pair does not hold the best feature: forward search misses it, floating search does not."""
+def test_floating_search_drops_features():
+    """The best pair does not contain the best feature: forward search misses it, floating search does not."""
     value = {frozenset(s): 0.1 * len(s) for size in (1, 2, 3) for s in combinations(range(3), size)}
     value[frozenset({0})] = 0.5
     value[frozenset({0, 1})] = 0.6

@@ -58,7 +58,7 @@ def test_a_worker_killed_changes_no_bit(store, expected, victims):
     assert result_of(model) == expected
 
 
-@pytest.mark.filterwarnings("ignore:.*held by none or by all")
+@pytest.mark.filterwarnings("ignore:.*in none or in all")
 def test_a_worker_killed_among_probes_costs_no_value(store, victims):
     workers, client = victims
     opened = open_store(store)

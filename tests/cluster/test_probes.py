@@ -14,7 +14,7 @@ from coterie.data import open_store, write_store
 from coterie.inputs.targets import LoneClassWarning
 from tests.cluster.conftest import differences
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*held by none or by all:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*in none or in all:sklearn.exceptions.ConvergenceWarning")
 
 SELECTORS = [
     ("words", DependencyAwareSelector(n_probes=60, random_state=0)),

@@ -59,7 +59,7 @@ def test_a_pool_that_grows_beyond_the_first_leaders(tmp_path, client, monkeypatc
     X = np.hstack([X, copies + 0.01 * rng.standard_normal(copies.shape)])
     path = write_store(tmp_path / "copies.store", X, y=y)
     monkeypatch.setattr("coterie.redundancy.refinement._FIRST", 20)
-    monkeypatch.setattr("coterie.redundancy.refinement._TIMES", 2)
+    monkeypatch.setattr("coterie.redundancy.refinement._GROWTH", 2)
     here = GlobalRedundancySelector("fisher", 6).fit(open_store(path).source, y)
     there = GlobalRedundancySelector("fisher", 6).fit(path, client=client)
     assert here.pool_sizes_[-1] > 100

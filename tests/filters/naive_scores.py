@@ -1,4 +1,4 @@
-"""The filter scores, written down from their definitions, sample by sample."""
+"""Naive implementations of the filter scores by their definitions."""
 
 import numpy as np
 

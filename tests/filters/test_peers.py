@@ -1,6 +1,6 @@
-"""The scores next to independent implementations, where these are installed; differences are explained.
+"""Scores compared with independent implementations, if installed; differences are explained.
 
-skfeature gives ranks only for two of them; the values are compared with the definitions in test_scores.py.
+skfeature returns only ranks for two of them. The values are compared with the definitions in test_scores.py.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def data(rng):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_relieff_of_skrebate(data, n_classes):
-    """Classes are of equal size: with more than two, skrebate counts one sample too few in each for the priors."""
+    """Classes have equal sizes, because skrebate counts one sample too few per class for the priors of several classes."""
     skrebate = pytest.importorskip("skrebate")
     X, y = data[0][:60], np.arange(60) % n_classes
     X[:, 4] += y
@@ -43,7 +43,7 @@ def graph_of(X):
 
 
 def test_laplacian_of_skfeature(data):
-    """The graph is ours: theirs links every sample with itself, which raises D by 1 and so lowers all scores."""
+    """The graph is that of Coterie. That of skfeature has self-loops, which increase D by 1 and lower all scores."""
     module = pytest.importorskip("skfeature.function.similarity_based.lap_score")
     X, _ = data
     theirs = module.lap_score(X, W=sparse.csr_matrix(graph_of(X)), mode="index")
@@ -51,9 +51,9 @@ def test_laplacian_of_skfeature(data):
 
 
 def test_mcfs_of_skfeature(data):
-    """The graph is ours, and features have equal length: they regress on features as they are, we on standardised ones.
+    """The graph is that of Coterie. Features have equal length, because skfeature does not standardise them.
 
-    They take the largest coefficient, the papers (and we) the largest absolute one; eigenvectors have another length.
+    skfeature uses the largest coefficient; the paper and Coterie use the largest absolute one. Lengths of eigenvectors differ.
     """
     module = pytest.importorskip("skfeature.function.sparse_learning_based.MCFS")
     X, _ = data

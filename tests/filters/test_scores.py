@@ -35,7 +35,7 @@ NAIVE = {
     "relieff": naive_scores.relieff,
     "information_gain": naive_scores.information_gain,
 }
-NAMES = [name for name in SCORES if name != "correlation"]  # which is for numbers, and has tests of its own
+NAMES = [name for name in SCORES if name != "correlation"]  # for numbers; tested separately
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_definition(name, data):
 
 @pytest.mark.parametrize("name", NAIVE)
 def test_definition_on_sparse_data(name, rng):
-    """Negative values among the zeros; distances are distinct, so that no tie decides."""
+    """Sparse data with negative values, and distinct distances to avoid ties."""
     X = rng.standard_normal((60, 20)) * (rng.random((60, 20)) < 0.3)
     X[:, 0] = rng.standard_normal(60)
     y = rng.integers(0, 3, 60)
@@ -68,7 +68,7 @@ def test_definition_on_sparse_data(name, rng):
 @pytest.mark.parametrize("form", ["F", "float32", "csc", "csr", "list", "source", "threads", "frame"])
 def test_any_form_of_data(name, form, rng):
     X, y = sparse_counts(rng, 60, 40, density=0.3)
-    X[:, 0] = rng.permutation(60)  # distances of whole numbers tie now and then: in all forms alike
+    X[:, 0] = rng.permutation(60)  # integer distances have ties, which must be broken equally in all formats
     expected = SCORES[name].load()(X, y, n_jobs=1)
     options = {}
     if form == "frame":
@@ -144,7 +144,7 @@ def test_fisher_with_many_classes(rng):
 
 
 def test_lgd_of_few_values(rng):
-    """Bits have no local variance in value; the floor makes the score that of the variance."""
+    """Bits have no local variance; with the lower limit, the score depends on the variance."""
     X = (rng.random((100, 6)) < np.linspace(0.1, 0.6, 6)).astype(float)
     ratio = lgd_score(X) / variance_score(X)
     np.testing.assert_allclose(ratio, ratio[0])
@@ -158,18 +158,18 @@ def test_lgd_of_two_values_by_hand():
 
 
 @pytest.mark.parametrize("neighborhood", ["values", "samples"])
-def test_lgd_of_bits_is_that_of_bits_with_noise(neighborhood, rng):
+def test_lgd_of_bits_equals_that_of_bits_with_noise(neighborhood, rng):
     bits = np.repeat([0.0, 1.0], 50)
     noise = rng.uniform(size=100)
     X = np.column_stack([bits, bits + 1e-6 * rng.standard_normal(100), bits + 1e-3 * noise, noise])
     exact, close, farther, even = lgd_score(X, neighborhood=neighborhood)
     assert close == pytest.approx(exact, rel=1e-3)
     assert farther == pytest.approx(exact, rel=0.02)
-    assert exact > 3 * even  # two clean clusters are above noise
+    assert exact > 3 * even  # two clusters have a higher score than noise
 
 
 @given(st.lists(st.booleans(), min_size=8, max_size=30), st.integers(2, 6), st.floats(0.1, 50), st.integers(0, 99))
-def test_lgd_changes_little_where_bits_do(bits, width, size, seed):
+def test_lgd_changes_little_if_bits_change(bits, width, size, seed):
     f = size * np.array(bits, dtype=float)
     noisy = f + 1e-9 * size * np.random.default_rng(seed).uniform(-1, 1, len(f))
     if np.ptp(f) > 0.0:
@@ -187,13 +187,13 @@ def test_lgd_among_samples(kind, rng):
     assert lgd_score(kind(X), neighborhood="samples")[6] == 0.0
 
 
-def test_lgd_knows_its_neighborhoods(data):
+def test_lgd_refuses_unknown_neighborhoods(data):
     with pytest.raises(ValueError, match="neighborhood='rows'"):
         lgd_score(data[0], neighborhood="rows")
 
 
 def test_laplacian_by_hand():
-    """Two pairs of samples far apart: each sample's neighbour is its twin, and all weights are equal."""
+    """Two distant pairs of samples: neighbours are the samples of a pair, and all weights are equal."""
     X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]])
     # f1 is constant along edges; f2 changes along both: f'Lf = 2 w, f'Df = 4 w / 4.
     np.testing.assert_allclose(laplacian_score(X, n_neighbors=1), [1.0, 1.0 - 2.0])
@@ -217,14 +217,14 @@ def test_width_of_the_heat_kernel(data):
     np.testing.assert_allclose(laplacian_score(X, sigma=0.9), naive_scores.laplacian(X, W=linked), rtol=1e-7, atol=1e-9)
 
 
-def test_full_graphs_have_an_end(monkeypatch, data):
+def test_full_graphs_have_a_maximum_size(monkeypatch, data):
     monkeypatch.setattr("coterie.filters.graph._MAX_FULL", 10)
-    with pytest.raises(ValueError, match="graph='full' is for up to 10 samples"):
+    with pytest.raises(ValueError, match="graph='full' supports up to 10 samples"):
         laplacian_score(data[0], graph="full")
 
 
 @pytest.mark.parametrize(("options", "message"), [({"graph": "all"}, "graph='all'"), ({"sigma": 0}, "sigma=0")])
-def test_laplacian_knows_its_graphs(options, message, data):
+def test_laplacian_refuses_invalid_parameters(options, message, data):
     with pytest.raises(ValueError, match=message):
         laplacian_score(data[0], **options)
 
@@ -250,7 +250,7 @@ def test_relieff_with_a_class_of_one(rng):
         np.testing.assert_allclose(relieff_score(X, y), naive_scores.relieff(X, y))
 
 
-def test_mcfs_path_is_that_of_all_features(rng):
+def test_mcfs_path_equals_that_of_all_features(rng):
     """The path on few features with checks equals scikit-learn's on all."""
     from sklearn.linear_model import lars_path
 
@@ -270,8 +270,8 @@ def test_mcfs_path_is_that_of_all_features(rng):
     assert len(features) < 300
 
 
-def test_mcfs_of_a_graph_in_parts(rng):
-    """Three clusters far apart: the eigenvectors tell them apart, and so do the features that are chosen."""
+def test_mcfs_of_a_disconnected_graph(rng):
+    """Three distant clusters are distinguished by the eigenvectors and by the selected features."""
     X = rng.standard_normal((90, 10))
     X[:30, 1] += 60
     X[30:60, 2] += 60
@@ -280,7 +280,7 @@ def test_mcfs_of_a_graph_in_parts(rng):
 
 
 def test_mcfs_finds_late_features(rng):
-    """A feature that is weak alone enters once others are in: the first working set must not decide."""
+    """A feature that is weak alone enters after others, although it is not in the first working set."""
     hidden = rng.standard_normal((60, 1))
     noise = rng.standard_normal((60, 400))
     X = np.hstack([hidden + 0.5 * noise[:, :200], noise[:, 200:]])
@@ -369,12 +369,12 @@ FAR = ["lgd", "laplacian", "mcfs", "relieff"]
 
 @pytest.mark.parametrize("name", FAR)
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
-def test_means_far_above_what_varies(name, kind, rng):
-    """Distances between samples do not depend on the means; those of 0.3 + 1e-12 X had no digit left."""
+def test_means_far_above_the_deviations(name, kind, rng):
+    """Distances between samples do not depend on the means, even for 0.3 + 1e-12 X."""
     near = np.round(rng.standard_normal((40, 6)) * 8)
     near[:20, 2] += 32
     y = np.arange(40) // 20
-    step = 2.0**-50 if name == "relieff" else 2.0**-42  # the others want a mean that can be told from its neighbours
+    step = 2.0**-50 if name == "relieff" else 2.0**-42  # the other scores require a representable mean
     far = 0.375 + near * step
     assert ((far - 0.375) / step == near).all()
     options = {"neighborhood": "samples"} if name == "lgd" else {}
@@ -382,7 +382,7 @@ def test_means_far_above_what_varies(name, kind, rng):
     np.testing.assert_allclose(score(kind(far), y, **options), score(near, y, **options), rtol=1e-6, atol=1e-9)
 
 
-def test_relieff_of_a_range_that_is_none(data):
+def test_relieff_of_a_negligible_range(data):
     """The inverse of the smallest numbers is infinite; a feature that varies by less than 1e-75 is constant."""
     X, y = data
     tiny = X.copy()
@@ -393,7 +393,7 @@ def test_relieff_of_a_range_that_is_none(data):
 
 
 @pytest.mark.parametrize("error", [ArpackError(-9), np.linalg.LinAlgError("x"), RuntimeError("Factor is exactly singular")])
-def test_mcfs_where_the_iterative_solver_gives_up(error, monkeypatch, rng):
+def test_mcfs_if_the_iterative_solver_fails(error, monkeypatch, rng):
     X = rng.standard_normal((40, 6)) + np.repeat([0, 3], 20)[:, None]
     expected = mcfs_score(X, n_clusters=2)
 
@@ -403,7 +403,7 @@ def test_mcfs_where_the_iterative_solver_gives_up(error, monkeypatch, rng):
     monkeypatch.setattr(mcfs, "spectral_embedding", fail)
     np.testing.assert_allclose(mcfs_score(X, n_clusters=2), expected, rtol=1e-6)
     monkeypatch.setattr(mcfs, "_MAX_DENSE", 39)
-    with pytest.raises(ValueError, match=r"mcfs_score cannot be computed: .* Raise n_neighbors"):
+    with pytest.raises(ValueError, match=r"mcfs_score cannot be computed, .* Increase n_neighbors"):
         mcfs_score(X, n_clusters=2)
 
 
@@ -415,7 +415,7 @@ def test_wrong_numbers_of_threads(name, wrong, data):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_numbers_without_end(name, data):
+def test_huge_parameters(name, data):
     """No parameter overflows in a kernel."""
     score = SCORES[name].load()
     for parameter in inspect.signature(score).parameters:

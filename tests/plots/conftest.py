@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def pyplot_is_left_alone():
-    """No function may open a figure in pyplot, or even load it: that would choose a backend for the whole process."""
+def pyplot_is_not_used():
+    """No function may open a pyplot figure or import pyplot, which would select a backend for the process."""
     loaded = "matplotlib.pyplot" in sys.modules
     yield
     assert ("matplotlib.pyplot" in sys.modules) == loaded
@@ -15,7 +15,7 @@ def pyplot_is_left_alone():
 
 @pytest.fixture
 def axes():
-    """Two panels that a user has made."""
+    """Return two panels made by a user."""
     from matplotlib.figure import Figure
 
     return Figure().subplots(1, 2)

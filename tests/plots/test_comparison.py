@@ -1,4 +1,4 @@
-"""Curves of a comparison: what is drawn is what the table says."""
+"""Curves of a comparison show the values of the table."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def curves(ax):
     return [line for line in ax.lines if line.get_gid() == "curve"]
 
 
-def test_curves_are_means_and_bands_reach_from_lowest_to_highest_fold(table):
+def test_curves_are_means_and_bands_extend_from_lowest_to_highest_fold(table):
     figure = comparison_curves(table)
     good = table[table.status == "ok"]
     methods = [m for m in dict.fromkeys(table.method) if m in set(good.method)]
@@ -47,24 +47,24 @@ def test_curves_are_means_and_bands_reach_from_lowest_to_highest_fold(table):
     assert "second" in figure.axes[2].get_ylabel()
 
 
-def test_runs_that_did_not_end_well_are_told_and_not_drawn_as_zeros(table):
+def test_unsuccessful_runs_are_counted_and_not_drawn_as_zeros(table):
     figure = comparison_curves(table)
     labels = {text.get_text() for text in figure.legends[0].get_texts()}
-    told = {"slow (3 of 6 runs timed out)", "broken (failed)", "both (1 of 3 runs failed, 1 out of memory)"}
-    assert labels == {"ours", "RFE", *told}
+    counted = {"slow (3 of 6 runs timed out)", "broken (failed)", "both (1 of 3 runs failed, 1 out of memory)"}
+    assert labels == {"ours", "RFE", *counted}
     for ax in figure.axes:
         assert min(line.get_ydata().min() for line in curves(ax)) > 0.1
         assert all(np.isfinite(line.get_ydata()).all() for line in curves(ax))
 
 
-def test_a_comparison_in_which_everything_failed_still_has_its_legend():
+def test_comparison_of_failed_runs_has_a_legend():
     figure = comparison_curves(pd.DataFrame([run("broken", 5, 0, "failed")], columns=COLUMNS))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["broken (failed)"]
     assert not any(ax.lines for ax in figure.axes)
     figure.savefig("/dev/null", format="png")
 
 
-def test_a_method_has_one_look_everywhere_and_no_two_have_the_same():
+def test_each_method_has_its_own_style_in_all_panels():
     methods = [f"method {i}" for i in range(30)]
     table = pd.DataFrame([run(m, k, 0) for m in methods for k in (5, 10)], columns=COLUMNS)
     figure = comparison_curves(table, ["accuracy", "fit_seconds"])
@@ -75,7 +75,7 @@ def test_a_method_has_one_look_everywhere_and_no_two_have_the_same():
     assert len({canvas.style(i) for i in range(77)}) == 77
 
 
-def test_it_draws_on_the_axes_given(table, axes):
+def test_given_axes_are_used(table, axes):
     figure = comparison_curves(table, ["accuracy", "fit_seconds"], axes=axes)
     assert figure is axes[0].figure
     assert len(figure.axes) == 2
@@ -86,10 +86,10 @@ def test_it_draws_on_the_axes_given(table, axes):
     assert alone is figure
 
 
-def test_names_are_drawn_as_they_are(tmp_path):
+def test_names_are_drawn_verbatim(tmp_path):
     table = pd.DataFrame([run("_hidden $x_{1$", k, 0) for k in (1, 2)], columns=COLUMNS)
     figure = comparison_curves(table, ["accuracy"])
-    figure.savefig(tmp_path / "figure.svg")  # mathematics that cannot be read would raise
+    figure.savefig(tmp_path / "figure.svg")  # invalid mathematics would raise an error
     assert len(figure.legends[0].get_texts()) == 1
 
 
@@ -104,11 +104,11 @@ def test_polars_frames(table):
 @pytest.mark.parametrize(
     ("change", "metrics", "message"),
     [
-        (lambda t: t.drop(columns="status"), ["accuracy"], "no column 'status'; it has method, "),
+        (lambda t: t.drop(columns="status"), ["accuracy"], "no column 'status'. Its columns are method, "),
         (lambda t: t, ["accurracy"], "no column 'accurracy'"),
         (lambda t: t, [], "metrics is empty"),
         (lambda t: t.iloc[:0], ["accuracy"], "no rows"),
-        (lambda t: t, ["message"], "column 'message' of the table must hold numbers"),
+        (lambda t: t, ["message"], "column 'message' of the table must contain numbers"),
     ],
 )
 def test_wrong_tables(table, change, metrics, message):
@@ -117,9 +117,9 @@ def test_wrong_tables(table, change, metrics, message):
 
 
 def test_wrong_arguments(table, axes):
-    with pytest.raises(TypeError, match=r"must be a data frame.*got list"):
+    with pytest.raises(TypeError, match=r"must be a data frame.*not list"):
         comparison_curves([1, 2])
-    with pytest.raises(ValueError, match=r"axes must be 3 matplotlib Axes.*got 2"):
+    with pytest.raises(ValueError, match=r"axes must be 3 matplotlib Axes.*but has 2"):
         comparison_curves(table, axes=axes)
 
 

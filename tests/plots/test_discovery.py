@@ -1,4 +1,4 @@
-"""What the report draws, as figures."""
+"""Figures that the report also contains."""
 
 import numpy as np
 import pytest
@@ -22,22 +22,22 @@ def test_score_curve(data):
     np.testing.assert_array_equal(line.get_xdata(), model.cv_results_["n_features"][own])
     np.testing.assert_array_equal(line.get_ydata(), model.cv_results_["mean_test_score"][own])
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert sorted(labels) == sorted(["held out", f"chosen: {model.n_features_}", "constant prediction", "whole procedure"])
+    assert sorted(labels) == sorted(["held-out score", f"chosen: {model.n_features_}", "constant prediction", "nested score"])
     with pytest.raises(ValueError, match="no cv_results_"):
         score_curve(GroupDiscoveryClassifier(2).fit(*data))
 
 
 def test_effect_confidence(data):
     model = GroupDiscoveryClassifier(4).fit(*data)
-    with pytest.raises(ValueError, match="no confidence or no effect"):
+    with pytest.raises(ValueError, match="no confidences or no effects"):
         effect_confidence(model)
     group_confidence(model, *data, n_pairs=3, n_permutations=1, random_state=0).attach_to(model)
     axes = effect_confidence(model).axes[0]
     points = axes.collections[-1].get_offsets()
     expected = [[group.effect, group.confidence] for group in model.groups_]
     np.testing.assert_allclose(points, expected)
-    assert any("shuffled labels" in text.get_text() for text in axes.texts)
-    assert not any("shuffled labels" in text.get_text() for text in effect_confidence(model.groups_).axes[0].texts)
+    assert any("permuted labels" in text.get_text() for text in axes.texts)
+    assert not any("permuted labels" in text.get_text() for text in effect_confidence(model.groups_).axes[0].texts)
 
 
 def test_member_correlations(data):

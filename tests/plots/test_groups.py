@@ -1,4 +1,4 @@
-"""Pictures of groups: what is drawn is what was found."""
+"""Figures of groups show the groups that were found."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def texts(ax):
 # Graph ------------------------------------------------------------------------------------------
 
 
-def test_graph_joins_every_affiliated_feature_with_its_hub(groups, tmp_path):
+def test_graph_connects_affiliated_features_with_their_hub(groups, tmp_path):
     figure = group_graph(groups)
     ax = figure.axes[0]
     hubs = {text.get_text().replace("\\", ""): text.get_position() for text in ax.texts if text.get_gid() == "support"}
@@ -63,7 +63,7 @@ def test_graph_strength_is_width_and_sign_is_colour(groups):
     assert [to_hex(colour) for colour in lines.get_colors()] == [canvas.BLUE, canvas.VERMILLION, canvas.GREY, canvas.BLUE]
 
 
-def test_graph_says_what_it_leaves_out(rng):
+def test_graph_shows_numbers_of_omitted_features(rng):
     r = rng.uniform(0.7, 1, 300)
     many = FeatureGroups([FeatureGroup(1000 + g, np.arange(300), r) for g in range(30)])
     ax = group_graph(many, max_groups=10, max_affiliated=12).axes[0]
@@ -75,8 +75,8 @@ def test_graph_says_what_it_leaves_out(rng):
 
 
 @pytest.mark.parametrize(("length", "most"), [(3, 24), (15, 24), (5, 80)])
-def test_graph_names_do_not_meet(rng, length, most):
-    """Ten groups of hundreds: no name covers another, and none leaves the picture."""
+def test_graph_names_do_not_overlap(rng, length, most):
+    """Ten groups of hundreds: no name covers another, and none extends beyond the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     def named(g, n):
@@ -109,7 +109,7 @@ def test_graph_names_do_not_meet(rng, length, most):
         assert not hub.count_contains(dots)
 
 
-def test_graph_takes_an_estimator_and_axes(model, axes):
+def test_graph_accepts_an_estimator_and_axes(model, axes):
     figure = group_graph(model, ax=axes[1], title="found")
     assert figure is axes[1].figure
     assert axes[1].get_title() == "found"
@@ -118,7 +118,7 @@ def test_graph_takes_an_estimator_and_axes(model, axes):
     assert hubs == [f"{n} · {j}" for n, j in enumerate(model.support_features_, start=1)]
 
 
-def test_graph_tells_right_from_wrong():
+def test_graph_marks_wrong_features():
     truth = FeatureGroups([FeatureGroup(0, [1, 2], [0.9, 0.8]), FeatureGroup(3, [4], [0.9])])
     found = FeatureGroups([FeatureGroup(0, [1, 9], [0.9, 0.8]), FeatureGroup(4, [3], [0.9]), FeatureGroup(7, [])])
     ax = group_graph(found, truth=truth).axes[0]
@@ -166,7 +166,7 @@ def test_pixels_by_group(groups):
     assert ax.get_title() == "digits"
 
 
-def test_a_support_pixel_stays_one_even_if_it_is_affiliated_elsewhere():
+def test_support_pixel_that_is_affiliated_elsewhere_is_drawn_as_support():
     both = FeatureGroups([FeatureGroup(0, []), FeatureGroup(1, [0], [0.9])])
     assert artist(pixel_map(both, (1, 2)).axes[0], "pixels").get_array().tolist() == [[2, 2]]
 
@@ -175,12 +175,15 @@ def test_a_support_pixel_stays_one_even_if_it_is_affiliated_elsewhere():
     ("arguments", "message"),
     [
         ({"shape": (2, 3)}, "feature 11, but an image of 2 x 3 has 6 pixels"),
-        ({"shape": (12,)}, "must be the rows and columns"),
-        ({"shape": (3.0, 4.0)}, "must be the rows and columns"),
-        ({"shape": (3, 0)}, "must be the rows and columns"),
+        ({"shape": (12,)}, "must be the numbers of rows and columns"),
+        ({"shape": (3.0, 4.0)}, "must be the numbers of rows and columns"),
+        ({"shape": (3, 0)}, "must be the numbers of rows and columns"),
         ({"shape": (3, 4), "order": "K"}, "order='K' must be one of 'C', 'F'"),
         ({"shape": (3, 4), "by": "name"}, "by='name' must be one of"),
-        ({"shape": (3, 4), "background": np.zeros((4, 3))}, r"background has the shape \(4, 3\); it must have \(3, 4\)"),
+        (
+            {"shape": (3, 4), "background": np.zeros((4, 3))},
+            r"background has shape \(4, 3\), but must have shape \(3, 4\) or \(12,\)",
+        ),
     ],
 )
 def test_wrong_images(groups, arguments, message):
@@ -198,7 +201,7 @@ def test_counts_add_up(groups, model):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["three", "planted"]
 
 
-def test_a_part_of_a_figure_gives_the_whole(groups):
+def test_axes_of_a_subfigure_return_the_whole_figure(groups):
     from matplotlib.figure import Figure
 
     whole = Figure()
@@ -221,16 +224,16 @@ def draw_pixels(groups):
 
 
 @pytest.mark.parametrize("draw", [group_graph, draw_pixels, affiliated_counts])
-def test_what_has_no_groups_is_refused(draw, rng):
+def test_objects_without_groups_are_refused(draw, rng):
     with pytest.raises(ValueError, match="no groups"):
         draw(FeatureGroups([]))
-    with pytest.raises(NotFittedError, match="GroupDiscoveryClassifier has no groups_: fit it first"):
+    with pytest.raises(NotFittedError, match=r"GroupDiscoveryClassifier has no groups_\. Fit it first"):
         draw(GroupDiscoveryClassifier())
-    with pytest.raises(NotFittedError, match="an estimator that finds groups"):
+    with pytest.raises(NotFittedError, match="an estimator that returns groups"):
         draw(MRMRSelector(2).fit(rng.standard_normal((20, 4)), np.arange(20) % 2))
-    with pytest.raises(TypeError, match="got int"):
+    with pytest.raises(TypeError, match="not int"):
         draw(3)
-    with pytest.raises(TypeError, match="a sequence with int"):
+    with pytest.raises(TypeError, match="a sequence of int"):
         draw([1, 2])
 
 
@@ -242,5 +245,5 @@ def test_other_wrong_arguments(groups, axes):
     with pytest.raises(ValueError, match=r"max_affiliated=2\.5"):
         group_graph(groups, max_affiliated=2.5)
     for draw in (group_graph, affiliated_counts):
-        with pytest.raises(TypeError, match="ax must be one matplotlib Axes, got ndarray"):
+        with pytest.raises(TypeError, match="ax must be one matplotlib Axes, but is ndarray"):
             draw(groups, ax=axes)

@@ -1,4 +1,4 @@
-"""Manhattan plots: places, heights and marks."""
+"""Manhattan plots: positions, heights and markers."""
 
 import numpy as np
 import pytest
@@ -46,12 +46,12 @@ def test_groups_are_marked(data, axes):
     assert len(manhattan(scores, annotated(as_source(np.eye(5)), PLACES)).axes) == 1
 
 
-def test_what_cannot_be_drawn(data, rng):
+def test_invalid_input(data, rng):
     for arguments, message in [
-        ((np.arange(5.0),), "There is no chromosome of the features. Give data"),
+        ((np.arange(5.0),), r"The features have no chromosome\. Pass data"),
         ((np.arange(6.0), data), "data has 5 features, but values has feature 5"),
         ((np.full(5, np.nan), data), "no finite value"),
-        ((np.eye(5), data), "one score for each feature"),
+        ((np.eye(5), data), "one score per feature"),
     ]:
         with pytest.raises(ValueError, match=message):
             manhattan(*arguments)

@@ -48,7 +48,7 @@ def test_standardized(data):
     np.testing.assert_allclose(np.sort(np.abs(points(figure)[:, 0])), np.sort(np.abs(expected[:, 0])), atol=1e-9)
 
 
-def test_all_the_ways_to_name_features(data):
+def test_all_forms_of_features(data):
     X, y = data
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
     selector = MRMRSelector(3).fit(X, y)
@@ -66,12 +66,12 @@ def test_all_the_ways_to_name_features(data):
     assert len(points(feature_scatter(X))) == len(X)
 
 
-def test_classes_have_different_looks(rng):
+def test_classes_have_different_styles(rng):
     y = np.repeat(np.arange(40), 3)
     figure = feature_scatter(rng.standard_normal((120, 5)), y)
     looks = {(one.get_facecolor().tobytes(), one.get_paths()[0].vertices.tobytes()) for one in figure.axes[0].collections}
     assert len(looks) == 40
-    assert figure.axes[0].get_legend() is None  # forty names would cover more than they explain
+    assert figure.axes[0].get_legend() is None  # no legend with forty classes
     mixed = np.array(["_b", 1, None, "$c$"] * 5, dtype=object)
     named = feature_scatter(rng.standard_normal((20, 3)), mixed).axes[0].get_legend().get_texts()
     assert len(named) == 4
@@ -89,7 +89,7 @@ def test_numbers_get_a_scale(data, axes):
 
 def test_wrong_input(data):
     X, y = data
-    with pytest.raises(ValueError, match=r"features has 1 feature\(s\); a plane needs at least 2"):
+    with pytest.raises(ValueError, match=r"features has 1 feature\(s\)\. At least 2 are required"):
         feature_scatter(X, y, [4])
     with pytest.raises(ValueError, match="features has index 99, but X has 40 features"):
         feature_scatter(X, y, [4, 99])

@@ -1,4 +1,4 @@
-"""Adaptive probes: unbiased, and the same whoever evaluates them."""
+"""Adaptive probes: unbiased estimates, independent of the number of workers."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ SETS = (np.arange(32)[:, None] >> np.arange(5)) % 2 == 1
 
 
 def mean_benefit(values, probability, centre):
-    """E[J(R + f) - J(R)] for each feature by adding up all sets; the empty set has the value of the centre."""
+    """E[J(R + f) - J(R)] per feature as a sum over all sets. The empty set has the value of the centre."""
     values = np.where(SETS.any(axis=1), values, centre)
     chance = np.where(SETS, probability, 1 - probability).prod(axis=1)
     with_it, without = SETS / probability, ~SETS / (1 - probability)
@@ -30,16 +30,16 @@ def mean_benefit(values, probability, centre):
 
 
 def play(sums, values, n_probes):
-    """Add probes with values from the table; returns the sum of the weights times the mean benefits of their rounds."""
+    """Add probes with values from the table, and return the sum of the weights times the mean benefits of their rounds."""
     target = np.zeros(5)
     for _ in range(n_probes):
         focus, found = sums.focus, sums.found
-        row, features = focus.drawn(sums.n_probes)
+        row, features = focus.draw_with_row(sums.n_probes)
         total, count = found.centres.sum(axis=0)
         middle = total / count if count else found.reference
         if middle is not None:
             near, n_near = found.centres[row * len(found.centres) // len(focus.probability)]
-            centre = (near + adaptive._PRIOR * middle) / (n_near + adaptive._PRIOR)
+            centre = (near + adaptive._N_PRIOR_PROBES * middle) / (n_near + adaptive._N_PRIOR_PROBES)
             chance = focus.probability[row][focus.levels]
             weight = chance * (1 - chance) / (1 - np.prod(1 - chance))
             target += weight * mean_benefit(values, chance, centre)
@@ -58,7 +58,7 @@ def assert_zero_on_average(errors, largest_error):
 
 @pytest.mark.parametrize("probability", [None, 0.35])
 def test_the_means_of_a_round_are_unbiased(probability):
-    """Whatever the levels are, the mean over many seeds is the one over all sets, on a table of values with no order in it."""
+    """For any levels, the mean over many seeds equals the mean over all sets, for an arbitrary table of values."""
     errors, targets = [], []
     for seed in range(150):
         sums = AdaptiveSums(plan_of(probability=probability, seed=seed))
@@ -69,17 +69,17 @@ def test_the_means_of_a_round_are_unbiased(probability):
         errors.append(sums.estimate.benefit - target / weight)
         targets.append(target / weight)
     assert_zero_on_average(errors, 0.12)
-    assert np.abs(np.mean(targets, axis=0)).max() > 0.5  # there was something to find
+    assert np.abs(np.mean(targets, axis=0)).max() > 0.5  # the test is not trivial
 
 
 def test_rounds_add_up_without_bias(monkeypatch):
-    """Whatever the rounds before have led to, the sums have the expectation that all sets together give.
+    """For any earlier rounds, the sums have the expectation computed over all sets.
 
-    (What they are divided by depends on the rounds before, so that the quotient of a feature that fell behind by bad luck
-    stays a little too low. None is too high for that reason.)
+    The divisors depend on the earlier rounds. The quotient of a feature with a low estimate by chance is therefore slightly
+    too low. No quotient is too high for this reason.
     """
     monkeypatch.setattr(adaptive, "_FIRST_ROUND", 4.0)
-    monkeypatch.setattr(adaptive, "_COMPANY", 1)
+    monkeypatch.setattr(adaptive, "_MIN_CUT", 1)
     errors, quotients = [], []
     for seed in range(250):
         sums = AdaptiveSums(plan_of(seed=seed))
@@ -94,7 +94,7 @@ def test_rounds_add_up_without_bias(monkeypatch):
 
 
 def test_estimates_against_the_formula():
-    """Running sums for levels and sizes next to a matrix of probes by features."""
+    """The running sums per level and size agree with a matrix of probes by features."""
     plan = plan_of(30, 12, n_wanted=4)
     values = np.random.default_rng(1).random(700)
     sums = AdaptiveSums.replay(plan, values)
@@ -107,7 +107,7 @@ def test_estimates_against_the_formula():
         if i in sums.starts:
             reference = reference if centres is None else centres[:, 0].sum() / centres[:, 1].sum()
             centres = np.zeros((16, 2))
-        row, features = focus.drawn(i)
+        row, features = focus.draw_with_row(i)
         middle = centres[:, 0].sum() / centres[:, 1].sum() if centres[:, 1].any() else reference
         near = centres[row * 16 // 12]
         if middle is not None:
@@ -124,13 +124,13 @@ def test_estimates_against_the_formula():
     np.testing.assert_array_equal(scores["daf2"], sums.benefit_of(values / scaled))
 
 
-def test_features_are_drawn_as_often_as_said():
+def test_features_are_drawn_with_the_stated_probabilities():
     levels = np.array([0] * 3 + [1] * 5 + [4] * 20 + [8] * 2, dtype=np.int8)
     focus = Focus(plan_of(30, 10), levels)
     assert focus.probability.max() == 0.5
     expected, held, n_draws = np.zeros(30), np.zeros(30), 4000
     for i in range(n_draws):
-        row, features = focus.drawn(i)
+        row, features = focus.draw_with_row(i)
         np.testing.assert_array_equal(focus.draw(i), features)
         assert len(features)
         assert (np.diff(features) > 0).all()
@@ -144,8 +144,8 @@ def test_rare_probes_are_still_drawn():
     assert len(Focus(plan_of(1, 1), np.zeros(1, dtype=np.int8)).draw(0)) == 1
 
 
-def test_the_best_are_drawn_and_the_worst_are_not_given_up(rng, monkeypatch):
-    monkeypatch.setattr(adaptive, "_COMPANY", 1)
+def test_best_features_are_drawn_most_and_worst_still_drawn(rng, monkeypatch):
+    monkeypatch.setattr(adaptive, "_MIN_CUT", 1)
     gain = np.zeros(60)
     gain[[7, 33]] = 1.0
     sums = AdaptiveSums(plan_of(60, 20, n_wanted=2))
@@ -165,12 +165,12 @@ def test_the_best_are_drawn_and_the_worst_are_not_given_up(rng, monkeypatch):
     assert sums.coverage < least
 
 
-def test_all_features_wanted_or_all_alike(monkeypatch):
-    monkeypatch.setattr(adaptive, "_COMPANY", 1)
+def test_all_features_requested_or_all_equal(monkeypatch):
+    monkeypatch.setattr(adaptive, "_MIN_CUT", 1)
     sums = AdaptiveSums.replay(plan_of(6, 4, n_wanted=6), np.random.default_rng(0).random(200))
     assert not np.any(sums.levels)
     sums = AdaptiveSums.replay(plan_of(6, 4, n_wanted=2), np.full(200, 0.7))
-    assert {int(level) for level in sums.levels[-1]} == {1}  # nobody stands out
+    assert {int(level) for level in sums.levels[-1]} == {1}  # all features are equal
     np.testing.assert_allclose(sums.estimate.benefit, 0.0, atol=1e-12)
 
 
@@ -188,7 +188,7 @@ def test_workers_and_batches_do_not_change_the_result(rng, monkeypatch):
     assert_same(clone(model).fit(X, y), alone)
 
 
-def test_warm_start_checkpoint_and_file_go_on(rng, tmp_path):
+def test_warm_start_checkpoint_and_file_are_continued(rng, tmp_path):
     X, y = together(rng, n_samples=60)
     long = model_of(n_probes=500).fit(X, y)
     short = model_of(n_probes=230, warm_start=True, checkpoint=tmp_path / "probes").fit(X, y)
@@ -200,13 +200,13 @@ def test_warm_start_checkpoint_and_file_go_on(rng, tmp_path):
     for other in ({"sampling": "uniform"}, {"n_features_to_select": 3}):
         with pytest.raises(ValueError, match="sampling"):
             model_of(n_probes=500, checkpoint=tmp_path / "probes").set_params(**other).fit(X, y)
-    # Of uniform probes the number of features wanted says nothing.
+    # Uniform probes do not depend on the number of features to select.
     uniform = model_of(n_probes=30, checkpoint=tmp_path / "uniform").set_params(sampling="uniform").fit(X, y)
     again = clone(uniform).set_params(n_features_to_select=3).fit(X, y)
     np.testing.assert_array_equal(again.ranking_, uniform.ranking_)
 
 
-def test_finds_features_that_are_of_use_only_together(rng):
+def test_finds_features_that_are_useful_only_in_combination(rng):
     X, y = together(rng)
     model = DependencyAwareSelector(sampling="adaptive", n_features_to_select=2, random_state=0).fit(X, y)
     assert set(model.support_features_) == {2, 7}
@@ -215,15 +215,15 @@ def test_finds_features_that_are_of_use_only_together(rng):
 
 
 @pytest.mark.filterwarnings("default:Low coverage")
-def test_low_coverage_is_warned_of(rng):
+def test_low_coverage_warns(rng):
     X, y = together(rng, n_samples=60)
-    with pytest.warns(ConvergenceWarning, match=r"Low coverage: after 200 probes .* asks for 300"):
+    with pytest.warns(ConvergenceWarning, match=r"Low coverage after 200 probes: .* min_coverage is 300"):
         model_of(n_probes=200).fit(X, y)
 
 
-def test_levels_have_a_floor_and_company_is_kept():
+def test_levels_are_bounded_and_the_cut_is_at_least_20():
     sums = AdaptiveSums(plan_of(40, 10, n_wanted=1))
-    assert adaptive._COMPANY == 20
+    assert adaptive._MIN_CUT == 20
     for _ in range(3000):
         features = sums.focus.draw(sums.n_probes)
         sums.add(float((features < 20).sum() + 0.01 * (sums.n_probes % 7)))

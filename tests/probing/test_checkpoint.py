@@ -1,4 +1,4 @@
-"""Runs that are killed and go on."""
+"""Checkpoints: killed runs can be resumed."""
 
 import io
 import json
@@ -84,13 +84,13 @@ def selector(path, **options):
     )
 
 
-def test_goes_on_where_it_was(data, tmp_path):
+def test_continues_from_the_checkpoint(data, tmp_path):
     path = tmp_path / "run"
     selector(path, n_probes=60).fit(*data)
     model = selector(path).fit(*data)
     assert_same(model, selector(None).fit(*data))
     assert saved_probes(path) == 100
-    fewer = selector(path, n_probes=30).fit(*data)  # takes the first 30, and leaves the file alone
+    fewer = selector(path, n_probes=30).fit(*data)  # uses the first 30 and leaves the file unchanged
     assert_same(fewer, selector(None, n_probes=30).fit(*data))
     assert saved_probes(path) == 100
     coverage = selector(path, n_probes=None, min_coverage=5).fit(*data)
@@ -110,7 +110,7 @@ def test_saved_probes_are_not_evaluated_again(data, tmp_path):
     assert n_calls == [100]
 
 
-def test_seed_of_a_run_without_one_is_in_the_file(data, tmp_path):
+def test_seed_of_an_unseeded_run_is_saved(data, tmp_path):
     path = tmp_path / "run"
     first = selector(path, random_state=None, n_probes=60).fit(*data)
     again = selector(path, random_state=None, n_probes=60).fit(*data)
@@ -130,15 +130,15 @@ def test_warm_start_with_a_checkpoint(data, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"X": 1}, r"made with other data \(X\)"),
-        ({"y": 1}, r"made with other labels \(y\)"),
-        ({"cv": KFold(3)}, r"made with other folds \(cv\)"),
-        ({"criterion": KNNCriterion(5)}, "made with another criterion"),
-        ({"max_probe_size": 7}, "made with another max_probe_size"),
-        ({"random_state": 1}, "made with another random_state"),
+        ({"X": 1}, r"made with different data \(X\)"),
+        ({"y": 1}, r"made with different labels \(y\)"),
+        ({"cv": KFold(3)}, r"made with different folds \(cv\)"),
+        ({"criterion": KNNCriterion(5)}, "made with a different criterion"),
+        ({"max_probe_size": 7}, "made with a different max_probe_size"),
+        ({"random_state": 1}, "made with a different random_state"),
     ],
 )
-def test_refuses_what_belongs_to_another_run(data, tmp_path, change, message):
+def test_checkpoint_of_another_run_is_refused(data, tmp_path, change, message):
     X, y = data
     path = tmp_path / "run"
     selector(path, criterion="knn").fit(X, y)
@@ -149,9 +149,9 @@ def test_refuses_what_belongs_to_another_run(data, tmp_path, change, message):
     assert path.read_bytes() == before
 
 
-def test_other_stopping_rules_and_workers_are_welcome(data, tmp_path):
+def test_other_stopping_rules_and_workers_are_accepted(data, tmp_path):
     path = tmp_path / "run"
-    common = {"sampling": "uniform"}  # adaptive probes depend on the number of features wanted
+    common = {"sampling": "uniform"}  # adaptive probes depend on the number of features to select
     selector(path, n_probes=50, **common).fit(*data)
     other = selector(path, n_jobs=2, variant="daf1", n_features_to_select=5, max_seconds=100, **common).fit(*data)
     assert_same(other, selector(None, variant="daf1", n_features_to_select=5, **common).fit(*data))
@@ -160,7 +160,7 @@ def test_other_stopping_rules_and_workers_are_welcome(data, tmp_path):
 def test_nested_parameters_count(data, tmp_path):
     path = tmp_path / "run"
     selector(path, criterion=EstimatorCriterion(LogisticRegression(C=1)), n_probes=30, max_probe_size=40).fit(*data)
-    with pytest.raises(ValueError, match="another criterion"):
+    with pytest.raises(ValueError, match="a different criterion"):
         selector(path, criterion=EstimatorCriterion(LogisticRegression(C=2)), n_probes=30, max_probe_size=40).fit(*data)
 
 
@@ -175,12 +175,12 @@ def test_damaged_files_are_refused(data, tmp_path, damage):
     if damage == "other":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("x.npy", b"1")
-    with pytest.raises(ValueError, match=r"is damaged, or no checkpoint of Coterie\. Remove it"):
+    with pytest.raises(ValueError, match=r"is damaged or not a Coterie checkpoint\. Remove it"):
         selector(path).fit(*data)
 
 
 @pytest.mark.parametrize("damage", ["method", "encrypted", "bomb", "key", "keys", "values", "text"])
-def test_archives_that_zipfile_and_numpy_stumble_over(data, tmp_path, damage):
+def test_malformed_archives_are_refused(data, tmp_path, damage):
     path = tmp_path / "run"
     selector(path).fit(*data)
     with zipfile.ZipFile(path) as archive:
@@ -207,7 +207,7 @@ def test_archives_that_zipfile_and_numpy_stumble_over(data, tmp_path, damage):
         for start, at in ((b"PK\x03\x04", (8, 6)), (b"PK\x01\x02", (10, 8))):
             content[content.index(start) + at[damage == "encrypted"]] = 99 if damage == "method" else 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"is damaged, or no checkpoint of Coterie\. Remove it"):
+    with pytest.raises(ValueError, match=r"is damaged or not a Coterie checkpoint\. Remove it"):
         selector(path).fit(*data)
 
 
@@ -215,11 +215,11 @@ def test_pickles_are_not_loaded(data, tmp_path):
     path = tmp_path / "run"
     np.savez(tmp_path / "run.npz", header=np.array([{"a": 1}], dtype=object), values=np.zeros(3))
     os.replace(tmp_path / "run.npz", path)
-    with pytest.raises(ValueError, match="is damaged, or no checkpoint"):
+    with pytest.raises(ValueError, match="is damaged or not a Coterie checkpoint"):
         selector(path).fit(*data)
 
 
-def test_a_place_that_cannot_be_written_is_found_before_the_work(data, tmp_path):
+def test_unwritable_path_is_refused_before_evaluation(data, tmp_path):
     def never(X, y):
         raise AssertionError
 
@@ -229,7 +229,7 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(data, tmp_path)
         selector(tmp_path, criterion=never).fit(*data)
 
 
-def test_a_full_disk_is_warned_of(data, tmp_path, monkeypatch):
+def test_full_disk_warns(data, tmp_path, monkeypatch):
     path = tmp_path / "run"
     original, n_saves = os.replace, [0]
 
@@ -248,7 +248,7 @@ def test_a_full_disk_is_warned_of(data, tmp_path, monkeypatch):
     assert_same(selector(path).fit(*data), model)
 
 
-def test_what_a_killed_run_left_is_removed(data, tmp_path):
+def test_files_left_by_a_killed_run_are_removed(data, tmp_path):
     code = f"""
         import os, signal
         from coterie.probing.checkpoint import Checkpoint
@@ -261,7 +261,7 @@ def test_what_a_killed_run_left_is_removed(data, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
-def test_the_format_has_version_1_and_no_other_is_read(data, tmp_path):
+def test_only_format_version_1_is_read(data, tmp_path):
     path = tmp_path / "run"
     selector(path).fit(*data)
     with np.load(path, allow_pickle=False) as archive:
@@ -269,5 +269,5 @@ def test_the_format_has_version_1_and_no_other_is_read(data, tmp_path):
     assert (header["format"], header["version"]) == ("coterie probes", 1)
     text = json.dumps(header | {"version": 2}).encode()
     np.savez(tmp_path / "other.npz", header=np.frombuffer(text, dtype=np.uint8), values=values)
-    with pytest.raises(ValueError, match=r"has format version 2; this Coterie reads version 1\. Remove it\."):
+    with pytest.raises(ValueError, match=r"has format version 2, but this version of Coterie reads version 1\. Remove it\."):
         selector(tmp_path / "other.npz").fit(*data)

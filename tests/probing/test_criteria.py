@@ -1,4 +1,4 @@
-"""The built-in criteria give the very number that cross_val_score gives on the same folds."""
+"""Built-in criteria return exactly the value of cross_val_score on the same folds."""
 
 import pickle
 from fractions import Fraction
@@ -36,7 +36,7 @@ def subsets_of(rng, n_features, count=6):
 
 
 def kinds_of_data(rng):
-    """Real and whole numbers, with copies of samples, outliers, large offsets, small and large scales, many classes."""
+    """Real and integer features, with copies of samples, outliers, large offsets, small and large scales, many classes."""
     X, y = grouped_matrix(rng, n_samples=400, n_features=24)
     yield "real", X, y
     yield "single", X.astype(np.float32), y
@@ -63,7 +63,7 @@ def test_nearest_neighbours_as_in_scikit_learn(kind, rng):
         evaluate = KNNCriterion(k).bind(as_source(X), y, cv)
         model = KNeighborsClassifier(k, algorithm="brute")
         for features in subsets_of(rng, 24, count=2):
-            with threadpool_limits(1):  # which of equally distant samples scikit-learn keeps depends on its threads
+            with threadpool_limits(1):  # ties in scikit-learn depend on its number of threads
                 expected = cross_val_score(model, X[:, features].astype(np.float64), y, cv=evaluate.folds).mean()
             assert evaluate(features) == expected
 
@@ -75,7 +75,7 @@ def test_nearest_neighbours_on_sparse_data(rng):
     for features in subsets_of(rng, 40):
         with threadpool_limits(1):
             assert evaluate(features) == cross_val_score(model, X[:, features], y, cv=3).mean()
-    X = X * rng.random(X.shape) + (X[:, :1] == X[:, :1]) * (np.arange(40) == 0) * rng.random((300, 1))  # no ties any more
+    X = X * rng.random(X.shape) + (X[:, :1] == X[:, :1]) * (np.arange(40) == 0) * rng.random((300, 1))  # removes ties
     evaluate = KNNCriterion(3).bind(as_source(sparse.csr_array(X)), y, 3)
     for size in (1, 5, 40):
         assert evaluate(np.arange(size)) == cross_val_score(model, sparse.csr_array(X[:, :size]), y, cv=3).mean()
@@ -123,13 +123,13 @@ def test_names_and_parameters_of_criteria():
     }
     for name, place in CRITERIA.items():
         assert place == f"{type(as_criterion(name)).__module__}:{type(as_criterion(name)).__name__}"
-    with pytest.raises(ValueError, match="criterion=3 has no parameters to set; those that have are knn"):
+    with pytest.raises(ValueError, match=r"criterion=3 has no parameters\. Criteria with parameters are knn"):
         criterion_named(3, C=1)
-    with pytest.raises(ValueError, match="The criterion knn has no parameter C; it has n_neighbors"):
+    with pytest.raises(ValueError, match=r"The criterion knn has no parameter C\. Its parameters are n_neighbors"):
         criterion_named("knn", C=1)
 
 
-def test_linear_svm_does_not_warn_of_its_iterations(rng):
+def test_linear_svm_does_not_warn_about_iterations(rng):
     X, y = grouped_matrix(rng)
     assert 0 <= LinearSVMCriterion(max_iter=1).bind(as_source(100 * X), y, 3)(np.arange(20)) <= 1
 
@@ -185,7 +185,7 @@ def test_criteria_can_be_sent_to_other_processes(rng):
         assert pickle.loads(pickle.dumps(evaluate))(np.arange(4)) == value
 
 
-def test_what_can_be_a_criterion():
+def test_accepted_kinds_of_criteria():
     assert isinstance(as_criterion("knn"), KNNCriterion)
     assert isinstance(as_criterion("ridge"), RidgeCriterion)
     assert isinstance(as_criterion(Ridge()), EstimatorCriterion)
@@ -228,7 +228,7 @@ def test_constant_numbers_cannot_be_predicted(rng):
 
 def test_a_function_must_return_a_number(rng):
     evaluate = CallableCriterion(lambda X, y: "good").bind(as_source(rng.standard_normal((9, 2))), np.arange(9), 3)
-    with pytest.raises(ValueError, match="must return a number, got 'good'"):
+    with pytest.raises(ValueError, match="must return a number, but returned 'good'"):
         evaluate(np.array([0]))
 
 
@@ -259,7 +259,7 @@ def dot(a, b):
     "kind", ["plain", "large", "huge", "tiny", "outlier", "huge outlier", "scales", "copies", "small penalty"]
 )
 def test_ridge_at_any_scale(n_features, kind, rng):
-    """Where one minus the leverage is lost in rounding, the prediction is still that of the fit without the sample."""
+    """Predictions equal those of the fit without the sample even if 1 - leverage is lost to rounding."""
     X, y = rng.standard_normal((10, n_features)), rng.standard_normal(10)
     alpha = 1e-20 if kind == "small penalty" else 1.0
     X *= {"large": 1e8, "huge": 1e30, "tiny": 1e-30}.get(kind, 1.0)
@@ -282,10 +282,10 @@ def test_linear_svm_with_indices_of_64_bits(rng):
     assert values[0] == values[1]
 
 
-def test_an_estimator_must_be_one(rng):
+def test_invalid_estimators_are_refused(rng):
     X, y = grouped_matrix(rng, n_features=3)
     for wrong in (5, "knn", KNeighborsClassifier):
-        with pytest.raises(ValueError, match=r"estimator=.* must be an estimator of scikit-learn, with fit and get_params"):
+        with pytest.raises(ValueError, match=r"estimator=.* must be a scikit-learn estimator with fit and get_params"):
             EstimatorCriterion(wrong).bind(as_source(X), y, 3)
 
 

@@ -1,4 +1,4 @@
-"""On real data, where they are at hand: exact values of the k-NN criterion, and Madelon's informative features."""
+"""On real data, if available: exact values of the k-NN criterion, and Madelon's informative features."""
 
 import numpy as np
 import pytest

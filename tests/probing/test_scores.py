@@ -1,4 +1,4 @@
-"""Probes and the three scores, against a table of all probes by all features."""
+"""Probes and the three scores, compared with a table of all probes by all features."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_scores_against_the_formulas(seed, n_probes, n_features, max_size, offse
     with np.errstate(divide="ignore", invalid="ignore"):
         daf0, daf1, daf2 = naive_scores(member, values)
     np.testing.assert_allclose(found["daf0"], daf0, atol=1e-9)
-    decided = ~np.isfinite(daf1)  # one probe on either side: no spread to divide by
+    decided = ~np.isfinite(daf1)  # one probe on each side: the standard deviation is 0
     np.testing.assert_allclose(found["daf1"][~decided], daf1[~decided], rtol=1e-5, atol=1e-9)
     assert np.isfinite(found["daf1"]).all()
     np.testing.assert_allclose(found["daf2"], daf2, rtol=1e-7, atol=1e-7 * (1 + offset))
@@ -88,7 +88,7 @@ def test_summary_counts_and_pools():
         assert entry.reach == 0 or (np.abs(sums.sizes - entry.size) <= entry.reach - 1).sum() < 10
 
 
-def test_draws_depend_on_seed_and_number_alone():
+def test_draws_depend_on_seed_and_number_only():
     plan = plan_of(100, 20)
     first = [plan.draw(i) for i in range(50)]
     again = [plan.draw(i) for i in reversed(range(50))][::-1]

@@ -1,4 +1,4 @@
-"""DependencyAwareSelector as its users see it."""
+"""Public behaviour of DependencyAwareSelector."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def together(rng, n_samples=150, n_features=12):
-    """Labels that depend on features 2 and 7, but on neither alone."""
+    """Return labels that depend on features 2 and 7 only in combination."""
     X = rng.standard_normal((n_samples, n_features))
     return X, np.where(X[:, 2] * X[:, 7] > 0, "yes", "no")
 
@@ -58,7 +58,7 @@ def assert_same(first, second):
         np.testing.assert_array_equal(a, b)
 
 
-def test_finds_features_that_are_of_use_only_together(rng):
+def test_finds_features_that_are_useful_only_in_combination(rng):
     X, y = together(rng)
     model = DependencyAwareSelector(n_features_to_select=2, n_probes=300, random_state=0).fit(X, y)
     assert set(model.support_features_) == {2, 7}
@@ -118,17 +118,17 @@ def test_warm_start_is_one_long_run(rng):
     sums = model._sums
     model.set_params(n_probes=150).fit(X, y)
     assert_same(model, long)
-    assert sums.n_probes == 40  # the old sums are left alone
+    assert sums.n_probes == 40  # the old sums are unchanged
     assert not np.array_equal(before[1], model.scores_.daf0)
-    model.fit(X, y)  # nothing to add
+    model.fit(X, y)  # no probes are added
     assert_same(model, long)
     with pytest.raises(ValueError, match="there are 150 already"):
         model.set_params(n_probes=100).fit(X, y)
-    with pytest.raises(ValueError, match=r"last fit, which was made with other data \(X\)"):
+    with pytest.raises(ValueError, match=r"last fit, which was made with different data \(X\)"):
         model.set_params(n_probes=200).fit(X + 1, y)
-    with pytest.raises(ValueError, match="another criterion"):
+    with pytest.raises(ValueError, match="a different criterion"):
         model.set_params(criterion=KNNCriterion(5)).fit(X, y)
-    assert_same(model, long)  # failed fits have changed nothing
+    assert_same(model, long)  # failed fits change nothing
 
 
 def test_warm_start_without_a_seed(rng):
@@ -162,16 +162,16 @@ def test_stops_at_the_first_rule_that_is_met(rng):
 
 
 @pytest.mark.filterwarnings("default:Low coverage")
-def test_low_coverage_is_warned_of_and_shown(rng, recwarn):
+def test_low_coverage_warns_and_is_shown(rng, recwarn):
     X, y = together(rng, n_samples=60)
     model = DependencyAwareSelector("ridge", sampling="uniform", n_features_to_select=2, n_probes=40, random_state=0)
     with pytest.warns(
-        ConvergenceWarning, match=r"after 40 probes .* (\d+) of them at least, (\d+) in .* asks for 100\."
+        ConvergenceWarning, match=r"after 40 probes: .* is (\d+) and the median (\d+), but min_coverage is 100\."
     ) as caught:
         model.fit(X, y)
     numbers = [int(word) for word in str(caught[0].message).replace(",", "").split() if word.isdigit()]
     assert numbers == [40, model.coverage_.min(), int(np.median(model.coverage_))]
-    with pytest.warns(ConvergenceWarning, match=r"asks for 60\."):
+    with pytest.warns(ConvergenceWarning, match=r"min_coverage is 60\."):
         clone(model).set_params(min_coverage=60).fit(X, y)
     recwarn.clear()
     for enough in ({"min_coverage": None}, {"min_coverage": 5}, {"n_probes": 400}):
@@ -217,7 +217,7 @@ class Interrupts:
 
 @pytest.fixture
 def interruptible():
-    """Python's own reaction to Ctrl-C; a shell that starts the tests in the background switches it off."""
+    """Restore the default SIGINT handler, which a shell disables for background processes."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -227,7 +227,7 @@ def interruptible():
 def test_interruption_keeps_the_result_so_far(rng):
     X, y = together(rng, n_samples=30)
     model = DependencyAwareSelector(Interrupts(200), n_features_to_select=2, n_probes=100_000, random_state=0)
-    with pytest.warns(UserWarning, match=r"Interrupted: the ranking rests on the \d+ probes finished so far"):
+    with pytest.warns(UserWarning, match=r"Interrupted\. The ranking is based on the \d+ probes finished so far"):
         model.fit(X, y)
     assert model.stopped_by_ == "interrupt"
     assert 1 <= model.n_probes_ <= 200
@@ -239,10 +239,10 @@ def test_interruption_keeps_the_result_so_far(rng):
         DependencyAwareSelector(Interrupts(0), n_features_to_select=2).fit(X, y)
 
 
-def test_features_without_probes_score_nothing(rng):
+def test_features_without_probes_score_0(rng):
     X, y = grouped_matrix(rng)
     model = DependencyAwareSelector("ridge", n_features_to_select=3, n_probes=3, max_probe_size=2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"\d+ of 40 features were held by none or by all of the 3 probes"):
+    with pytest.warns(ConvergenceWarning, match=r"\d+ of 40 features are in none or in all of the 3 probes"):
         model.fit(X, y)
     unknown = model.coverage_ == 0
     assert unknown.sum() >= 34
@@ -330,8 +330,8 @@ def test_wrong_data(rng):
     assert_same(model, before)
 
 
-def test_a_worker_on_another_host_is_no_thread_of_ours(monkeypatch):
-    """PIDs repeat across hosts: a worker with ours must still hold its own BLAS to one thread."""
+def test_worker_on_another_host_is_not_a_local_thread(monkeypatch):
+    """PIDs repeat across hosts: a remote worker with our PID must still limit its BLAS to one thread."""
     held = []
 
     @contextmanager

@@ -20,7 +20,7 @@ from tests.probing.test_selector import assert_same
 
 
 def clustered(rng):
-    """Samples in two clusters that features 2 and 5 tell apart."""
+    """Samples in two clusters that features 2 and 5 separate."""
     X = rng.standard_normal((60, 8))
     X[:30, [2, 5]] += 5.0
     return X
@@ -39,7 +39,7 @@ def test_clustering_is_the_silhouette_of_k_means(rng):
         assert evaluate(features) == pytest.approx(silhouette_score(X[:, features], labels), abs=1e-12)
     flat = np.repeat([[0.0], [1.0]], 10, axis=0) * [1.0, 0.0]
     evaluate = ClusteringCriterion().bind(as_source(flat), None, None)
-    assert evaluate(np.array([1])) == -1.0  # one value cannot be clustered
+    assert evaluate(np.array([1])) == -1.0  # a constant feature cannot be clustered
     assert evaluate(np.array([0])) == 1.0
 
 
@@ -60,7 +60,7 @@ def test_reconstruction_is_explained_variance(rng, kind, scale):
         assert evaluate(features) == pytest.approx(expected, abs=1e-9)
 
 
-def test_reconstruction_without_a_penalty_worth_it(rng):
+def test_reconstruction_with_a_negligible_penalty(rng):
     X, _ = grouped_matrix(rng)
     evaluate = ReconstructionCriterion(1e-15).bind(as_source(X), None, None)
     mine = X[:, [3, 8, 9]]
@@ -102,7 +102,7 @@ def test_labels_change_nothing(rng, tmp_path):
     assert_same(kept.set_params(n_probes=40).fit(X), without)  # from the checkpoint
 
 
-def test_criteria_with_labels_ask_for_them(rng):
+def test_supervised_criteria_require_labels(rng):
     X, _ = grouped_matrix(rng)
     for criterion in ("knn", "svm", LinearRegression()):
         model = DependencyAwareSelector(criterion, n_features_to_select=2, n_probes=5)

@@ -1,4 +1,4 @@
-"""One clear error for each wrong input."""
+"""Errors for invalid input."""
 
 import numpy as np
 import pytest
@@ -22,14 +22,14 @@ def scores_with(value):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"score_func": scores_with(np.nan)}, "1 NaN score.*first to feature 4.*Give every feature a score"),
+        ({"score_func": scores_with(np.nan)}, "1 NaN score.*first for feature 4.*Assign a score to every feature"),
         ({"score_func": scores_with(np.inf)}, "1 infinite score.*feature 4"),
         ({"score_func": scores_with(-0.1)}, "1 negative score.*feature 4.*Clip the scores at 0"),
         ({"score_func": lambda X, y: -X.var(axis=0)}, "6 negative score"),
         ({"score_func": np.zeros(6)}, "All scores are 0"),
-        ({"score_func": np.ones(5)}, r"scores of shape \(5,\), but X has 6 features"),
-        ({"score_func": lambda X, y: 1.0}, r"scores of shape \(\)"),
-        ({"score_func": ["a"] * 6}, "must give numbers"),
+        ({"score_func": np.ones(5)}, r"scores of score_func have shape \(5,\), but X has 6 features"),
+        ({"score_func": lambda X, y: 1.0}, r"scores of score_func have shape \(\)"),
+        ({"score_func": ["a"] * 6}, "scores of score_func must be numbers"),
         ({"score_func": "fischer"}, "score_func='fischer' must be one of 'variance'"),
         ({"n_features_to_select": 0}, "n_features_to_select=0"),
         ({"n_features_to_select": 1.5}, "must be a whole number of at least 1 or a fraction"),
@@ -45,9 +45,9 @@ def scores_with(value):
         ({"redundancy": A - 0.9 * np.eye(6)}, "is not positive semidefinite.*smallest eigenvalue -0"),
         ({"redundancy": np.where(np.eye(6), 1, np.nan)}, "contains NaN or infinity, first between features 0 and 1"),
         ({"redundancy": lambda X: np.ones((3, 4))}, "must be a square matrix"),
-        ({"redundancy": lambda X: -np.eye(6)}, "The matrix that redundancy returned is not positive semidefinite"),
-        ({"redundancy": lambda X: np.diag([1.0, 1, 0, 1, 1, 1])}, "redundancy of 0 with itself"),
-        ({"redundancy": "precomputed"}, "pass an array of scores"),
+        ({"redundancy": lambda X: -np.eye(6)}, "The matrix returned by redundancy is not positive semidefinite"),
+        ({"redundancy": lambda X: np.diag([1.0, 1, 0, 1, 1, 1])}, r"redundancy returned 0 for feature \d with itself"),
+        ({"redundancy": "precomputed"}, "Pass an array of scores"),
         ({"groups": [[0, 6]]}, r"groups\[0\] has index 6, but X has 6 features"),
         ({"groups": [[0, 1], ["a", "b"]]}, r"groups\[1\] has names, but X has none"),
         ({"groups": [[1, 1]]}, r"groups\[0\] names a feature twice"),
@@ -118,16 +118,16 @@ def test_data():
 def test_too_many_pairs(monkeypatch):
     from coterie.redundancy import estimator
 
-    monkeypatch.setattr(estimator, "LARGEST_MATRIX", 4)
+    monkeypatch.setattr(estimator, "MAX_MATRIX", 4)
     for options in ({"redundancy": "mutual_info"}, {"method": "alm"}):
         with pytest.raises(
-            ValueError, match="matrix of all pairs of 6 candidates is too large; set n_candidates to at most 4"
+            ValueError, match=r"matrix of all pairs of 6 candidates is too large\. Set n_candidates to at most 4"
         ):
             GlobalRedundancySelector("variance", 2, **options).fit(X)
     GlobalRedundancySelector("variance", 2).fit(X)
 
 
-def test_a_failed_fit_keeps_the_old_one():
+def test_failed_fit_keeps_the_previous_result():
     model = GlobalRedundancySelector("variance", 2).fit(X)
     kept, ranking = model._kept(), model.ranking_
     with pytest.raises(ValueError, match="negative"):
@@ -139,26 +139,26 @@ def test_a_failed_fit_keeps_the_old_one():
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (A * 1.7e308, r"redundancy has a largest value of 2e\+308, too far from 1 to compute with; divide it by that"),
+        (A * 1.7e308, r"redundancy has a largest value of 2e\+308, which is too far from 1\. Divide it by this value"),
         (A * 1e-320, "redundancy has a largest value of 1e-320"),
-        (A + 1j, "redundancy must be a matrix of numbers: the values are of type complex128"),
-        (A.astype(str), "redundancy must be a matrix of numbers: the values are of type <U"),
+        (A + 1j, "redundancy must be a matrix of numbers: the values have type complex128"),
+        (A.astype(str), "redundancy must be a matrix of numbers: the values have type <U"),
         ([[1], [1, 2]], "redundancy must be a matrix of numbers: setting an array element"),
     ],
 )
-def test_matrices_that_cannot_be_computed_with(matrix, message):
+def test_invalid_matrices(matrix, message):
     with pytest.raises(ValueError, match=message):
         GlobalRedundancySelector("fisher", 2, redundancy=matrix).fit(X, y)
 
 
-def test_scores_that_are_no_numbers():
+def test_scores_that_are_not_numbers():
     for scores, kind in ((np.ones(6) + 1j, "complex128"), (["1"] * 6, "<U1")):
-        with pytest.raises(ValueError, match=f"score_func must give numbers: the values are of type {kind}"):
+        with pytest.raises(ValueError, match=f"The scores of score_func must be numbers: the values have type {kind}"):
             GlobalRedundancySelector(scores, 2).fit(X, y)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csc_array])
-def test_means_far_above_what_varies(kind):
+def test_means_far_above_the_deviations(kind):
     near = np.round(X * 256)
     far = 3.0 + near * 2.0**-40
     expected = GlobalRedundancySelector("fisher", 2).fit(near, y)

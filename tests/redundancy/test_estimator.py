@@ -79,7 +79,7 @@ def test_fitted_attributes(blocks):
     assert list(model.get_feature_names_out()) == [f"x{j}" for j in model._kept()]
 
 
-def test_ranking_goes_by_weight_then_score(blocks):
+def test_ranking_is_by_weight_then_score(blocks):
     model = GlobalRedundancySelector("fisher", 3, n_candidates=12).fit(blocks.X, blocks.y)
     order = np.argsort(model.ranking_)
     positive = int((model.refined_scores_ > 0).sum())
@@ -210,7 +210,7 @@ def test_constant_features_are_last(blocks):
         assert (model.refined_scores_[[3, 11]] == 0).all()
 
 
-def test_pool_leaves_scores_of_zero_out(blocks):
+def test_pool_excludes_scores_of_zero(blocks):
     scores = np.zeros(48)
     scores[:5] = [5, 4, 3, 2, 1]
     model = GlobalRedundancySelector(scores, 4).fit(blocks.X)
@@ -287,7 +287,7 @@ def test_matrices_of_the_user(blocks):
     assert model.transform(blocks.X).shape == (200, 8)
 
 
-def test_mutual_information_sees_what_correlation_does_not(rng):
+def test_mutual_information_detects_nonlinear_dependence(rng):
     a = rng.uniform(-1, 1, 300)
     X = np.column_stack([a, a**2, rng.uniform(-1, 1, 300)])
     scores = [1.0, 0.9, 0.6]

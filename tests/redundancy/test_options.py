@@ -56,7 +56,7 @@ def test_sparse_representation_by_its_definition(blocks):
 
 
 def test_sparse_representation_of_copies(rng):
-    """Each copy is written by the others in equal parts, whatever their order."""
+    """Each copy is represented by the others in equal parts, in any order."""
     f = rng.standard_normal((40, 1))
     X = np.hstack([f, rng.standard_normal((40, 2)), f, -2 * f])
     A = sparse_representation(FeatureView.of(as_source(X)), np.arange(5))
@@ -76,7 +76,7 @@ def test_a_single_candidate_needs_no_representation(rng):
 @pytest.mark.parametrize(
     "options", [{"penalty_growth": 1.2}, {"penalty_start": 1.0}, {"penalty_growth": 1.5, "penalty_start": 0.1}]
 )
-def test_alm_agrees_whatever_its_penalty(options, blocks):
+def test_alm_agrees_for_any_penalty(options, blocks):
     ours = GlobalRedundancySelector("fisher", 4, n_candidates=None).fit(blocks.X, blocks.y)
     theirs = GlobalRedundancySelector(
         "fisher", 4, n_candidates=None, method="alm", method_parameters=options, tol=1e-3, max_iter=500
@@ -90,12 +90,12 @@ def test_alm_agrees_whatever_its_penalty(options, blocks):
         ({"score_parameters": {"k": 3}}, "score_parameters has 'k', which fisher_score does not take; it takes n_jobs"),
         ({"score_func": "lgd", "score_parameters": {"n_neighbors": 0}}, "n_neighbors=0"),
         ({"score_parameters": 3}, "score_parameters=3 must be a dictionary"),
-        ({"score_func": np.ones(30), "score_parameters": {"n_jobs": 1}}, "something of your own takes none"),
-        ({"redundancy_parameters": {"n_bins": 3}}, "redundancy_parameters are for 'mutual_info'.*'cosine2' takes none"),
+        ({"score_func": np.ones(30), "score_parameters": {"n_jobs": 1}}, "only apply to .* not to a function or an array"),
+        ({"redundancy_parameters": {"n_bins": 3}}, "redundancy_parameters only apply to 'mutual_info'.*not to 'cosine2'"),
         ({"redundancy": "mutual_info", "redundancy_parameters": {"n_bins": 1}}, "n_bins=1"),
         ({"redundancy": "sparse_representation", "redundancy_parameters": {"alpha": 2}}, "alpha=2"),
         ({"redundancy": "sparse_representation", "redundancy_parameters": {"l1_ratio": 1}}, "l1_ratio=1"),
-        ({"method_parameters": {"penalty_growth": 1.1}}, "method_parameters are for 'alm'"),
+        ({"method_parameters": {"penalty_growth": 1.1}}, "method_parameters only apply to 'alm'"),
         ({"method": "alm", "method_parameters": {"penalty_growth": 2.5}}, "penalty_growth=2.5"),
         ({"method": "alm", "method_parameters": {"penalty_start": 0}}, "penalty_start=0"),
         ({"power": 0}, "power=0"),

@@ -1,4 +1,4 @@
-"""The pool of candidates: how far it grows, what it says about it, and members of prior groups that lie outside."""
+"""Pool of candidates: its growth, its warnings, and members of prior groups outside it."""
 
 import warnings
 
@@ -15,7 +15,7 @@ from tests import naive
 
 
 def copies_first(n_samples=60, n_copies=40, n_others=60, seed=0):
-    """Near copies of one feature with the best scores, then features that say something else."""
+    """Return near copies of one feature with the highest scores, and other features."""
     rng = np.random.default_rng(seed)
     one = rng.standard_normal((n_samples, 1))
     X = np.hstack([one + 0.01 * rng.standard_normal((n_samples, n_copies)), rng.standard_normal((n_samples, n_others))])
@@ -23,7 +23,7 @@ def copies_first(n_samples=60, n_copies=40, n_others=60, seed=0):
 
 
 def solved_by_hand(X, s, pool):
-    """The weights of one pool, by projected gradient on the simplex: slow and obvious."""
+    """Return the weights of one pool by projected gradient on the simplex (slow reference)."""
     from coterie.redundancy.solver import project_to_simplex
 
     A = naive.correlation(X[:, pool]) ** 2
@@ -39,7 +39,7 @@ def test_the_pool_grows_until_there_are_enough_weights():
     X, s = copies_first()
     model = GlobalRedundancySelector(s, 5).fit(X)
     sizes = list(model.pool_sizes_)
-    assert sizes == [25, 38, 57]  # the first two hold copies only
+    assert sizes == [25, 38, 57]  # the first two contain copies only
     assert model.n_weighted_ >= 5
     assert model.n_weighted_ == np.count_nonzero(model.refined_scores_)
     assert len(model.candidates_) == sizes[-1]
@@ -51,29 +51,29 @@ def test_the_pool_grows_until_there_are_enough_weights():
     assert squared_redundancy(X, model._kept()) < 0.3 * squared_redundancy(X, fixed._kept())
 
 
-def test_a_number_of_candidates_is_taken_as_it_is():
+def test_number_of_candidates_is_used_as_given():
     X, s = copies_first()
-    with pytest.warns(UserWarning, match="4 of the 5 features selected go by their own scores.*raise n_candidates"):
+    with pytest.warns(UserWarning, match="4 of the 5 features are selected by their own scores.*Increase n_candidates"):
         model = GlobalRedundancySelector(s, 5, n_candidates=30).fit(X)
     assert list(model.pool_sizes_) == [30]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        alone = GlobalRedundancySelector(s, 5, n_candidates=5).fit(X)  # the score alone, as asked for
+        alone = GlobalRedundancySelector(s, 5, n_candidates=5).fit(X)  # the score alone, as requested
     assert sorted(alone._kept()) == [0, 1, 2, 3, 4]
 
 
-def test_a_word_where_it_grew_far():
+def test_large_growth_warns():
     X, s = copies_first(n_copies=190)
-    with pytest.warns(UserWarning, match=r"took \d{3} candidates instead of 20") as caught:
+    with pytest.warns(UserWarning, match=r"redundant that \d{3} candidates instead of 20 were needed") as caught:
         model = GlobalRedundancySelector(s, 4).fit(X)
     assert caught[0].filename == __file__  # where the user called fit
     assert model.n_weighted_ >= 4
 
 
 def test_no_more_candidates():
-    """Copies only: the pool takes all of them, and the rest of the selection goes by score."""
+    """Copies only: the pool contains all of them, and the other features are selected by score."""
     X, s = copies_first(n_others=0)
-    with pytest.warns(UserWarning, match="Only 1 of the 40 candidates.*ask for fewer features"):
+    with pytest.warns(UserWarning, match="Only 1 of the 40 candidates.*Select fewer features"):
         model = GlobalRedundancySelector(s, 3).fit(X)
     assert list(model.pool_sizes_) == [15, 23, 35, 40]
     assert sorted(model._kept()) == [0, 1, 2]
@@ -81,7 +81,7 @@ def test_no_more_candidates():
 
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 6))
-def test_growth_ends_with_the_first_pool_that_is_enough(seed, wanted):
+def test_growth_ends_with_the_first_sufficient_pool(seed, wanted):
     X, s = copies_first(30, 12, 20, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,7 +94,7 @@ def test_growth_ends_with_the_first_pool_that_is_enough(seed, wanted):
 
 
 def test_growth_stops_where_the_matrix_would_be_too_large(monkeypatch):
-    monkeypatch.setattr("coterie.redundancy.estimator.LARGEST_MATRIX", 40)
+    monkeypatch.setattr("coterie.redundancy.estimator.MAX_MATRIX", 40)
     X, s = copies_first()
     with pytest.warns(UserWarning, match="of the 38 candidates"):
         model = GlobalRedundancySelector(s, 5, redundancy="mutual_info").fit(X)
@@ -119,7 +119,7 @@ def test_members_with_a_score_of_zero_and_constant_ones():
     s = s.copy()
     s[90] = 0.0
     X[:, 80] = 3.0
-    with pytest.warns(UserWarning, match=r"1 feature\(s\) of groups, the first of them 80, do not vary"):
+    with pytest.warns(UserWarning, match=r"1 feature\(s\) of the groups are constant .* The first is 80\."):
         model = GlobalRedundancySelector(s, 2, groups=[[0, 90, 80]]).fit(X)
     assert 90 in model.candidates_
     assert 80 not in model.candidates_
@@ -137,7 +137,7 @@ def test_power_of_the_scores(power):
 
 
 def test_tied_weights_keep_the_order_of_the_scores():
-    """Weights that differ by less than 1e-9 of the largest are tied, and those below half of that are none."""
+    """Weights that differ by less than 1e-9 of the largest are tied, and those below half of that are 0."""
     weights = np.array([0.3, 0.3 + 4e-10, 1.0, 1.0 - 4e-10, 6e-10, 4e-10, 0.3 + 6e-10])
     n = len(weights)
 

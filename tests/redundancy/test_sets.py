@@ -1,4 +1,4 @@
-"""The set of k features: relevance less redundancy within it, against naive code and all sets there are."""
+"""Set of k features: relevance minus redundancy, compared with naive code and with all sets."""
 
 import itertools
 import warnings
@@ -38,7 +38,7 @@ def blocks():
 
 
 def value(members, relevance, matrix, strength):
-    """J as it is written down."""
+    """Return J by its definition."""
     members = list(members)
     pairs = [matrix[i, j] for i in members for j in members if i != j]
     return np.mean(relevance[members]) - (strength * np.mean(pairs) if pairs else 0.0)
@@ -63,7 +63,7 @@ def random_problem(seed, n=9, n_samples=6):
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([0.1, 0.5, 1.0, 2.0, 5.0]))
 def test_against_all_sets(seed, wanted, strength):
-    """No exchange is a gain, it is no worse than the greedy set, and no better than the best there is."""
+    """No exchange is an improvement; the set is between the greedy and the best set."""
     relevance, matrix = random_problem(seed)
     found = choose_set(relevance, MatrixRedundancy(matrix), wanted, strength, 1000)
     mine = value(found.members, relevance, matrix, strength)
@@ -80,7 +80,7 @@ def test_against_all_sets(seed, wanted, strength):
 
 
 def test_nearly_always_the_best_of_all_sets():
-    """Of 200 small problems, the exchanges end at the best set in most, and more often than the greedy way does."""
+    """Of 200 small problems, the exchanges end at the best set in most, and more often than the greedy method."""
     hits = {"greedy": 0, "exchanges": 0}
     for seed in range(200):
         relevance, matrix = random_problem(seed)
@@ -92,8 +92,8 @@ def test_nearly_always_the_best_of_all_sets():
     assert hits["exchanges"] > hits["greedy"] + 10
 
 
-def test_the_first_feature_can_be_given_back():
-    """The best single feature repeats two others that go well together."""
+def test_first_feature_can_be_removed():
+    """The best single feature is redundant with two others that are better in combination."""
     relevance = np.array([1.0, 0.98, 0.95, 0.1])
     matrix = np.eye(4)
     matrix[0, 1:3] = matrix[1:3, 0] = 0.6
@@ -109,7 +109,7 @@ def test_the_first_feature_can_be_given_back():
 @settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_members_in_order(seed):
-    """The last one is that without which the rest is worth most, and so on."""
+    """The removal of the last member leaves the best set, and so on."""
     relevance, matrix = random_problem(seed)
     members = choose_set(relevance, MatrixRedundancy(matrix), 5, 1.0, 1000).members.tolist()
     while len(members) > 1:
@@ -148,7 +148,7 @@ def test_fisher_enters_as_a_squared_correlation(blocks):
 def test_without_the_matrix_and_sparse(blocks, monkeypatch):
     X = np.where(blocks.X > 0.5, blocks.X, 0.0)
     held = GlobalRedundancySelector("fisher", 7, solution="set", n_candidates=None).fit(X, blocks.y)
-    monkeypatch.setattr(refinement, "_HELD", 0)
+    monkeypatch.setattr(refinement, "_MAX_STORED", 0)
     for data in (X, sparse.csc_array(X), np.asfortranarray(X)):
         model = GlobalRedundancySelector("fisher", 7, solution="set", n_candidates=None).fit(data, blocks.y)
         np.testing.assert_array_equal(model.ranking_, held.ranking_)
@@ -223,20 +223,20 @@ def test_saved_and_loaded(blocks, tmp_path):
     np.testing.assert_array_equal(back.transform(blocks.X), model.transform(blocks.X))
 
 
-def test_a_word_where_exchanges_end_too_soon(monkeypatch):
+def test_unfinished_exchanges_warn(monkeypatch):
     relevance = np.array([1.0, 0.98, 0.95, 0.1])
     matrix = np.eye(4)
     matrix[0, 1:3] = matrix[1:3, 0] = 0.6
     monkeypatch.setattr(refinement, "choose_set", lambda *given: choose_set(*given[:-1], 0))
-    with pytest.warns(ConvergenceWarning, match="can be improved still after 0 exchanges"):
+    with pytest.warns(ConvergenceWarning, match="can still be improved after 0 exchanges"):
         GlobalRedundancySelector(relevance, 2, solution="set", redundancy_strength=0.5, redundancy="precomputed").fit(matrix)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"groups": [[0, 1]]}, "groups is for solution='weights'"),
-        ({"method": "alm"}, "method='alm' is for solution='weights'"),
+        ({"groups": [[0, 1]]}, "groups only applies to solution='weights'"),
+        ({"method": "alm"}, "method='alm' only applies to solution='weights'"),
         ({"redundancy_strength": 0}, "redundancy_strength=0 must be"),
         ({"redundancy_strength": "strong"}, "redundancy_strength='strong' must be"),
         ({"solution": "sets"}, "solution='sets' must be one of 'weights', 'set'"),
@@ -247,7 +247,7 @@ def test_wrong_input(options, message, blocks):
         GlobalRedundancySelector("fisher", 3, **{"solution": "set", **options}).fit(blocks.X, blocks.y)
 
 
-def test_labels_are_needed_for_validation(blocks):
-    with pytest.raises(ValueError, match="redundancy_strength='cv' predicts it"):
+def test_validation_requires_labels(blocks):
+    with pytest.raises(ValueError, match="redundancy_strength='cv' requires y to be passed"):
         GlobalRedundancySelector("variance", 3, solution="set", redundancy_strength="cv").fit(blocks.X)
     GlobalRedundancySelector("variance", 3, redundancy_strength="cv").fit(blocks.X)  # no set, no strength

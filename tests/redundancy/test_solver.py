@@ -1,4 +1,4 @@
-"""The optimum: working set, the paper's method, cvxpy and closed forms; the certificate; products without the matrix."""
+"""Solvers compared with cvxpy and closed forms, the certificate, and products without the matrix."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def objective_of(X, scores, groups=None, strength=1.0):
 
 
 def pairs_matrix(groups, n_features):
-    """The paper's G: a row for each pair of a group."""
+    """The paper's G: one row per pair of a group."""
     rows = []
     for group in groups:
         for a in range(len(group)):
@@ -91,7 +91,7 @@ def test_three_ways_agree_on_real_data(name, real_data):
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(2, 8), st.floats(1e-3, 0.5))
 def test_gap_bounds_the_suboptimality(seed, n_features, n_samples, tol):
-    """However early the solver stops, the optimum is not below its bound."""
+    """The bound holds even if the solver stops early."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_samples, n_features))
     s = rng.random(n_features) * (rng.random(n_features) < 0.8)
@@ -147,7 +147,7 @@ def test_scale_of_scores_does_not_matter(rng):
     np.testing.assert_allclose(whole(a, 15), whole(b, 15), atol=1e-9)
 
 
-def test_copies_share_nothing(rng):
+def test_first_copy_gets_the_weight(rng):
     """Of equal features the first gets the weight, and the objective is that without the copies."""
     X, s = rng.standard_normal((20, 10)), rng.random(10)
     alone = solve(objective_of(X, s), 1e-10, 100)
@@ -201,7 +201,7 @@ def test_without_the_matrix_of_the_working_set(grouped, rng, monkeypatch):
     groups = [rng.choice(200, 3, replace=False) for _ in range(20)] if grouped else None
     objective = objective_of(X, s, groups, 0.5)
     expected = solve(objective, 1e-10, 100)
-    monkeypatch.setattr(solver, "_LARGEST_MATRIX", 10)
+    monkeypatch.setattr(solver, "_MAX_MATRIX", 10)
     found = solve(objective, 1e-6, 100)
     assert found.converged
     assert found.objective == pytest.approx(expected.objective, rel=1e-6)

@@ -1,4 +1,4 @@
-"""The pool and the power chosen by validation."""
+"""Selection of the pool and the power by validation."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def blocks():
 
 
 def test_choice_by_hand(blocks):
-    """The table is that of separate fits on the training parts, and the best row is taken."""
+    """The table equals that of separate fits on the training samples, and the best row is used."""
     X, y = blocks.X, blocks.y
     model = GlobalRedundancySelector(
         "fisher", 4, n_candidates="cv", power="cv", cv=3, estimator=LogisticRegression(), scoring="roc_auc"
@@ -63,11 +63,11 @@ def test_choice_by_hand(blocks):
 @pytest.mark.parametrize(
     ("table", "chosen"),
     [
-        ([[0.5, 0.6, 0.7], [0.9, 0.9, 0.9], [0.9, 0.9, 0.9]], 1),  # clearly better; of equal ones the first
+        ([[0.5, 0.6, 0.7], [0.9, 0.9, 0.9], [0.9, 0.9, 0.9]], 1),  # clearly better; ties: the first
         ([[0.5, 0.6, 0.7], [0.4, 0.9, 0.8], [0.3, 0.2, 0.1]], 0),  # better by chance
         ([[0.8, 0.8], [0.8, 0.8]], 0),
-        ([[0.7, 0.8], [0.8, 0.9]], 1),  # by the same in every fold
-        ([[0.7], [0.8]], 1),  # one fold says nothing about chance
+        ([[0.7, 0.8], [0.8, 0.9]], 1),  # the same difference in every fold
+        ([[0.7], [0.8]], 1),  # no standard error with one fold
     ],
 )
 def test_better_than_chance(table, chosen):
@@ -77,7 +77,7 @@ def test_better_than_chance(table, chosen):
 def test_one_of_the_two(blocks):
     pool = GlobalRedundancySelector("fisher", 4, n_candidates="cv", power=2, cv=3).fit(blocks.X, blocks.y)
     assert set(pool.cv_results_["power"]) == {2.0}
-    assert sorted(pool.cv_results_["n_candidates"]) == [4, 12, 20, 40, 48, 48]  # 20 for each are all of them
+    assert sorted(pool.cv_results_["n_candidates"]) == [4, 12, 20, 40, 48, 48]  # 20 per feature are all features
     power = GlobalRedundancySelector("fisher", 4, n_candidates=24, power="cv", cv=3).fit(blocks.X, blocks.y)
     assert set(power.cv_results_["n_candidates"]) == {24}
     assert list(power.cv_results_["power"]) == [1.0, 2.0, 4.0]
@@ -100,8 +100,8 @@ def test_too_many_features_are_not_all_tried(blocks, monkeypatch):
     assert set(alone.cv_results_["n_candidates"]) == {48}
 
 
-def test_where_copies_help_the_score_alone_is_taken():
-    """The mean of noisy copies of the signal is what predicts: the pool of the best by score wins."""
+def test_score_alone_is_selected_if_copies_help():
+    """The mean of noisy copies of the signal predicts best, so the pool of the highest scores is selected."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 60)
     copies = y[:, None] + 1.2 * rng.standard_normal((120, 5))
@@ -143,7 +143,7 @@ def test_numbers_to_predict(blocks):
     assert 3 in model._kept()
 
 
-def test_scores_of_the_user_see_the_training_part_only(blocks):
+def test_user_scores_get_training_samples_only(blocks):
     seen = []
 
     def score(X, y):
@@ -157,12 +157,12 @@ def test_scores_of_the_user_see_the_training_part_only(blocks):
 @pytest.mark.parametrize(
     ("options", "y", "message"),
     [
-        ({"score_func": "variance"}, None, "the target y is None: n_candidates='cv'"),
+        ({"score_func": "variance"}, None, "n_candidates='cv' requires y to be passed, but the target y is None"),
         ({"cv": 1}, "y", "cv=1 must be a number of folds"),
         ({"cv": "five"}, "y", "cv='five'"),
         ({"cv": 200}, "y", "cv=200 folds are more than the 150 samples"),
         ({"scoring": "best"}, "y", "best"),
-        ({"scoring": ["accuracy"]}, "y", "must be one score"),
+        ({"scoring": ["accuracy"]}, "y", "must be a single score"),
         ({"estimator": "svm"}, "y", "estimator='svm' must be an estimator or None"),
         ({"score_func": "variance"}, "short", "inconsistent numbers of samples"),
     ],
@@ -174,7 +174,7 @@ def test_wrong_input(options, y, message, blocks):
 
 
 def test_a_matrix_has_no_samples():
-    with pytest.raises(ValueError, match="needs samples"):
+    with pytest.raises(ValueError, match="requires samples"):
         GlobalRedundancySelector(np.ones(4), 2, redundancy="precomputed", n_candidates="cv").fit(np.eye(4), [0, 1, 0, 1])
 
 

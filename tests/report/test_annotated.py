@@ -128,7 +128,7 @@ def test_messages(cells, model):
         annotate(cells, model, "kind", keep="all")
     with pytest.raises(ValueError, match=r"groupby='kind' requires a classifier. GroupDiscoveryRegressor has no classes"):
         annotate(cells, GroupDiscoveryRegressor(2).fit(cells, np.arange(120.0)), "kind")
-    with pytest.raises(ValueError, match="The model knows the classes 'B', 'NK', 'T', but y has 'B', 'NK'"):
+    with pytest.raises(ValueError, match="The model has the classes 'B', 'NK', 'T', but y has 'B', 'NK'"):
         annotate(cells[cells.obs["kind"] != "T"].copy(), model, "kind")
     with pytest.raises(ValueError, match="No feature of the groups is a variable"):
         annotate(anndata.AnnData(np.eye(3)), model)

@@ -1,4 +1,4 @@
-"""Selectors to compare with."""
+"""Selectors for comparison: published methods of feature selection."""
 
 from coterie.baselines.fused import FeatureGroupingSelector, GraphFusedLassoSelector
 from coterie.baselines.linear import L1SVMSelector, LassoSelector, SVMRFESelector

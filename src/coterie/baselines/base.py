@@ -1,4 +1,4 @@
-"""What the selectors to compare with share: the input, the number of features wanted, and the search along a path."""
+"""Base classes of the selectors for comparison: input, number of features, and search along a path."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from coterie.inputs.opening import TargetKind, open_input
 from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.selection import Selector, n_features_or_auto
 
-# Halvings of an interval of the (logarithmic) path, and steps along it before it counts as ended.
-_HALVINGS = 20
-_STEPS = 40
+# Largest number of bisections of an interval of the (logarithmic) path, and of steps along the path.
+_MAX_BISECTIONS = 20
+_MAX_STEPS = 40
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a fit works on: features, labels (as codes 0, 1, …) or numbers, number of features wanted (None: "auto")."""
+    """Input of a fit: features, labels (as codes 0, 1, …) or numbers, and number of features to select (None: "auto")."""
 
     attributes: dict[str, Any]
     view: FeatureView
@@ -33,23 +33,23 @@ class TrainingData:
 
     @property
     def n_selected(self) -> int:
-        """The number of features wanted, where it is one."""
+        """Number of features to select, if it is not "auto"."""
         assert self.n_wanted is not None
         return self.n_wanted
 
     @property
     def source(self) -> FeatureSource:
-        """The features."""
+        """Source of the features."""
         return self.view.source
 
     @property
     def targets(self) -> np.ndarray:
-        """The numbers, or two classes as -1 and 1."""
+        """Targets: numbers, or two classes as -1 and 1."""
         return self.codes if self.classes is None else np.where(self.codes == 1, 1.0, -1.0)
 
 
 class BaselineSelector(Selector):
-    """Base class: a selector that learns from labels or from a numeric target."""
+    """Base class of supervised selectors, with labels or a numeric target."""
 
     _target: ClassVar[TargetKind]
     _two_classes_only: ClassVar[bool] = False
@@ -62,7 +62,8 @@ class BaselineSelector(Selector):
         X : {array-like, sparse matrix, data frame, FeatureSource, path, …} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, or numbers for a selector by a numeric target. Files and stores may bring their own.
+            Class labels of any kind, or numbers for a selector with a numeric target. None means the labels of the file or
+            store.
 
         Returns
         -------
@@ -79,8 +80,8 @@ class BaselineSelector(Selector):
         n_wanted = n_features_or_auto(self.n_features_to_select, view.n_features)
         if self._two_classes_only and data.classes is not None and len(data.classes) > 2:
             raise ValueError(
-                f"Only binary classification is supported: y has {len(data.classes)} classes, and {type(self).__name__} is a "
-                "method for 2. Select for one class against the rest."
+                f"Only binary classification is supported. y has {len(data.classes)} classes, but {type(self).__name__} is a "
+                "method for 2. Use labels of one class against the rest."
             )
         return TrainingData(data.attributes, view, data.classes, data.targets, n_wanted)
 
@@ -92,19 +93,19 @@ class BaselineSelector(Selector):
 
 
 class LabelSelector(BaselineSelector):
-    """Base class: a selector that learns from class labels."""
+    """Base class of selectors with class labels."""
 
     _target = "classes"
 
 
 class TargetSelector(BaselineSelector):
-    """Base class: a selector that learns from a numeric target, such as a quantitative trait."""
+    """Base class of selectors with a numeric target, such as a quantitative trait."""
 
     _target = "numbers"
 
 
 class PathPoint(NamedTuple):
-    """A model along the path: the strength of its penalty, its coefficients, how many features they use."""
+    """Model on the path: strength of the penalty, coefficients, and number of features with nonzero coefficients."""
 
     strength: float
     coef: np.ndarray
@@ -117,12 +118,13 @@ def search_path(
     n_wanted: int,
     factor: float = 0.5,
 ) -> tuple[PathPoint, list[tuple[float, int]]]:
-    """The model with ``n_wanted`` features, or the sparsest one with more; else (the path ended) the one with most.
+    """Return the model with ``n_wanted`` features, or the sparsest model with more features.
 
-    ``solve(strength, start)`` gives coefficients, of shape (n_features,) or (n_outputs, n_features), and may start from
-    those of the point before. From ``strongest``, at which no feature is left, the strength is multiplied by ``factor``
-    until there are enough features; then the interval is halved, on the logarithmic scale. Also returns all
-    (strength, number of features) that were tried, the strongest first.
+    If the path ends before, the model with the most features is returned. ``solve(strength, start)`` returns coefficients of
+    shape (n_features,) or (n_outputs, n_features), and may start from those of the previous point. From ``strongest``, at
+    which all coefficients are zero, the strength is multiplied by ``factor`` until there are enough features. The interval is
+    then bisected on the logarithmic scale. All pairs (strength, number of features) that were tried are also returned, in
+    decreasing order of strength.
     """
     tried: list[PathPoint] = []
 
@@ -133,11 +135,11 @@ def search_path(
 
     low = PathPoint(strongest, np.empty(0), 0)
     high = at(strongest * factor, None)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         if high.n_features >= n_wanted:
             break
         low, high = high, at(high.strength * factor, high.coef)
-    for _ in range(_HALVINGS):
+    for _ in range(_MAX_BISECTIONS):
         if high.n_features <= n_wanted:
             break
         middle = at(float(np.sqrt(low.strength * high.strength)), high.coef)

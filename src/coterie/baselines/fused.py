@@ -19,7 +19,7 @@ _MAX_SWEEPS = 500
 
 
 class Edges(NamedTuple):
-    """Pairs of features with the sign that their coefficients are to agree in, and the weight of each pair."""
+    """Pairs of features, the sign that relates their coefficients, and the weight of each pair."""
 
     first: np.ndarray
     second: np.ndarray
@@ -27,26 +27,27 @@ class Edges(NamedTuple):
     weight: np.ndarray
 
     def differences(self, coef: np.ndarray) -> np.ndarray:
-        """What is penalised: the first coefficient less the sign times the second."""
+        """Return the penalised differences: the first coefficient minus the sign times the second."""
         return coef[self.first] - self.sign * coef[self.second]
 
     def gather(self, dual: np.ndarray, n_features: int) -> np.ndarray:
-        """The transpose of :meth:`differences`."""
+        """Apply the transpose of :meth:`differences`."""
         return np.bincount(self.first, dual, n_features) - np.bincount(self.second, self.sign * dual, n_features)
 
 
 def both_signs(graph: FeatureGraph) -> Edges:
-    """Each edge twice, for the sum and the difference: together twice the larger of the two sizes."""
+    """Return each edge twice, for the sum and the difference. Their absolute values add up to twice the larger size."""
     sign = np.repeat([1.0, -1.0], len(graph.first))
     return Edges(np.tile(graph.first, 2), np.tile(graph.second, 2), sign, np.ones(len(sign)))
 
 
 class FusedPenalty:
-    r""":math:`\lambda\|w\|_1 + \mu\sum_e \omega_e |w_i - s_e w_j| - c'w` for ``lasso``, ``fusion``, ``edges`` and ``linear``.
+    r"""Penalty :math:`\lambda\|w\|_1 + \mu\sum_e \omega_e |w_i - s_e w_j| - c'w`.
 
-    The proximal step of the fusion alone comes first, by the dual, until no edge changes by more than ``precision`` times the
-    largest entry; then soft thresholding. This is exact for the sum of both, since thresholding is odd and monotone and thus
-    keeps the sign of every difference.
+    The parameters are ``lasso``, ``fusion``, ``edges`` and ``linear``. The proximal step of the fusion alone is computed
+    first, by its dual, until no edge changes by more than ``precision`` times the largest entry. Soft thresholding follows.
+    This is exact for the sum of both, because thresholding is odd and monotone and therefore preserves the sign of every
+    difference.
     """
 
     def __init__(
@@ -57,16 +58,16 @@ class FusedPenalty:
         self.edges = edges
         self.linear = linear
         self.precision = precision
-        self.dual = np.zeros(len(edges.first))  # of the last step: a good first guess for the next
+        self.dual = np.zeros(len(edges.first))  # dual of the last step, used to start the next one
 
     def value(self, coef: np.ndarray) -> float:
-        """The penalty of some coefficients."""
+        """Return the penalty of coefficients."""
         fused = self.fusion * float(self.edges.weight @ np.abs(self.edges.differences(coef)))
         tilt = 0.0 if self.linear is None else float(self.linear @ coef)
         return self.lasso * float(np.abs(coef).sum()) + fused - tilt
 
     def prox(self, point: np.ndarray, step: float) -> np.ndarray:
-        """Fusion, then soft thresholding."""
+        """Return the proximal step: fusion, then soft thresholding."""
         fused = point.copy() if self.linear is None else point + step * self.linear
         scaled = self.dual * step
         edges = self.edges
@@ -81,7 +82,7 @@ class FusedPenalty:
 def equal_along_edges(
     coef: np.ndarray, edges: Edges | FeatureGraph, size: np.ndarray, tol: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Edges between features with coefficients where the difference ``size`` is within the tolerance of the solver."""
+    """Return edges between features with coefficients whose difference ``size`` is within the solver's tolerance."""
     close = size <= max(100.0 * tol, 1e-6) * np.abs(coef).max(initial=0.0)
     both = (coef[edges.first] != 0.0) & (coef[edges.second] != 0.0)
     return edges.first[close & both], edges.second[close & both]
@@ -96,52 +97,52 @@ class GraphFusedLassoSelector(PenalizedSelector):
     .. math:: \frac{1}{2n}\|y - Xw\|^2 + \alpha\Big(\|w\|_1
         + \gamma\sum_{(i,j)\in E}\omega_{ij}\,\big|w_i - \mathrm{sign}(\rho_{ij})\,w_j\big|\Big)
 
-    where E are the pairs with a correlation of at least ``threshold`` in absolute value [1]_, [2]_.
+    where E is the set of pairs with an absolute correlation of at least ``threshold`` [1]_, [2]_.
 
     Parameters
     ----------
     %(penalized)s
 
     fusion : float, default=1.0
-        The weight :math:`\gamma` of the differences.
+        Weight :math:`\gamma` of the differences.
 
     threshold : float, default=0.7
-        Smallest \|correlation\| of an edge. Pairs are found in blocks; there is no matrix of all pairs.
+        Smallest \|correlation\| of an edge. Pairs are found in blocks, without the matrix of all pairs.
 
     edges : array-like of shape (n_edges, 2) or None, default=None
-        The edges as pairs of feature indices, instead of those that the threshold gives. The signs are those of the
+        Edges as pairs of feature indices, instead of the pairs above the threshold. The signs are those of the
         correlations.
 
     weighted : bool, default=False
-        Whether edges have the weight :math:`\omega_{ij} = |\rho_{ij}|`; otherwise 1.
+        Whether edges have the weight :math:`\omega_{ij} = |\rho_{ij}|`. Otherwise the weight is 1.
 
     tol : float, default=1e-5
-        Tolerance: see Notes.
+        Tolerance. See Notes.
 
     max_iter : int, default=5000
-        Largest number of steps for one ``alpha``.
+        Largest number of steps per ``alpha``.
 
     n_jobs : int or None, default=None
-        Number of threads that look for edges. The result does not depend on it.
+        Number of threads in the search for edges. The result does not depend on it.
 
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest \|coefficient\| first; in a group the one most
-        correlated with the labels.
+        Indices of the selected features, in decreasing order of \|coefficient\| and, within a group, of correlation with the
+        labels.
 
     coef_ : ndarray of shape (n_features,)
         Coefficients for the standardised features.
 
     groups_ : FeatureGroups
-        The features with coefficients; neighbours in the graph whose coefficients are fused (equal up to 100 times
-        ``tol``, relative to the largest) are together.
+        Groups of the features with nonzero coefficients. Neighbours in the graph whose coefficients are fused (equal up to
+        100 times ``tol``, relative to the largest) are in the same group.
 
     alpha_ : float
-        Strength of the penalty that was used.
+        Strength of the penalty.
 
     objective_, dual_gap_ : float
-        The objective, and a bound on how far it is from the optimum.
+        Objective, and an upper bound on its distance from the optimum.
 
     n_edges_ : int
         Number of edges of the graph.
@@ -152,15 +153,14 @@ class GraphFusedLassoSelector(PenalizedSelector):
 
     See Also
     --------
-    FeatureGroupingSelector : Needs no signs, and shrinks less.
-    OSCARSelector : Needs no graph.
+    FeatureGroupingSelector : Requires no signs, and shrinks less.
+    OSCARSelector : Requires no graph.
 
     Notes
     -----
-    The solver is an accelerated proximal gradient method; the proximal step of the fusion is solved by coordinate
-    ascent on its dual.
-    It stops when the step, times the Lipschitz constant of the gradient, is at most ``tol`` times the norm of the
-    gradient at zero.
+    The solver is an accelerated proximal gradient method. The proximal step of the fusion is computed by coordinate ascent
+    on its dual. The solver stops if the step, times the Lipschitz constant of the gradient, is at most ``tol`` times the
+    norm of the gradient at zero.
 
     References
     ----------
@@ -221,7 +221,7 @@ class GraphFusedLassoSelector(PenalizedSelector):
     def _model(self, solver: ProximalGradient, strength: float, shared: Edges, start: np.ndarray | None) -> PenalizedModel:
         penalty = FusedPenalty(strength, strength * float(self.fusion), shared, precision=1e-4 * solver.tol)
         solution = solver.solve(penalty, start)
-        # Residual and dual of the edges, shortened together until max |X'u - D'z| is at most the strength.
+        # Residual and dual of the edges are scaled by a common factor such that max |X'u - D'z| is at most the strength.
         slope = solver.design.adjoint(solution.residual) - shared.gather(penalty.dual, len(solution.coef))
         factor = 1.0 / max(float(np.abs(slope).max()) / strength, 1.0)
         gap = solution.gap(solver.design.targets, factor)
@@ -233,68 +233,68 @@ class GraphFusedLassoSelector(PenalizedSelector):
 
 @documented
 class FeatureGroupingSelector(PenalizedSelector):
-    r"""Least squares with penalties on the size of coefficients and on differences in size between neighbours in a graph.
+    r"""Least squares with penalties on absolute coefficients and on their differences between neighbours in a graph.
 
     Minimises, over standardised features and labels y = -1, 1 (centred),
 
     .. math:: \frac{1}{2n}\|y - Xw\|^2 + \alpha\Big(\sum_j J(|w_j|)
         + \gamma\sum_{(i,j)\in E} J\big(\big||w_i| - |w_j|\big|\big)\Big)
 
-    with :math:`J(x) = x` (ncFGS) or :math:`J(x) = \min(x, \tau)` (ncTFGS, ``truncated=True``) [1]_. Other than in the
-    graph-guided fused lasso no sign of a correlation enters, so none can be wrong.
+    with :math:`J(x) = x` (ncFGS) or :math:`J(x) = \min(x, \tau)` (ncTFGS, ``truncated=True``) [1]_. Unlike the graph-guided
+    fused lasso, the method does not use the signs of the correlations, and wrong signs cannot affect it.
 
     Parameters
     ----------
     %(penalized)s
 
     fusion : float, default=1.0
-        The weight :math:`\gamma` of the differences.
+        Weight :math:`\gamma` of the differences.
 
     truncated : bool, default=False
-        Whether large coefficients and differences are penalised no further than :math:`\tau` (ncTFGS).
+        Whether the penalty is constant for coefficients and differences above :math:`\tau` (ncTFGS).
 
     tau : float, default=0.15
-        Where the truncated penalty ends.
+        Value above which the truncated penalty is constant.
 
     threshold : float, default=0.7
-        Smallest \|correlation\| of an edge. Pairs are found in blocks; there is no matrix of all pairs.
+        Smallest \|correlation\| of an edge. Pairs are found in blocks, without the matrix of all pairs.
 
     edges : array-like of shape (n_edges, 2) or None, default=None
-        The edges as pairs of feature indices, instead of those that the threshold gives.
+        Edges as pairs of feature indices, instead of the pairs above the threshold.
 
     tol : float, default=1e-5
-        Tolerance: see Notes.
+        Tolerance. See Notes.
 
     max_iter : int, default=5000
-        Largest number of steps for one convex problem.
+        Largest number of steps per convex problem.
 
     max_rounds : int, default=50
-        Largest number of convex problems for one ``alpha``.
+        Largest number of convex problems per ``alpha``.
 
     n_jobs : int or None, default=None
-        Number of threads that look for edges. The result does not depend on it.
+        Number of threads in the search for edges. The result does not depend on it.
 
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest \|coefficient\| first; in a group the one most
-        correlated with the labels.
+        Indices of the selected features, in decreasing order of \|coefficient\| and, within a group, of correlation with the
+        labels.
 
     coef_ : ndarray of shape (n_features,)
         Coefficients for the standardised features.
 
     groups_ : FeatureGroups
-        The features with coefficients; neighbours in the graph of equal \|coefficient\| (up to 100 times ``tol``,
-        relative to the largest) are together.
+        Groups of the features with nonzero coefficients. Neighbours in the graph with equal \|coefficient\| (up to 100 times
+        ``tol``, relative to the largest) are in the same group.
 
     alpha_ : float
-        Strength of the penalty that was used.
+        Strength of the penalty.
 
     objective_ : float
-        The objective, at a stationary point.
+        Objective at a stationary point.
 
     history_ : ndarray of shape (n_rounds,)
-        The objective after each convex problem; it never rises (up to the tolerance).
+        Objective after each convex problem. It never increases (up to the tolerance).
 
     n_edges_ : int
         Number of edges of the graph.
@@ -305,7 +305,7 @@ class FeatureGroupingSelector(PenalizedSelector):
 
     See Also
     --------
-    GraphFusedLassoSelector : The convex relative, with signs.
+    GraphFusedLassoSelector : Convex variant with signs.
 
     Notes
     -----
@@ -313,13 +313,13 @@ class FeatureGroupingSelector(PenalizedSelector):
 
     .. math:: \min(||a|-|b||, \tau) = |a+b| + |a-b| - \max(|a|+|b|,\; 2\max(|a|,|b|) - \tau)
 
-    (:math:`\tau = \infty` without truncation). From w = 0, the second part is replaced by its tangent at the last
-    solution and the
-    convex problem that is left solved, by the solver of :class:`GraphFusedLassoSelector` with its stopping rule, until
-    the objective falls by at most ``tol`` times its value.
+    (:math:`\tau = \infty` without truncation). The algorithm starts at w = 0. In each round, the second part is replaced by
+    its tangent at the last solution. The remaining convex problem is solved by the solver of
+    :class:`GraphFusedLassoSelector`, with its stopping rule. The algorithm ends if the objective decreases by at most ``tol``
+    times its value.
 
-    The paper divides J by :math:`\tau` in the truncated case; here that factor is part of ``alpha``, so that both
-    penalties agree for small coefficients.
+    The paper divides J by :math:`\tau` in the truncated case. Here this factor is part of ``alpha``, so that both penalties
+    agree for small coefficients.
 
     References
     ----------
@@ -415,9 +415,9 @@ class FeatureGroupingSelector(PenalizedSelector):
 
 
 class ConcavePart(NamedTuple):
-    r"""What is subtracted from the convex part :math:`\lambda\|w\|_1 + \mu\sum_E (|w_i + w_j| + |w_i - w_j|)`; convex itself.
+    r"""Convex function subtracted from the convex part :math:`\lambda\|w\|_1 + \mu\sum_E (|w_i + w_j| + |w_i - w_j|)`.
 
-    That is :math:`\lambda\sum_j \max(|w_j| - \tau, 0) + \mu\sum_E \max(|w_i| + |w_j|, 2\max(|w_i|, |w_j|) - \tau)`.
+    It is :math:`\lambda\sum_j \max(|w_j| - \tau, 0) + \mu\sum_E \max(|w_i| + |w_j|, 2\max(|w_i|, |w_j|) - \tau)`.
     """
 
     graph: FeatureGraph
@@ -426,18 +426,18 @@ class ConcavePart(NamedTuple):
     tau: float
 
     def value(self, coef: np.ndarray) -> float:
-        """Its value."""
+        """Return the value of the function."""
         size = np.abs(coef)
         a, b = size[self.graph.first], size[self.graph.second]
         pairs = np.maximum(a + b, 2.0 * np.maximum(a, b) - self.tau).sum()
         return self.lasso * float(np.maximum(size - self.tau, 0.0).sum()) + self.fusion * float(pairs)
 
     def slope(self, coef: np.ndarray) -> np.ndarray:
-        """A subgradient (0 for coefficients that are 0)."""
+        """Return a subgradient (0 for zero coefficients)."""
         size = np.abs(coef)
         first, second = self.graph.first, self.graph.second
         apart = size[first] - size[second]
-        # Neighbours that are close pull with one each; of those that are apart the larger one with two.
+        # Neighbours whose sizes differ by at most tau contribute 1 each; otherwise the larger one contributes 2.
         of_first = np.where(apart > self.tau, 2.0, np.where(apart < -self.tau, 0.0, 1.0))
         pull = np.bincount(first, of_first, len(coef)) + np.bincount(second, 2.0 - of_first, len(coef))
         return np.sign(coef) * (self.lasso * (size > self.tau) + self.fusion * pull)

@@ -22,10 +22,10 @@ from coterie.order import in_order, ranks
 
 @documented
 class L1SVMSelector(LabelSelector):
-    r"""Keep the features that a sparse linear SVM uses, with C chosen to give the number asked for.
+    r"""Select the features of a sparse linear SVM, with C set to obtain the requested number of features.
 
-    Minimises :math:`\|w\|_1 + C\sum_i \max(0, 1 - y_i w'x_i)^2` (one class against the rest where there are more
-    than two) along a path of growing C, until there are enough features; then C is searched by bisection.
+    Minimises :math:`\|w\|_1 + C\sum_i \max(0, 1 - y_i w'x_i)^2` (one class against the rest if there are more than two)
+    along a path of increasing C until there are enough features. C is then determined by bisection.
 
     Parameters
     ----------
@@ -38,36 +38,36 @@ class L1SVMSelector(LabelSelector):
         Largest number of iterations of the solver.
 
     random_state : int, RandomState or None, default=0
-        Order in which the solver takes the features.
+        Seed for the order in which the solver visits the features.
 
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest weight first.
+        Indices of the selected features, in decreasing order of absolute weight.
 
     coef_ : ndarray of shape (n_features,)
-        Weight of each feature in the model at ``C_`` (the norm over classes where there are several).
+        Weight of each feature in the model at ``C_`` (the norm over classes if there are more than two).
 
     C_ : float
-        The C that was chosen.
+        Selected C.
 
     path_ : list of (float, int)
-        Each C that was tried, and the number of features with a weight.
+        Each C that was tried, and its number of features with nonzero weights.
 
     n_iter_ : int
-        Iterations of the solver along the whole path.
+        Number of iterations of the solver along the whole path.
 
     %(seen)s
 
     See Also
     --------
-    sklearn.feature_selection.SelectFromModel : With ``LinearSVC(penalty="l1")``, for a given C.
+    sklearn.feature_selection.SelectFromModel : Selection by ``LinearSVC(penalty="l1")`` for a given C.
 
     Notes
     -----
-    The number of features may jump past the one asked for. Then ``C_`` is the C with the fewest features that are
-    enough, and those of largest \|weight\| are kept. A path that ends before there are enough features (it uses about as many
-    features as there are samples at most) is filled up with the features whose loss has the steepest slope.
+    The requested number of features may be skipped on the path. ``C_`` is then the C with the smallest sufficient number, and
+    the features with the largest \|weight\| are selected. The path may end before there are enough features, because it uses
+    at most about as many features as there are samples. The features with the steepest slope of the loss are then added.
 
     References
     ----------
@@ -138,7 +138,7 @@ class L1SVMSelector(LabelSelector):
 
 
 def _slopes(model: LinearSVC, X: Columns, codes: np.ndarray) -> np.ndarray:
-    """Norm over the classes of the gradient of the squared hinge loss for each feature."""
+    """Return the norm over the classes of the gradient of the squared hinge loss, per feature."""
     decision = model.decision_function(X).reshape(len(codes), -1)
     positive = np.arange(decision.shape[1]) if decision.shape[1] > 1 else np.array([1])
     sign = np.where(codes[:, None] == positive, 1.0, -1.0)
@@ -147,10 +147,10 @@ def _slopes(model: LinearSVC, X: Columns, codes: np.ndarray) -> np.ndarray:
 
 @documented
 class LassoSelector(TargetSelector):
-    r"""Keep the features that a sparse linear model of a numeric target uses, with the penalty chosen for their number.
+    r"""Select the features of a lasso model of a numeric target, with a penalty for the requested number of features.
 
-    Minimises :math:`\frac{1}{2n}\|y - Zw\|^2 + \alpha\|w\|_1` over standardised features Z along a path of falling
-    :math:`\alpha`, until there are enough features; then :math:`\alpha` is searched by bisection.
+    Minimises :math:`\frac{1}{2n}\|y - Zw\|^2 + \alpha\|w\|_1` over standardised features Z along a path of decreasing
+    :math:`\alpha` until there are enough features. :math:`\alpha` is then determined by bisection.
 
     Parameters
     ----------
@@ -160,35 +160,36 @@ class LassoSelector(TargetSelector):
         Tolerance of the solver (scikit-learn's coordinate descent).
 
     max_iter : int, default=10000
-        Largest number of its iterations.
+        Largest number of iterations of the solver.
 
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest weight first.
+        Indices of the selected features, in decreasing order of absolute weight.
 
     coef_ : ndarray of shape (n_features,)
         Weight of each standardised feature in the model at ``alpha_``.
 
     alpha_ : float
-        The penalty that was chosen.
+        Selected penalty.
 
     path_ : list of (float, int)
-        Each penalty that was tried, and the number of features with a weight.
+        Each penalty that was tried, and its number of features with nonzero weights.
 
     n_iter_ : int
-        Iterations of the solver along the whole path.
+        Number of iterations of the solver along the whole path.
 
     %(seen)s
 
     See Also
     --------
-    L1SVMSelector : For classes.
+    L1SVMSelector : Selector for classes.
 
     Notes
     -----
-    As for :class:`L1SVMSelector`: where the number of features jumps past the one asked for, those of largest \|weight\|
-    are kept; a path that ends before there are enough is filled up with the features most correlated with the residual.
+    As for :class:`L1SVMSelector`: if the requested number of features is skipped on the path, the features with the largest
+    \|weight\| are selected. If the path ends before there are enough features, the features with the highest correlation with
+    the residual are added.
 
     References
     ----------
@@ -222,14 +223,14 @@ class LassoSelector(TargetSelector):
         inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
         if isinstance(Z, np.ndarray):
             Z = np.asfortranarray((Z.astype(np.float64) - view.moments.mean) * inverse)
-        else:  # scikit-learn centres sparse features without filling them
+        else:  # scikit-learn centres sparse features implicitly
             Z = sparse.csc_matrix(Z, dtype=np.float64, copy=True)
             Z.data *= np.repeat(inverse, np.diff(Z.indptr))
-            if max(*Z.shape, Z.nnz) <= np.iinfo(np.int32).max:  # others it refuses
+            if max(*Z.shape, Z.nnz) <= np.iinfo(np.int32).max:  # scikit-learn refuses 64-bit indices
                 Z.indices, Z.indptr = Z.indices.astype(np.int32, copy=False), Z.indptr.astype(np.int32, copy=False)
         targets = data.targets - data.targets.mean()
         spread = float(np.sqrt(np.mean(targets**2)))
-        targets = targets / spread  # tol and path are the same for all units of the target
+        targets = targets / spread  # tol and path do not depend on the unit of the target
         residuals: dict[float, np.ndarray] = {}
         n_iter = 0
 
@@ -264,16 +265,16 @@ class LassoSelector(TargetSelector):
 
 @documented
 class SVMRFESelector(LabelSelector):
-    """Train a linear SVM, drop the features of smallest weight, and start again with the rest.
+    """Recursive feature elimination: fit a linear SVM, drop the features with the smallest weights, and repeat.
 
     Parameters
     ----------
     %(n_kept)s
 
     step : int, float or "half", default=1
-        Features dropped at a time: a number, a fraction of all features, or half of those that are left (at
-        least one; never below the number to keep). With ``"half"`` the number of trainings is the logarithm of
-        that of the features.
+        Number of features dropped per fit: a number, a fraction of all features, or half of the remaining features (at least
+        one, and never below the number to select). With ``"half"`` the number of fits is logarithmic in the number of
+        features.
 
     C : float, default=1.0
         Weight of the loss.
@@ -285,27 +286,27 @@ class SVMRFESelector(LabelSelector):
         Largest number of iterations of the solver.
 
     random_state : int, RandomState or None, default=0
-        Order in which the dual solver takes the samples.
+        Seed for the order in which the dual solver visits the samples.
 
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest weight in the last model first.
+        Indices of the selected features, in decreasing order of absolute weight in the last model.
 
     ranking_ : ndarray of shape (n_features,)
-        Rank of each feature from 1: the selected ones, then the others, the last to be dropped first.
+        Rank of each feature, starting at 1: the selected features, then the others in the reverse order of elimination.
 
     coef_ : ndarray of shape (n_features,)
-        Weight of each feature in the last model (the norm over classes where there are several); 0 for those dropped.
+        Weight of each feature in the last model (the norm over classes if there are more than two); 0 for dropped features.
 
     n_iter_ : int
-        Iterations of the solver in all trainings together.
+        Total number of iterations of the solver in all fits.
 
     %(seen)s
 
     See Also
     --------
-    sklearn.feature_selection.RFE : With any estimator; the same selection for ``LinearSVC``.
+    sklearn.feature_selection.RFE : Elimination with any estimator; the same selection for ``LinearSVC``.
 
     References
     ----------
@@ -364,7 +365,7 @@ class SVMRFESelector(LabelSelector):
             )
             coef = model.coef_
             n_iter += int(np.sum(model.n_iter_))
-            # Of equal weights the first feature is dropped first, as scikit-learn does.
+            # Of features with equal weights the first is dropped first, as in scikit-learn.
             rising = np.argsort((coef**2).sum(axis=0), kind="stable")
             n_drop = min(self._n_dropped(n_features, len(left)), len(left) - data.n_selected)
             if n_drop == 0:

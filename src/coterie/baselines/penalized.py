@@ -1,4 +1,4 @@
-"""Least squares with penalties that make coefficients equal: the design, the solver, what the selectors share, and OSCAR."""
+"""Least squares with penalties that make coefficients equal: design, solver, base class of the selectors, and OSCAR."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from coterie.selection import names_of
 
 
 class Penalty(Protocol):
-    """A penalty as the solver needs it (convex, plus a linear term perhaps)."""
+    """Penalty with the operations of the solver: a convex function, possibly plus a linear term."""
 
     def value(self, coef: np.ndarray) -> float:
-        """The penalty of some coefficients."""
+        """Return the penalty of coefficients."""
         ...
 
     def prox(self, point: np.ndarray, step: float) -> np.ndarray:
-        """Minimiser of ``step * value(w) + 0.5 * ||w - point||^2``."""
+        """Return the minimiser of ``step * value(w) + 0.5 * ||w - point||^2``."""
         ...
 
 
 class StandardizedDesign:
-    """Centred features of unit variance and centred targets (two classes as -1 and 1); constant features are zero.
+    """Centred features of unit variance and centred targets (two classes as -1 and 1). Constant features are zero.
 
-    There is no standardised copy, unless some features vary by less than a millionth of their mean.
+    No standardised copy is made, unless some features vary by less than a millionth of their mean.
     """
 
     def __init__(self, data: TrainingData) -> None:
@@ -44,18 +44,18 @@ class StandardizedDesign:
         if self.matrix.dtype != np.float64:
             self.matrix = self.matrix.astype(np.float64)
         far = data.view.moments.far_mean
-        if far.any():  # a product less the mean's part of it would be all rounding
+        if far.any():  # centring after the product would leave rounding errors only
             self.matrix = shifted(self.matrix, far)
         self.mean = data.view.moments.mean - far
         self.norm = data.view.moments.norm
         scale = data.view.moments.scale
         self._inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0.0)
         self.targets = data.targets - data.targets.mean()
-        # The correlations with the targets: the gradient at zero.
+        # Products with the targets, which are the negative gradient at zero.
         self.relevance = self.adjoint(self.targets)
 
     def forward(self, coef: np.ndarray) -> np.ndarray:
-        """Predictions; few coefficients need few columns."""
+        """Return the predictions. Only the columns of nonzero coefficients are used if these are few."""
         used = np.flatnonzero(coef)
         scaled = (coef * self._inverse)[used]
         columns = self.matrix[:, used] if len(used) < 0.25 * len(coef) else self.matrix
@@ -63,11 +63,11 @@ class StandardizedDesign:
         return np.asarray(product) - float(self.mean[used] @ scaled)
 
     def adjoint(self, vector: np.ndarray) -> np.ndarray:
-        """Products of all features with a vector of the samples."""
+        """Return the products of all features with a vector over the samples."""
         return (np.asarray(self.matrix.T @ vector) - self.mean * vector.sum()) * self._inverse
 
     def largest_eigenvalue(self) -> float:
-        """Estimate from below of that of the Gram matrix, by the power method from the targets."""
+        """Return a lower estimate of the largest eigenvalue of the Gram matrix, by the power method from the targets."""
         vector = self.targets
         value = 1.0
         for _ in range(15):
@@ -80,7 +80,7 @@ class StandardizedDesign:
 
 
 class PenalizedFit(NamedTuple):
-    """Coefficients, residual, objective, how many steps it took, whether they were enough, and the criterion reached."""
+    """Coefficients, residual, objective, number of steps, convergence, and final value of the stopping criterion."""
 
     coef: np.ndarray
     residual: np.ndarray
@@ -90,7 +90,7 @@ class PenalizedFit(NamedTuple):
     reached: float
 
     def gap(self, targets: np.ndarray, factor: float) -> float:
-        """Duality gap per sample: the dual is max y'u - ||u||^2 / 2, here at ``factor`` times the residual."""
+        """Return the duality gap per sample. The dual is max y'u - ||u||^2 / 2, here at ``factor`` times the residual."""
         dual = factor * float(targets @ self.residual) - 0.5 * factor**2 * float(self.residual @ self.residual)
         return max(self.objective - dual, 0.0) / len(targets)
 
@@ -98,23 +98,23 @@ class PenalizedFit(NamedTuple):
 class ProximalGradient:
     r"""Accelerated proximal gradient (FISTA) with restarts for :math:`\tfrac12\|y - Xw\|^2 + P(w)`.
 
-    It stops at :math:`L\|w^+ - v\| \le` ``tol`` :math:`\|X'y\|`, where :math:`w^+` is the proximal step from v: at
-    :math:`w^+ = v` the optimality conditions hold exactly; or after ``max_iter`` steps of one solution. The step 1/L is
-    shortened whenever the quadratic bound fails.
+    It stops if :math:`L\|w^+ - v\| \le` ``tol`` :math:`\|X'y\|`, where :math:`w^+` is the proximal step from v, or after
+    ``max_iter`` steps per solution. At :math:`w^+ = v` the optimality conditions hold exactly. The step 1/L is reduced
+    whenever the quadratic bound fails.
     """
 
     def __init__(self, design: StandardizedDesign, tol: float, max_iter: int) -> None:
         self.design = design
         self.tol = tol
         self.max_iter = max_iter
-        # No eigenvalue of the Gram matrix is above its trace: a bound that fails there fails by rounding.
+        # The eigenvalues of the Gram matrix are at most its trace. Beyond it the bound fails by rounding errors only.
         self._largest = 1.05 * len(design.targets) * max(int(np.count_nonzero(design.norm)), 1)
         self.lipschitz = 1.05 * design.largest_eigenvalue()
         self.n_iter = 0
         self._limit = tol * max(float(np.linalg.norm(design.relevance)), np.finfo(float).tiny)
 
     def solve(self, penalty: Penalty, start: np.ndarray | None = None) -> PenalizedFit:
-        """The minimiser, from zero or from a first guess."""
+        """Return the minimiser, starting from zero or from given coefficients."""
         design = self.design
         coef = np.zeros(len(design.mean)) if start is None else start.copy()
         image = design.forward(coef)
@@ -136,7 +136,7 @@ class ProximalGradient:
             distance = self.lipschitz * np.sqrt(length)
             converged, reached = distance <= self._limit, self.tol * distance / self._limit
             if float((point - new) @ (new - coef)) > 0.0:
-                momentum = 1.0  # the last step went uphill: start the acceleration again
+                momentum = 1.0  # restart the acceleration, because the last step increased the objective
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
             weight = (momentum - 1.0) / following
             point, point_image = new + weight * (new - coef), new_image + weight * (new_image - image)
@@ -146,38 +146,39 @@ class ProximalGradient:
         objective = 0.5 * float(residual @ residual) + penalty.value(coef)
         if not np.isfinite(objective):
             raise ValueError(
-                "The penalised fit cannot be computed: the scales of its penalties are too far apart for floating point. "
-                "Bring their weights closer to 1."
+                "The penalised fit cannot be computed, because the scales of its penalties are too far apart for floating "
+                "point. Set their weights closer to 1."
             )
         return PenalizedFit(coef, residual, objective, step, converged, float(reached))
 
 
 def warn_unless_converged(fit: PenalizedFit, name: str, tol: float, limits: str) -> None:
-    """Warn that the solver was stopped, by which limits, and how far it came."""
+    """Warn if the solver stopped at a limit, with the value of its stopping criterion."""
     if not fit.converged:
         warnings.warn(
-            f"{name} stopped after {limits} before the tolerance was reached: its criterion is {fit.reached:.1e}, above "
-            f"tol={tol:g}; raise the limit or tol.",
+            f"{name} stopped at {limits} before the tolerance was reached: its stopping criterion is {fit.reached:.1e}, above "
+            f"tol={tol:g}. Increase the limit or tol.",
             ConvergenceWarning,
             stacklevel=5,
         )
 
 
 class PenalizedModel(NamedTuple):
-    """A solution for one strength of the penalty, and what its selector wants to say about it."""
+    """Solution for one strength of the penalty, and further fitted attributes of its selector."""
 
     solution: PenalizedFit
     report: dict[str, Any]
 
 
 class PenalizedSelector(LabelSelector):
-    """Base class: features by the coefficients of a penalised least-squares fit to labels -1 and 1.
+    """Base class of selectors by the coefficients of a penalised least-squares fit to labels -1 and 1.
 
-    The features are standardised. A subclass has the parameters ``n_features_to_select``, ``alpha``, ``tol`` and ``max_iter``.
+    The features are standardised. Subclasses have the parameters ``n_features_to_select``, ``alpha``, ``tol`` and
+    ``max_iter``.
     """
 
     _two_classes_only = True
-    _limits: ClassVar[tuple[str, ...]] = ("max_iter",)  # what may stop the solver
+    _limits: ClassVar[tuple[str, ...]] = ("max_iter",)  # parameters that limit the solver
     _allowed: ClassVar[dict[str, Rule]] = {
         "n_features_to_select": N_FEATURES_OR_AUTO,
         "alpha": Number() | OneOf(None),
@@ -189,29 +190,29 @@ class PenalizedSelector(LabelSelector):
 
     @abstractmethod
     def _prepare(self, data: TrainingData, design: StandardizedDesign) -> Any:
-        """Check the subclass's own parameters; what its models share (the graph)."""
+        """Check the parameters of the subclass and return the data shared by its models (such as the graph)."""
 
     def _strongest(self, design: StandardizedDesign, shared: Any) -> float:
-        """A strength (times the number of samples) at which all coefficients are zero."""
+        """Return a strength (times the number of samples) at which all coefficients are zero."""
         return float(np.abs(design.relevance).max())
 
     @abstractmethod
     def _model(self, solver: ProximalGradient, strength: float, shared: Any, start: np.ndarray | None) -> PenalizedModel:
-        """The solution for a strength (``alpha`` times the number of samples)."""
+        """Return the solution for a strength (``alpha`` times the number of samples)."""
 
     @abstractmethod
     def _equal_pairs(self, coef: np.ndarray, shared: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of features, with coefficients, that belong to one group."""
+        """Return pairs of features with nonzero coefficients that belong to the same group."""
 
     def _compute(self, data: TrainingData) -> dict[str, Any]:
         if self.alpha is None and data.n_wanted is None:
             raise ValueError(
-                "n_features_to_select='auto' needs alpha, which then decides; give alpha or a number of features."
+                "n_features_to_select='auto' requires alpha, which determines the number. Set alpha or a number of features."
             )
         design = StandardizedDesign(data)
         shared = self._prepare(data, design)
         if not design.relevance.any():
-            raise ValueError("No feature is correlated with y (all are constant, perhaps): there is nothing to select.")
+            raise ValueError("No feature is correlated with y. Check y, and whether all features are constant.")
         solver = ProximalGradient(design, float(self.tol), int(self.max_iter))
         n_samples = data.view.n_samples
         models: dict[float, PenalizedModel] = {}
@@ -244,7 +245,7 @@ class PenalizedSelector(LabelSelector):
         }
 
     def _groups(self, data: TrainingData, coef: np.ndarray, order: np.ndarray, labels: np.ndarray) -> FeatureGroups:
-        """Groups of the features with coefficients, the largest coefficient first."""
+        """Return groups of the features with nonzero coefficients, in decreasing order of the coefficients."""
         used = order[: np.count_nonzero(coef)]
         labels = labels[used]
         _, first = np.unique(labels, return_index=True)
@@ -272,9 +273,10 @@ class PenalizedSelector(LabelSelector):
 
 
 def _order(source: FeatureSource, design: StandardizedDesign, solution: PenalizedFit, labels: np.ndarray) -> np.ndarray:
-    """Features by falling coefficient; in a group the most relevant first; those without one by the slope of the loss.
+    """Return the features in decreasing order of coefficient, and within a group of relevance.
 
-    Coefficients of a group are equal up to the solver's tolerance, so their mean counts, not which one rounding made larger.
+    Features with zero coefficients are ordered by the slope of the loss. Coefficients of a group are equal up to the solver's
+    tolerance. Their mean is used, so that rounding errors do not determine the order.
     """
     size = np.abs(solution.coef)
     level = (np.bincount(labels, size) / np.bincount(labels))[labels]
@@ -284,7 +286,7 @@ def _order(source: FeatureSource, design: StandardizedDesign, solution: Penalize
 
 @documented
 class OSCARSelector(PenalizedSelector):
-    r"""Least squares with a penalty that selects features and makes coefficients of similar ones equal.
+    r"""Least squares with a penalty that selects features and makes coefficients of similar features equal.
 
     Minimises, over standardised features and labels y = -1, 1 (centred),
 
@@ -298,31 +300,31 @@ class OSCARSelector(PenalizedSelector):
     %(penalized)s
 
     grouping : float, default=1.0
-        The weight g of the pairs: the largest coefficient pays 1 + g times what the smallest one pays.
+        Weight g of the pairs. The penalty per unit of the largest coefficient is 1 + g times that of the smallest.
 
     tol : float, default=1e-5
-        Tolerance: see Notes.
+        Tolerance. See Notes.
 
     max_iter : int, default=5000
-        Largest number of steps for one ``alpha``.
+        Largest number of steps per ``alpha``.
 
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, that of the largest \|coefficient\| first, of equal ones the one most correlated
-        with the labels.
+        Indices of the selected features, in decreasing order of \|coefficient\| and, if equal, of correlation with the
+        labels.
 
     coef_ : ndarray of shape (n_features,)
         Coefficients for the standardised features.
 
     groups_ : FeatureGroups
-        The features with coefficients, those of equal \|coefficient\| together.
+        Groups of the features with nonzero coefficients. Features with equal \|coefficient\| are in the same group.
 
     alpha_ : float
-        Strength of the penalty that was used.
+        Strength of the penalty.
 
     objective_, dual_gap_ : float
-        The objective, and a bound on how far it is from the optimum.
+        Objective, and an upper bound on its distance from the optimum.
 
     %(penalized_found)s
 
@@ -334,10 +336,11 @@ class OSCARSelector(PenalizedSelector):
 
     Notes
     -----
-    The solver is an accelerated proximal gradient method. It stops when the step, times the Lipschitz constant of the
-    gradient, is at most ``tol`` times the norm of the gradient at zero. Groups may enter the path together, so that
-    the number of features jumps; then the fewest that are enough are found, and the strongest of them kept. The
-    package sortedl1 solves the same problem by coordinate descent; it is what the tests compare with.
+    The solver is an accelerated proximal gradient method. It stops if the step, times the Lipschitz constant of the
+    gradient, is at most ``tol`` times the norm of the gradient at zero. A whole group may enter the path at once, so that
+    the requested number of features is skipped. The model with the smallest sufficient number is then used, and its
+    features with the largest coefficients are selected. The package sortedl1 solves the same problem by coordinate descent;
+    the tests compare with it.
 
     References
     ----------
@@ -375,7 +378,7 @@ class OSCARSelector(PenalizedSelector):
         self.max_iter = max_iter
 
     def _prepare(self, data: TrainingData, design: StandardizedDesign) -> np.ndarray:
-        """Weights of the sorted coefficients for a strength of one."""
+        """Return the weights of the sorted coefficients for a strength of one."""
         n_features = data.view.n_features
         return 1.0 + float(self.grouping) * np.arange(n_features - 1, -1, -1) / max(n_features - 1, 1)
 
@@ -387,7 +390,7 @@ class OSCARSelector(PenalizedSelector):
     ) -> PenalizedModel:
         penalty = SortedL1(strength * shared)
         solution = solver.solve(penalty, start)
-        # The residual, shortened until it is feasible for the dual: the dual norm of X'u is at most 1.
+        # The residual is scaled to be feasible for the dual: the dual norm of X'u is at most 1.
         factor = 1.0 / max(penalty.dual_norm(solver.design.adjoint(solution.residual)), 1.0)
         return PenalizedModel(solution, {"dual_gap_": solution.gap(solver.design.targets, factor)})
 
@@ -400,21 +403,21 @@ class OSCARSelector(PenalizedSelector):
 
 
 class SortedL1:
-    """The sorted L1 norm with given weights, the largest first."""
+    """Sorted L1 norm with weights in decreasing order."""
 
     def __init__(self, weights: np.ndarray) -> None:
         self.weights = weights
 
     def value(self, coef: np.ndarray) -> float:
-        """The largest weight times the largest coefficient, and so on."""
+        """Return the norm: the largest weight times the largest absolute coefficient, and so on."""
         return float(self.weights @ np.sort(np.abs(coef))[::-1])
 
     def dual_norm(self, vector: np.ndarray) -> float:
-        """Largest ratio of the sums of the k largest entries and of the k largest weights."""
+        """Return the largest ratio of the sum of the k largest entries to the sum of the k largest weights."""
         return float((np.cumsum(np.sort(np.abs(vector))[::-1]) / np.cumsum(self.weights)).max())
 
     def prox(self, point: np.ndarray, step: float) -> np.ndarray:
-        """Sorted sizes less the weights, made non-increasing and non-negative, back in their places."""
+        """Return the proximal step: sorted absolute values minus weights, made non-increasing and non-negative."""
         size = np.abs(point)
         order = np.argsort(-size, kind="stable")
         levels = size[order] - step * self.weights

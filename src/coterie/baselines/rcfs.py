@@ -17,13 +17,13 @@ from coterie.data.source import FeatureSource
 from coterie.estimators.documentation import documented
 from coterie.order import ranked
 
-# Dinkelbach's ratio grows strictly and ends after a few steps; more than this never happens.
+# Dinkelbach's ratio increases strictly and converges in a few steps. This limit is never reached.
 _MAX_STEPS = 100
 
 
 @documented
 class RCFSSelector(LabelSelector):
-    r"""The features that separate the classes best, with a limit on how many may come from a cluster of correlated ones.
+    r"""Select features that separate the classes best, with a limit per cluster of correlated features.
 
     Features are clustered by the distance :math:`1 - |\rho|`. Then
 
@@ -31,7 +31,7 @@ class RCFSSelector(LabelSelector):
         \sum_j \delta_j = k, \quad \sum_{j\in c}\delta_j \le q \text{ for every cluster } c,
 
     with :math:`b_j` and :math:`t_j` the between-class and total scatter of feature j, is solved to its global optimum by
-    Dinkelbach's algorithm: the constraints are totally unimodular, so that each step is a sort [1]_.
+    Dinkelbach's algorithm. The constraints are totally unimodular, so that each step is a sort [1]_.
 
     Parameters
     ----------
@@ -41,13 +41,14 @@ class RCFSSelector(LabelSelector):
         Clusters are cut at the distance 1 - threshold.
 
     linkage : {"complete", "average", "single"}, default="complete"
-        Distance between clusters. With ``"complete"`` all features of a cluster are correlated to at least the threshold.
+        Distance between clusters. With ``"complete"``, the absolute correlation of all pairs in a cluster is at least the
+        threshold.
 
     n_per_cluster : int or "auto", default="auto"
-        Most features from one cluster; ``"auto"`` is the smallest number with which there are enough features.
+        Largest number of features per cluster. ``"auto"`` is the smallest number that gives enough features.
 
     standardize : bool, default=False
-        Scale features to equal total scatter first. Without it features of large variance count for more.
+        Whether to scale features to equal total scatter. Otherwise features with a large variance have more weight.
 
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
@@ -55,33 +56,33 @@ class RCFSSelector(LabelSelector):
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the selected features, the one that adds most to the criterion first.
+        Indices of the selected features, in decreasing order of their contribution to the criterion.
 
     scores_ : ndarray of shape (n_features,)
-        Separability :math:`b_j / t_j` of each feature alone; 0 for constant ones.
+        Separability :math:`b_j / t_j` of each single feature; 0 for constant features.
 
     separability_ : float
-        The criterion's value of the selected features.
+        Value of the criterion for the selected features.
 
     clusters_ : ndarray of shape (n_features,)
         Number of the cluster of each feature.
 
     n_iter_ : int
-        Steps of Dinkelbach's algorithm.
+        Number of steps of Dinkelbach's algorithm.
 
     %(seen)s
 
     See Also
     --------
-    coterie.GroupDiscoveryClassifier : Correlated groups around features that predict together.
+    coterie.GroupDiscoveryClassifier : Groups of correlated features around the features of a joint predictive model.
 
     Notes
     -----
-    A merge at a distance of at most 1 - threshold needs a pair of features that close, so all clusters lie within connected
-    components of the graph of strongly correlated pairs. The pairs are found in blocks, and only components have a matrix
-    of distances.
+    A merge at a distance of at most 1 - threshold requires a pair of features with at most this distance. All clusters are
+    therefore within connected components of the graph of correlated pairs. The pairs are found in blocks, and distance
+    matrices are computed for components only.
 
-    The total scatter of a constant feature is 0; such a feature is selected last, and only where the others are too few.
+    The total scatter of a constant feature is 0. Constant features are selected last, if there are not enough others.
 
     References
     ----------
@@ -145,21 +146,24 @@ class RCFSSelector(LabelSelector):
         }
 
     def _limit(self, clusters: np.ndarray, n_wanted: int) -> int:
-        """Most features of one cluster."""
+        """Return the largest number of features per cluster."""
         sizes = np.bincount(clusters)
         if isinstance(self.n_per_cluster, str):
             return next(q for q in range(1, n_wanted + 1) if np.minimum(sizes, q).sum() >= n_wanted)
-        room = int(np.minimum(sizes, self.n_per_cluster).sum())
-        if room < n_wanted:
+        n_available = int(np.minimum(sizes, self.n_per_cluster).sum())
+        if n_available < n_wanted:
             raise ValueError(
-                f"n_features_to_select={n_wanted}, but {len(sizes)} clusters with at most {self.n_per_cluster} "
-                f"feature(s) each hold {room}. Raise n_per_cluster or threshold, or use n_per_cluster='auto'."
+                f"n_features_to_select={n_wanted}, but only {n_available} features are available from {len(sizes)} clusters "
+                f"with n_per_cluster={self.n_per_cluster}. Increase n_per_cluster or threshold, or use n_per_cluster='auto'."
             )
         return int(self.n_per_cluster)
 
 
 def cluster_features(measure: PearsonCorrelation, threshold: float, method: str) -> np.ndarray:
-    """Number of each feature's cluster, in order of their first features; hierarchical clustering by 1 - \\|correlation\\|."""
+    """Return the cluster of each feature by hierarchical clustering with the distance 1 - \\|correlation\\|.
+
+    Clusters are numbered in the order of their first features.
+    """
     graph = correlated_pairs(measure, threshold)
     labels = components(len(measure.moments.norm), graph.first, graph.second)
     if method != "single":
@@ -177,7 +181,7 @@ def cluster_features(measure: PearsonCorrelation, threshold: float, method: str)
 
 
 def scatters(data: TrainingData) -> tuple[np.ndarray, np.ndarray]:
-    """Between-class and total scatter of every feature, in one pass."""
+    """Return the between-class and total scatter of every feature, computed in one pass."""
     counts = np.bincount(data.codes)
     members = (data.codes[:, None] == np.arange(len(counts))) / np.sqrt(counts)
     shifts = data.view.products(members)
@@ -188,7 +192,10 @@ def scatters(data: TrainingData) -> tuple[np.ndarray, np.ndarray]:
 def maximise_ratio(
     source: FeatureSource, between: np.ndarray, total: np.ndarray, clusters: np.ndarray, limit: int, n_wanted: int
 ) -> tuple[np.ndarray, float, int]:
-    """Dinkelbach's algorithm: the features by falling share in the criterion, its value, and the steps taken."""
+    """Maximise the criterion by Dinkelbach's algorithm.
+
+    Return the features in decreasing order of contribution, the value of the criterion, and the number of steps.
+    """
     ratio = 0.0
     for n_steps in range(1, _MAX_STEPS + 1):  # noqa: B007 (it is returned)
         value = between - ratio * total
@@ -203,7 +210,7 @@ def maximise_ratio(
 
 
 def _best_under_limit(order: np.ndarray, clusters: np.ndarray, limit: int, n_wanted: int) -> np.ndarray:
-    """The first features in order, at most ``limit`` of each cluster: greedy is optimal (a partition matroid)."""
+    """Return the first features in order, at most ``limit`` per cluster. Greedy is optimal (a partition matroid)."""
     mine = clusters[order]
     grouped = np.argsort(mine, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(mine))])[:-1]

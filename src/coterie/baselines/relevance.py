@@ -1,4 +1,4 @@
-"""Relevance to the target less redundancy: FCBF and minimum redundancy, maximum relevance (mRMR)."""
+"""Selectors by relevance and redundancy: FCBF and minimum redundancy, maximum relevance (mRMR)."""
 
 from __future__ import annotations
 
@@ -19,54 +19,54 @@ from coterie.groups import FeatureGroup, FeatureGroups
 from coterie.order import best_of, in_order, ranked, ranks
 from coterie.selection import names_of
 
-# Features compared with a predominant one at a time.
+# Number of features per block in the comparison with a predominant feature.
 _BLOCK = 1024
-# Mean information below this counts as none: rounding of entropies is far below it.
-_NO_REDUNDANCY = 1e-10
+# Lower limit of the mean redundancy. Rounding errors of entropies are far below it.
+_MIN_REDUNDANCY = 1e-10
 
 
 class BinnedFeatures(SymmetricalUncertainty):
-    """Symmetrical uncertainties, and mutual information in nats, on bins of equal width over each feature's range."""
+    """Symmetrical uncertainties and mutual information (in nats) on bins of equal width over each feature's range."""
 
     def information(self, values: np.ndarray) -> np.ndarray:
-        """Mutual information of every feature with one discrete variable, given as values 0, 1, … of the samples."""
+        """Return the mutual information of every feature with a discrete variable, given as values 0, 1, … per sample."""
         codes = np.ascontiguousarray(values, dtype=np.int64)
         return information_gains(self.view, codes, entropy_of(np.bincount(codes)), (self.low, self.high), self.n_bins)
 
     def information_with(self, feature: int) -> np.ndarray:
-        """Mutual information of every feature with one of them."""
+        """Return the mutual information of every feature with one feature."""
         return self.information(self.bins(np.array([feature]))[0])
 
     def uncertainty(self, values: np.ndarray) -> np.ndarray:
-        """Symmetrical uncertainty of every feature with one discrete variable."""
+        """Return the symmetrical uncertainty of every feature with a discrete variable."""
         both = self.entropy + entropy_of(np.bincount(values))
         return np.minimum(2.0 * self.information(values) / np.where(both > 0.0, both, 1.0), 1.0)
 
 
 def entropy_of(counts: np.ndarray) -> float:
-    """Entropy of counts, in nats."""
+    """Return the entropy of counts in nats."""
     shares = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log(shares)).sum())
 
 
 @documented
 class FCBFSelector(LabelSelector):
-    r"""Keep predominant features: those that no more relevant feature makes redundant.
+    r"""Select predominant features: those that no more relevant feature makes redundant.
 
-    Features are taken by falling symmetrical uncertainty with the labels, :math:`U(f, y)`. A feature that is still there is
-    predominant, and it removes every less relevant feature g with :math:`U(f, g) \ge U(g, y)` [1]_.
+    Features are processed in decreasing order of their symmetrical uncertainty with the labels, :math:`U(f, y)`. A feature
+    that has not been removed is predominant. It removes every less relevant feature g with :math:`U(f, g) \ge U(g, y)` [1]_.
 
     Parameters
     ----------
     n_features_to_select : int, float or "auto", default="auto"
-        Largest number of features to keep, or the fraction of all features. ``"auto"`` keeps every predominant feature; there
-        may be fewer of them than asked for.
+        Largest number of features to select, or the fraction of all features. ``"auto"`` selects all predominant features.
+        There may be fewer predominant features than requested.
 
     threshold : float, default=0.0
-        Features need a symmetrical uncertainty with the labels above this.
+        Features must have a symmetrical uncertainty with the labels above this value.
 
     n_bins : int, default=10
-        Bins of equal width over the range of each feature, at most 255.
+        Number of bins of equal width over the range of each feature, at most 255.
 
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
@@ -74,10 +74,10 @@ class FCBFSelector(LabelSelector):
     Attributes
     ----------
     support_features_ : ndarray of shape (n_selected,)
-        Indices of the predominant features, the most relevant first.
+        Indices of the selected predominant features, in decreasing order of relevance.
 
     groups_ : FeatureGroups
-        Each predominant feature with the features it removed; ``correlation`` is their symmetrical uncertainty with it.
+        Each predominant feature with the features that it removed. ``correlation`` is their symmetrical uncertainty with it.
 
     scores_ : ndarray of shape (n_features,)
         Symmetrical uncertainty of each feature with the labels.
@@ -86,12 +86,12 @@ class FCBFSelector(LabelSelector):
 
     See Also
     --------
-    coterie.GroupDiscoveryClassifier : With ``correlation="su"``, around features that predict together.
+    coterie.GroupDiscoveryClassifier : With ``correlation="su"``, groups around the features of a joint predictive model.
 
     Notes
     -----
-    The paper bins by minimum description length; here bins have equal width, as everywhere in Coterie. Of equally relevant
-    features the first comes first. Where no feature is above the threshold, the most relevant one is kept.
+    The paper uses bins by minimum description length. Here bins have equal width, as everywhere in Coterie. Ties of relevance
+    are broken by the content of the columns. If no feature is above the threshold, the most relevant one is selected.
 
     References
     ----------
@@ -169,7 +169,7 @@ class FCBFSelector(LabelSelector):
 
 
 def _uncertainties(binned: BinnedFeatures, features: np.ndarray, other: int) -> np.ndarray:
-    """Symmetrical uncertainty of some features with one."""
+    """Return the symmetrical uncertainty of features with one feature."""
     parts = [
         binned.between(features[first : first + _BLOCK], np.array([other]))[:, 0] for first in range(0, len(features), _BLOCK)
     ]
@@ -178,14 +178,15 @@ def _uncertainties(binned: BinnedFeatures, features: np.ndarray, other: int) -> 
 
 @documented
 class MRMRSelector(LabelSelector):
-    r"""Add, one at a time, the feature that tells most about the labels and least about the features already there.
+    r"""Add features one at a time by maximum relevance to the labels and minimum redundancy with the selected features.
 
-    With S the features so far, the next one maximises
+    With S the features selected so far, the next one maximises
 
     .. math:: I(f; y) - \frac{1}{|S|}\sum_{s\in S} I(f; s) \quad\text{(MID)}\qquad\text{or}\qquad
         I(f; y) \Big/ \frac{1}{|S|}\sum_{s\in S} I(f; s) \quad\text{(MIQ)}
 
-    [1]_, [2]_. One pass over the features for each feature selected: sums are kept, never a matrix of all pairs.
+    [1]_, [2]_. The method makes one pass over the features per selected feature. It stores sums, never the matrix of all
+    pairs.
 
     Parameters
     ----------
@@ -195,8 +196,8 @@ class MRMRSelector(LabelSelector):
         Difference or quotient of relevance and redundancy.
 
     n_bins : int, default=10
-        Bins of equal width over the range of each feature, at most 255. Whole numbers with a range below ``n_bins``
-        keep a bin each.
+        Number of bins of equal width over the range of each feature, at most 255. Integers with a range below ``n_bins`` have
+        one bin per value.
 
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
@@ -216,8 +217,9 @@ class MRMRSelector(LabelSelector):
 
     Notes
     -----
-    Ties go by the content of the columns. A mean redundancy below 1e-10 counts as 1e-10 in the quotient, so that of
-    features without redundancy the most relevant one comes first. Some programs add a constant to the denominator instead.
+    Ties are broken by the content of the columns. A mean redundancy below 1e-10 is replaced by 1e-10 in the quotient, so
+    that features without redundancy are ordered by relevance. Some implementations add a constant to the denominator
+    instead.
 
     References
     ----------
@@ -264,7 +266,7 @@ class MRMRSelector(LabelSelector):
 def _mrmr(
     data: TrainingData, relevance: np.ndarray, redundancy_with: Callable[[int], np.ndarray], scheme: str
 ) -> dict[str, Any]:
-    """The fitted attributes of a selector by mRMR."""
+    """Return the fitted attributes of an mRMR selector."""
     order, scores = greedy_order(data.source, relevance, redundancy_with, data.n_selected, scheme)
     ranking = ranks(order, len(relevance))
     return {"support_features_": order, "scores_": scores, "relevance_": relevance, "ranking_": ranking}
@@ -277,7 +279,10 @@ def greedy_order(
     n_wanted: int,
     scheme: str,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features in order of selection and the value of each; ``redundancy_with(s)`` is that of all features with s."""
+    """Return the features in order of selection and their values.
+
+    ``redundancy_with(s)`` returns the redundancy of all features with s.
+    """
     order, scores = np.empty(n_wanted, dtype=np.int64), np.empty(n_wanted)
     left = np.ones(len(relevance), dtype=bool)
     redundancy = np.zeros(len(relevance))
@@ -286,7 +291,7 @@ def greedy_order(
         if place:
             redundancy += redundancy_with(int(order[place - 1]))
             mean = redundancy / place
-            value = relevance - mean if scheme == "mid" else relevance / np.maximum(mean, _NO_REDUNDANCY)
+            value = relevance - mean if scheme == "mid" else relevance / np.maximum(mean, _MIN_REDUNDANCY)
         features = np.flatnonzero(left)
         best = best_of(source, features, value[features])
         order[place], scores[place], left[best] = best, value[best], False
@@ -295,15 +300,15 @@ def greedy_order(
 
 @documented
 class MRMRRegressionSelector(TargetSelector):
-    r"""Add, one at a time, the feature most correlated with a numeric target and least with the features already there.
+    r"""Add features one at a time by high correlation with a numeric target and low correlation with selected features.
 
-    The form of mRMR for numbers [1]_, with absolute correlations in the place of mutual information: with S the features so
-    far, the next one maximises
+    This is mRMR for numeric targets [1]_, with absolute correlations instead of mutual information. With S the features
+    selected so far, the next one maximises
 
     .. math:: |\rho(f, y)| - \frac{1}{|S|}\sum_{s\in S} |\rho(f, s)| \qquad\text{or}\qquad
         |\rho(f, y)| \Big/ \frac{1}{|S|}\sum_{s\in S} |\rho(f, s)|.
 
-    One pass over the features for each feature selected: sums are kept, never a matrix of all pairs.
+    The method makes one pass over the features per selected feature. It stores sums, never the matrix of all pairs.
 
     Parameters
     ----------
@@ -326,7 +331,7 @@ class MRMRRegressionSelector(TargetSelector):
 
     See Also
     --------
-    MRMRSelector : For classes, with mutual information.
+    MRMRSelector : mRMR for classes, with mutual information.
 
     References
     ----------
@@ -366,7 +371,7 @@ class MRMRRegressionSelector(TargetSelector):
 
 
 def _correlations(view: FeatureView, centred: np.ndarray) -> np.ndarray:
-    """Absolute correlations of all features with a centred vector; 0 for constant ones."""
+    """Return the absolute correlations of all features with a centred vector; 0 for constant features."""
     norm = float(np.linalg.norm(centred))
     if norm == 0.0:
         return np.zeros(view.n_features)

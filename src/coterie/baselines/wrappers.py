@@ -1,4 +1,4 @@
-"""Selectors by the values of a criterion: best individual features (BIF) and floating search (SFFS)."""
+"""Wrapper methods with a criterion: best individual features (BIF) and floating search (SFFS)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from coterie.probing.criteria.base import CriterionLike
 from coterie.probing.evaluation import CriterionSelector, Problem, evaluate_subsets
 from coterie.progress import RoundProgress
 
-# Features evaluated between two signs of life.
+# Number of features evaluated between two updates of the progress.
 _WAVE = 256
 
 
 @documented
 class BestIndividualSelector(CriterionSelector):
-    """Rank features by the criterion's value of each one alone, and keep the best.
+    """Rank features by the criterion's value of each single feature, and select the best.
 
-    The usual ranking of single features (best individual features, BIF). It is fast and stable, and blind to features that are
-    of use only together.
+    This is the common ranking of single features (best individual features, BIF). It is fast and stable, but does not find
+    features that are useful only in combination.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class BestIndividualSelector(CriterionSelector):
         Folds of the criterion.
 
     n_jobs : int or None, default=None
-        Number of features evaluated at the same time, through joblib. The result does not depend on it.
+        Number of features evaluated in parallel by joblib. The result does not depend on it.
 
     verbose : int, default=0
         Show progress.
@@ -44,10 +44,10 @@ class BestIndividualSelector(CriterionSelector):
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        Value of each feature alone.
+        Value of each single feature.
 
     ranking_ : ndarray of shape (n_features,)
-        Rank of each feature, 1 for the best; ties by the content of the columns.
+        Rank of each feature, starting at 1. Ties are broken by the content of the columns.
 
     support_features_ : ndarray of shape (n_selected,)
         Indices of the selected features, the best first.
@@ -56,7 +56,7 @@ class BestIndividualSelector(CriterionSelector):
 
     See Also
     --------
-    DependencyAwareSelector : Ranks features by what they add to others.
+    DependencyAwareSelector : Ranks features by their benefit to subsets of the others.
     FloatingSelector : Sequential floating search.
 
     Examples
@@ -103,7 +103,7 @@ class BestIndividualSelector(CriterionSelector):
 
 
 class FloatingSubset(NamedTuple):
-    """The best subset of a size that was met: its features (sorted) and its value."""
+    """Best subset of a size that was evaluated: its features (sorted) and its value."""
 
     features: np.ndarray
     value: float
@@ -111,29 +111,30 @@ class FloatingSubset(NamedTuple):
 
 @documented
 class FloatingSelector(CriterionSelector):
-    """Sequential floating forward selection: add the best feature, then drop features as long as that helps.
+    """Sequential floating forward selection: add the best feature, then drop features as long as the value improves.
 
-    After each feature that is added, features are taken away one at a time as long as the smaller subset is better than the
-    best one of its size so far [1]_. It finds subsets that are good for the criterion, often the best ones. It takes about
-    as many evaluations as there are features for each step, so it is meant for some dozens of features, and it fits the
-    criterion so closely that the subset may be worse for another classifier or sample.
+    After each added feature, features are dropped one at a time as long as the smaller subset is better than the best subset
+    of its size so far [1]_. The method finds good subsets for the criterion, often the best. Each step takes about as many
+    evaluations as there are features, so the method is suitable for some dozens of features. It may overfit the criterion:
+    the subset may be worse for another classifier or other samples.
 
     Parameters
     ----------
     %(criterion_kept)s
 
     look_ahead : int, default=3
-        The search goes on until subsets are larger than ``n_features_to_select`` by this number, since
-        going back from larger subsets may find a better one of the size wanted.
+        The search continues until subsets are larger than ``n_features_to_select`` by this number, because dropping features
+        from larger subsets may give a better subset of the requested size.
 
     max_seconds : float or None, default=None
-        End the search after this time (a step under way is finished), once there is a subset of the size wanted.
+        End the search after this time, as soon as there is a subset of the requested size. The current step is finished
+        first.
 
     cv : int or cross-validation generator, default=3
         Folds of the criterion.
 
     n_jobs : int or None, default=None
-        Number of subsets evaluated at the same time, through joblib. The result does not depend on it.
+        Number of subsets evaluated in parallel by joblib. The result does not depend on it.
 
     verbose : int, default=0
         Show progress.
@@ -144,30 +145,30 @@ class FloatingSelector(CriterionSelector):
         Indices of the selected features, sorted.
 
     value_ : float
-        The criterion's value of these.
+        Value of the criterion for the selected features.
 
     ranking_ : ndarray of shape (n_features,)
-        Rank of each feature, 1 for the best: the selected ones first, and among these, as among the others, by the number
-        of sizes whose best subset holds them; ties by the content of the columns. Subsets of different sizes need not be
-        nested: for another number of features fit again, or look at ``subsets_``.
+        Rank of each feature, starting at 1. The selected features come first. Both the selected and the other features are
+        ordered by the number of sizes whose best subset contains them. Ties are broken by the content of the columns.
+        Subsets of different sizes need not be nested. For another number of features, fit again or use ``subsets_``.
 
     subsets_ : dict of int to FloatingSubset
-        The best subset of each size that was met: its ``features`` and its ``value``.
+        Best subset of each size that was evaluated: its ``features`` and its ``value``.
 
     n_evaluations_ : int
-        Number of subsets evaluated.
+        Number of evaluated subsets.
 
     %(seen)s
 
     See Also
     --------
-    DependencyAwareSelector : A ranking, for many features.
-    sklearn.feature_selection.SequentialFeatureSelector : Without the floating.
+    DependencyAwareSelector : Ranking for many features.
+    sklearn.feature_selection.SequentialFeatureSelector : Sequential search without floating.
 
     Notes
     -----
-    Of subsets of equal value the content of the feature that was added, or dropped, decides. A subset replaces the best one
-    of its size only if it is better by more than rounding (1e-12 of the value), so the search ends.
+    Ties between subsets of equal value are broken by the content of the added or dropped feature. A subset replaces the best
+    subset of its size only if it is better by more than rounding errors (1e-12 of the value). The search therefore ends.
 
     References
     ----------
@@ -228,7 +229,7 @@ class FloatingSelector(CriterionSelector):
         }
 
     def _run(self, search: _Search, problem: Problem) -> None:
-        """Add and drop features until subsets are large enough, or time is over."""
+        """Add and drop features until subsets are large enough or the time limit is reached."""
         largest = min(problem.n_wanted + int(self.look_ahead), problem.source.shape[1])
         deadline = time.perf_counter() + (np.inf if self.max_seconds is None else float(self.max_seconds))
         with RoundProgress(largest, int(self.verbose), type(self).__name__, unit="features") as bar:
@@ -242,7 +243,7 @@ class FloatingSelector(CriterionSelector):
 
 
 def _ranking(source: FeatureSource, subsets: dict[int, FloatingSubset], selected: np.ndarray) -> np.ndarray:
-    """Ranks by how many of the best subsets hold a feature, the selected ones first."""
+    """Return ranks by the number of best subsets that contain a feature, the selected features first."""
     held = np.zeros(source.shape[1])
     for subset in subsets.values():
         held[subset.features] += 1.0
@@ -251,7 +252,7 @@ def _ranking(source: FeatureSource, subsets: dict[int, FloatingSubset], selected
 
 
 class _Search:
-    """The current subset, and the best one of each size."""
+    """State of the search: the current subset, and the best subset of each size."""
 
     def __init__(self, problem: Problem, pool: Parallel) -> None:
         self.problem = problem
@@ -262,23 +263,23 @@ class _Search:
         self.n_evaluations = 0
 
     def add(self) -> None:
-        """Add the feature that makes the best subset; where an earlier subset of that size is better, go on from that one."""
+        """Add the feature that gives the best subset. If an earlier subset of this size is better, continue from it."""
         others = np.setdiff1d(np.arange(self.problem.source.shape[1]), self.current, assume_unique=True)
         subset, value = self._best_of(others, [np.sort(np.append(self.current, feature)) for feature in others])
-        self._take(subset, value)
+        self._update_best(subset, value)
         self.current, self.value = self.best[len(subset)]
 
     def drop(self) -> bool:
-        """Drop the feature whose loss makes the best subset, if that is better than the best one of its size so far."""
+        """Drop the feature whose removal gives the best subset, if it improves on the best subset of its size so far."""
         subset, value = self._best_of(self.current, [np.delete(self.current, i) for i in range(len(self.current))])
         if not self._better(value, len(subset)):
             return False
-        self._take(subset, value)
+        self._update_best(subset, value)
         self.current, self.value = subset, value
         return True
 
     def _best_of(self, features: np.ndarray, subsets: list[np.ndarray]) -> tuple[np.ndarray, float]:
-        """The best of some subsets, each made by adding or dropping one of the features, and its value."""
+        """Return the best of subsets that were made by adding or dropping one of the features, and its value."""
         values = evaluate_subsets(self.problem.evaluate, subsets, self.problem.workers, self.pool)
         self.n_evaluations += len(subsets)
         best = int(np.flatnonzero(features == best_of(self.problem.source, features, values))[0])
@@ -288,6 +289,6 @@ class _Search:
         known = self.best.get(size)
         return known is None or value > known.value + 1e-12 * abs(known.value)
 
-    def _take(self, subset: np.ndarray, value: float) -> None:
+    def _update_best(self, subset: np.ndarray, value: float) -> None:
         if self._better(value, len(subset)):
             self.best[len(subset)] = FloatingSubset(subset, value)

@@ -1,4 +1,4 @@
-"""Generators of data with known structure."""
+"""Generators of data with known groups of features."""
 
 from coterie.datasets.big import make_big_dimensional
 from coterie.datasets.synthetic import make_block_gaussian, make_feature_groups, make_support_affiliated

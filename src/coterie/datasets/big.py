@@ -1,4 +1,4 @@
-"""Data with the shape of the large real sets, made block by block, straight to a store if need be."""
+"""Generator of data with the shape of large real data sets, in blocks, in memory or written to a store."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from coterie.data.store.writing import DEFAULT_MEMORY_LIMIT, write_reader
 from coterie.groups import FeatureGroup, FeatureGroups
 from coterie.inputs.types import PathLike, RandomStateLike
 
-# Entries or genotypes that are made at a time, and features of them at most.
+# Largest numbers of entries (or genotypes) and of features per block.
 _BLOCK_VALUES = 1 << 22
 _BLOCK_FEATURES = 1 << 18
-# Exponent of the power law of column counts: the r-th commonest feature has a count of about r^-0.8.
+# Exponent of the power law of column counts: the count of the r-th most common feature is proportional to r^-0.8.
 _EXPONENT = 0.8
 _MIN_CORRELATION = 0.7
 
 
 class _Shape(NamedTuple):
-    """Size of a real set: samples, features, nonzeros (None: genotypes), type, share of samples with a planted feature."""
+    """Size of a real data set: samples, features, nonzeros (None: genotypes), type, share of samples per planted feature."""
 
     n_samples: int
     n_features: int
@@ -58,30 +58,31 @@ def make_big_dimensional(
     random_state: RandomStateLike = None,
     progress: Progress | None = None,
 ) -> Bunch:
-    """Data with the shape of a large real set, with planted support features and affiliates.
+    """Generate data with the shape of a large real data set, with planted support and affiliated features.
 
-    Sparse shapes have column counts that fall off as a power law. A planted support feature is present in a share of the
-    samples; its affiliated features are present in nearly the same ones, so that they correlate at 0.75 to 0.95. The
-    class is the sign of a weighted sum of the support features plus noise.
+    Column counts of sparse shapes follow a power law. A planted support feature is present in a share of the samples. Its
+    affiliated features are present in nearly the same samples, so that their correlations are 0.75 to 0.95. The class is the
+    sign of a weighted sum of the support features plus noise.
 
-    Genotypes (``"psoriasis"``) come in linkage blocks: along each of the two haplotypes of a person, an allele is that of its
-    left neighbour or a new one. The class is the sign of a weighted sum of causal SNPs plus noise; a group is
-    a causal SNP with the SNPs of its block that correlate with it at 0.7 or more.
+    Genotypes (``"psoriasis"``) consist of linkage blocks: along each of the two haplotypes of a person, an allele is a copy of
+    its left neighbour or a new draw. The class is the sign of a weighted sum of causal SNPs plus noise. A group is a causal
+    SNP with the SNPs of its block whose absolute correlation with it is at least 0.7.
 
     Parameters
     ----------
     shape : {"news20", "kdd2010", "webspam", "psoriasis"}, default="news20"
-        The real set.
+        Name of the real data set.
     scale : float, default=1.0
         Factor of the numbers of samples, features and nonzeros.
     n_samples, n_features, n_values : int, optional
-        These numbers themselves, instead of the real ones times ``scale``; the number of nonzeros is met about.
+        Numbers of samples, features and nonzeros, instead of the real ones times ``scale``. The number of nonzeros is
+        approximate.
     n_support : int, default=20
         Number of planted support features.
     max_affiliated : int, default=8
-        Most affiliated features of one group; at least 2 are planted (sparse shapes).
+        Largest number of affiliated features per group (sparse shapes). The smallest number is 2.
     path : path-like, optional
-        Store to write; by default the data are made in memory.
+        Store to write. By default the data are generated in memory.
     overwrite, memory_limit, progress
         As in :func:`coterie.data.convert`.
     random_state : int, RandomState instance or None, default=None
@@ -90,8 +91,8 @@ def make_big_dimensional(
     Returns
     -------
     data : Bunch
-        ``X`` (CSC or F-ordered array; the store's source where ``path`` is given), ``y`` (-1 or 1), ``groups`` (the planted
-        :class:`FeatureGroups`, the heaviest first), ``weights`` and ``path``.
+        ``X`` (CSC or F-ordered array, or the source of the store if ``path`` is given), ``y`` (-1 or 1), ``groups`` (the
+        planted :class:`FeatureGroups`, in decreasing order of absolute weight), ``weights`` and ``path``.
 
     Examples
     --------
@@ -113,8 +114,8 @@ def make_big_dimensional(
         real.presence,
     )
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    maker = _Genotypes if real.n_values is None else _PowerLaw
-    reader = maker(Path(path or shape), size, n_support, max_affiliated, seed)
+    kind = _Genotypes if real.n_values is None else _PowerLaw
+    reader = kind(Path(path or shape), size, n_support, max_affiliated, seed)
     if path is None:
         source = read_into_memory(reader, progress)
         X = source.block(0, source.shape[1])
@@ -124,8 +125,8 @@ def make_big_dimensional(
     return Bunch(X=X, y=reader.labels, groups=reader.groups, weights=reader.weights, path=None if path is None else Path(path))
 
 
-class _Made(Reader):
-    """Features that are made instead of read."""
+class _Generator(Reader):
+    """Reader of generated features."""
 
     format = "made"
     by = "features"
@@ -145,8 +146,8 @@ class _Made(Reader):
         self.labels = np.where(noisy > 0, 1, -1)
 
 
-class _PowerLaw(_Made):
-    """Sparse features whose counts follow a power law."""
+class _PowerLaw(_Generator):
+    """Generator of sparse features whose counts follow a power law."""
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         counts = self._counts()
@@ -159,15 +160,15 @@ class _PowerLaw(_Made):
             yield self._block(start, stop, counts[start:stop], planted)
             start = stop
             if progress is not None:
-                progress(start, len(counts), "making features")
+                progress(start, len(counts), "generating features")
 
     def _counts(self) -> np.ndarray:
-        """How many samples have each feature: ``min(n / 2, C r^-0.8)``, at least 1, in random order."""
+        """Return the number of samples with each feature: ``min(n / 2, C r^-0.8)``, at least 1, in random order."""
         n, m, n_values = self.size.n_samples, self.size.n_features, self.size.n_values
         assert n_values is not None
         law = np.arange(1, m + 1, dtype=np.float64) ** -_EXPONENT
         low, high = 0.0, float(n) * m
-        for _ in range(60):  # the total grows with the factor
+        for _ in range(60):  # bisection: the total increases with the factor
             middle = (low + high) / 2
             total = np.clip(middle * law, 1, max(n // 2, 1)).sum()
             low, high = (middle, high) if total < n_values else (low, middle)
@@ -176,11 +177,11 @@ class _PowerLaw(_Made):
         return counts
 
     def _plant(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Rows and values of the planted features by place; sets labels and groups."""
+        """Return rows and values of the planted features by position, and set labels and groups."""
         n, m, n_support = self.size.n_samples, self.size.n_features, len(self.weights)
         sizes = self.rng.integers(2, self.max_affiliated + 1, n_support)
         if n_support + sizes.sum() > m:
-            raise ValueError(f"{n_support + sizes.sum()} planted features are more than the {m} features; plant fewer.")
+            raise ValueError(f"{n_support + sizes.sum()} planted features are more than n_features={m}. Decrease n_support.")
         places = self.rng.choice(m, n_support + int(sizes.sum()), replace=False)
         rest = iter(places[n_support:].tolist())
         planted: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -204,7 +205,7 @@ class _PowerLaw(_Made):
         return self.rng.uniform(0.9, 1.1, count).astype(self.size.dtype)
 
     def _affiliate(self, rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same samples but for a few that are exchanged: the correlation is about the share that stays."""
+        """Return the same samples with some of them exchanged. The correlation is about the share that is kept."""
         stays = self.rng.random(len(rows)) < self.rng.uniform(0.78, 0.95)
         others = np.setdiff1d(self.rng.integers(0, self.size.n_samples, int((~stays).sum())), rows)
         mine = np.concatenate([rows[stays], others])
@@ -212,7 +213,7 @@ class _PowerLaw(_Made):
         return mine[order], np.concatenate([values[stays], self._values(len(others))])[order]
 
     def _group(self, support: int, affiliated: list[int], planted: dict[int, tuple[np.ndarray, np.ndarray]]) -> FeatureGroup:
-        """The group with its correlations, the strongest first."""
+        """Return the group with its correlations, in decreasing order of their absolute values."""
         columns = [planted[place] for place in [support, *affiliated]]
         correlation = _sparse_correlations(columns, self.size.n_samples)
         order = np.argsort(-np.abs(correlation), kind="stable")
@@ -223,7 +224,7 @@ class _PowerLaw(_Made):
     ) -> sparse.csc_array:
         n = self.size.n_samples
         share = counts / n
-        # Draws with replacement leave this many different rows on average.
+        # Number of draws with replacement that gives the requested number of different rows on average.
         draws = np.maximum(1, np.round(-n * np.log1p(-np.minimum(share, 0.999)))).astype(np.int64)
         mine = {place - start: column for place, column in planted.items() if start <= place < stop}
         draws[list(mine)] = 0
@@ -240,14 +241,16 @@ class _PowerLaw(_Made):
         return sparse.csc_array((values, (keys % n).astype(np.int32), starts.astype(np.int32)), shape=(n, stop - start))
 
 
-class _Genotypes(_Made):
-    """Genotypes in linkage blocks."""
+class _Genotypes(_Generator):
+    """Generator of genotypes in linkage blocks."""
 
     def blocks(self, n_values: int, progress: Progress | None = None) -> Iterator[Block]:
         n, m = self.size.n_samples, self.size.n_features
         lengths = self._lengths(m)
         if len(lengths) < len(self.weights):
-            raise ValueError(f"n_support={len(self.weights)} is more than the {len(lengths)} linkage blocks; plant fewer.")
+            raise ValueError(
+                f"n_support={len(self.weights)} is more than the {len(lengths)} linkage blocks. Decrease n_support."
+            )
         causal = dict(zip(self.rng.permutation(len(lengths))[: len(self.weights)].tolist(), self.weights, strict=True))
         found: list[tuple[float, FeatureGroup]] = []
         signal = np.zeros(n)
@@ -267,12 +270,12 @@ class _Genotypes(_Made):
                 yield np.asfortranarray(np.hstack(pending))
                 pending = []
                 if progress is not None:
-                    progress(start, m, "making SNPs")
+                    progress(start, m, "generating SNPs")
         self.groups = FeatureGroups([group for _, group in sorted(found, key=lambda pair: -pair[0])])
         self._label(signal)
 
     def _lengths(self, m: int) -> np.ndarray:
-        """Lengths of linkage blocks: 1 to 40 SNPs, 13 on average."""
+        """Return the lengths of linkage blocks: 1 to 40 SNPs, 13 on average."""
         lengths = np.minimum(self.rng.geometric(0.08, 2 * (m // 13) + 100), 40)
         while lengths.sum() < m:
             lengths = np.concatenate([lengths, lengths])
@@ -282,7 +285,7 @@ class _Genotypes(_Made):
         return lengths
 
     def _linked(self, n: int, length: int) -> np.ndarray:
-        """Genotypes of one block: both haplotypes copy their left neighbour or draw anew."""
+        """Return the genotypes of one block. Alleles of both haplotypes copy their left neighbour or are drawn anew."""
         frequency, copies = self.rng.uniform(0.05, 0.5), self.rng.uniform(0.85, 0.995)
         fresh = self.rng.random((length, 2 * n)) < frequency
         copied = self.rng.random((length, 2 * n)) < copies
@@ -292,7 +295,7 @@ class _Genotypes(_Made):
 
 
 def _linked_group(genotypes: np.ndarray, place: int, start: int) -> FeatureGroup:
-    """A causal SNP and its strong neighbours."""
+    """Return the group of a causal SNP and the SNPs of its block that are correlated with it."""
     X = genotypes.astype(np.float64)
     X -= X.mean(axis=0)
     norms = np.sqrt((X**2).sum(axis=0))
@@ -303,7 +306,7 @@ def _linked_group(genotypes: np.ndarray, place: int, start: int) -> FeatureGroup
 
 
 def _sparse_correlations(columns: list[tuple[np.ndarray, np.ndarray]], n: int) -> np.ndarray:
-    """Pearson correlation of the first column with each of the others."""
+    """Return the Pearson correlation of the first column with each of the others."""
     dense_rows = np.unique(np.concatenate([rows for rows, _ in columns]))
     table = np.zeros((len(dense_rows), len(columns)))
     for k, (rows, values) in enumerate(columns):

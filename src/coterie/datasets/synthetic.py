@@ -1,4 +1,4 @@
-"""Small generators: feature groups, support and affiliated features, and blocks of correlated Gaussian features."""
+"""Generators in memory: feature groups, support and affiliated features, and blocks of correlated Gaussian features."""
 
 from __future__ import annotations
 
@@ -20,35 +20,34 @@ def make_support_affiliated(
     noise: float = 0.0,
     random_state: RandomStateLike = None,
 ) -> Bunch:
-    """Support features that decide the class, affiliated copies of them, and noise (TPAMI 2016, section 5.2).
+    """Generate support features that determine the class, affiliated features and noise (TPAMI 2016, section 5.2).
 
-    Support features are independent and standard normal. An affiliated feature is ``r`` times its
-    support feature plus independent noise, so that their correlation is ``r``, with \\|r\\| uniform in
-    ``correlation`` and a random sign. The class is the sign of the sum of the support features,
-    weighted by N(0, 1), plus ``noise``. All other features are independent noise, and the columns
-    are shuffled. (The paper's own generator is in an appendix that is not public.)
+    Support features are independent and standard normal. An affiliated feature is ``r`` times its support feature plus
+    independent noise, so that their correlation is ``r``, with \\|r\\| uniform in ``correlation`` and a random sign. The class
+    is the sign of the sum of the support features, weighted by N(0, 1), plus ``noise``. All other features are independent
+    noise, and the columns are shuffled. (The generator of the paper is in an appendix that is not public.)
 
     Parameters
     ----------
     n_samples, n_features : int, default=2048, 10000
         Shape of X.
     n_support : int, default=12
-        Number of support features, and so of groups.
+        Number of support features, which is the number of groups.
     n_true : int, default=38
-        Number of support and affiliated features together.
+        Total number of support and affiliated features.
     max_affiliated : int, default=5
-        Most affiliated features of one group.
+        Largest number of affiliated features per group.
     correlation : tuple of float, default=(0.75, 0.9)
-        Range of \\|correlation\\| between a support feature and its affiliated ones.
+        Range of \\|correlation\\| between a support feature and its affiliated features.
     noise : float, default=0.0
-        Standard deviation of noise added before the sign is taken.
+        Standard deviation of the noise added before taking the sign.
     random_state : int, RandomState instance or None, default=None
         Seed.
 
     Returns
     -------
     data : Bunch
-        ``X``, ``y`` (-1 or 1), ``groups`` (the true :class:`FeatureGroups`, the heaviest first) and
+        ``X``, ``y`` (-1 or 1), ``groups`` (the true :class:`FeatureGroups`, in decreasing order of absolute weight) and
         ``weights`` (their weights).
 
     Examples
@@ -61,7 +60,7 @@ def make_support_affiliated(
     rng = check_random_state(random_state)
     if not n_support <= n_true <= n_support * (1 + max_affiliated):
         raise ValueError(
-            f"n_true={n_true} must lie between n_support={n_support} and n_support * (1 + max_affiliated)="
+            f"n_true={n_true} must be between n_support={n_support} and n_support * (1 + max_affiliated)="
             f"{n_support * (1 + max_affiliated)}."
         )
     sizes = np.zeros(n_support, dtype=np.int64)
@@ -81,10 +80,10 @@ def make_feature_groups(
     noise: float = 0.0,
     random_state: RandomStateLike = None,
 ) -> Bunch:
-    """Many groups of predictive features, some with inner correlated features (ICML 2012, section 4.1).
+    """Generate many groups of predictive features, some with affiliated features (ICML 2012, section 4.1).
 
-    Made like :func:`make_support_affiliated`, with 200 groups of which 30 have correlated features
-    inside and 170 are single features.
+    The model is that of :func:`make_support_affiliated`. By default there are 200 groups, of which 30 have affiliated
+    features and 170 are single features.
 
     Parameters
     ----------
@@ -95,19 +94,19 @@ def make_feature_groups(
     n_correlated_groups : int, default=30
         Number of groups with affiliated features.
     affiliated : tuple of int, default=(2, 10)
-        Least and most affiliated features of such a group.
+        Smallest and largest number of affiliated features of such a group.
     correlation : tuple of float, default=(0.75, 0.9)
-        Range of \\|correlation\\| between a support feature and its affiliated ones.
+        Range of \\|correlation\\| between a support feature and its affiliated features.
     noise : float, default=0.0
-        Standard deviation of noise added before the sign is taken.
+        Standard deviation of the noise added before taking the sign.
     random_state : int, RandomState instance or None, default=None
         Seed.
 
     Returns
     -------
     data : Bunch
-        ``X``, ``y`` (-1 or 1), ``groups`` and ``weights``. Draw twice the samples and split them for
-        a test set of the same kind.
+        ``X``, ``y`` (-1 or 1), ``groups`` and ``weights``. For a test set from the same distribution, generate twice the
+        number of samples and split them.
 
     Examples
     --------
@@ -118,7 +117,7 @@ def make_feature_groups(
     """
     rng = check_random_state(random_state)
     if not 0 <= n_correlated_groups <= n_groups:
-        raise ValueError(f"n_correlated_groups={n_correlated_groups} must lie between 0 and n_groups={n_groups}.")
+        raise ValueError(f"n_correlated_groups={n_correlated_groups} must be between 0 and n_groups={n_groups}.")
     sizes = np.zeros(n_groups, dtype=np.int64)
     sizes[:n_correlated_groups] = rng.randint(affiliated[0], affiliated[1] + 1, size=n_correlated_groups)
     return _plant(rng, n_samples, n_features, sizes, correlation, noise)
@@ -132,10 +131,10 @@ def _plant(
     correlation: tuple[float, float],
     noise: float,
 ) -> Bunch:
-    """Independent noise in which groups of ``1 + sizes[g]`` features decide the class."""
+    """Return independent noise with planted groups of ``1 + sizes[g]`` features that determine the class."""
     n_true = len(sizes) + int(sizes.sum())
     if n_true > n_features:
-        raise ValueError(f"The groups have {n_true} features, but n_features={n_features}; ask for more features.")
+        raise ValueError(f"The groups have {n_true} features, but n_features={n_features}. Increase n_features.")
     X = rng.standard_normal((n_samples, n_features))
     places = rng.permutation(n_features)[:n_true]
     supports, rest = places[: len(sizes)], places[len(sizes) :]
@@ -162,22 +161,22 @@ def make_block_gaussian(
     shuffle: bool = True,
     random_state: RandomStateLike = None,
 ) -> Bunch:
-    r"""Two Gaussian clusters of samples, whose features fall into groups of equal correlation (TKDE 2015, section 4.1).
+    r"""Generate two Gaussian classes with groups of equally correlated features (TKDE 2015, section 4.1).
 
-    Within a class, features of one group have correlation ``correlation`` with each other, those of different groups
-    none. The means of the two classes differ by ``separation`` times a number for each group, uniform in [0.4, 1.2], with
-    a deviation of 0.1 for each of its features. (The paper says that there are two clusters and shows the block
-    structure; the size of the difference is chosen so that twenty features give the accuracy that it reports, about
-    95 %.)
+    Within a class, features of the same group have correlation ``correlation``, and features of different groups are
+    uncorrelated. The means of the two classes differ by ``separation`` times the sum of a number per group, uniform in
+    [0.4, 1.2], and a normal deviation per feature, with standard deviation 0.1. (The paper states that there are two clusters
+    and shows the block structure. The size of the difference is set such that twenty features give the accuracy of the paper,
+    about 95 %.)
 
     Parameters
     ----------
     n_samples : int, default=400
         Number of samples, half of them in each class.
     n_groups, group_size : int, default=10, 10
-        Number of groups, and of the features of each.
+        Number of groups, and number of features per group.
     correlation : float, default=0.8
-        Correlation between features of one group, in [0, 1).
+        Correlation between features of the same group, in [0, 1).
     separation : float, default=1.5
         Scale of the difference between the classes, in standard deviations of a feature.
     shuffle : bool, default=True
@@ -188,8 +187,8 @@ def make_block_gaussian(
     Returns
     -------
     data : Bunch
-        ``X``, ``y`` (-1 or 1), ``groups`` (the true :class:`FeatureGroups`; the support feature of a group is the one that
-        differs most between the classes) and ``shift`` (difference of the classes' means, for each feature).
+        ``X``, ``y`` (-1 or 1), ``groups`` (the true :class:`FeatureGroups`; the support feature of a group is the one with
+        the largest difference between the classes) and ``shift`` (difference of the class means per feature).
 
     Examples
     --------

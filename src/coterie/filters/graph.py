@@ -1,4 +1,4 @@
-"""Scores from a graph of the samples: the graph itself, the Laplacian score, and multi-cluster feature selection (MCFS)."""
+"""Scores from a graph of the samples: construction of the graph, Laplacian score, multi-cluster feature selection (MCFS)."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from coterie.kernels import filters as kernels
 from coterie.order import by_content
 
 _BLOCK_FEATURES = 1024
-# Distances that differ by less than this part of the largest are equal.
+# Distances that differ by less than this share of the largest are equal.
 _TIE = 1e-12
-# Samples whose distances to all others are held at a time; fixed, so that threads do not change a sum.
-_PROBES = 128
+# Number of samples per task for distances to all samples. It is constant, so that sums do not depend on threads.
+_PROBES_PER_TASK = 128
 
-Look = Callable[..., Any]
-# Most samples of a full graph, which has an edge for each pair of them (500 MB).
+ProbeFunction = Callable[..., Any]
+# Largest number of samples of a full graph, which has one edge per pair of samples (500 MB).
 _MAX_FULL = 5000
-# Products of features and residuals that are held at a time.
-_PRODUCTS = 1 << 22
-# Part of the first correlation at which a path ends: the response is explained, what is left is rounding.
+# Largest number of products of features and residuals per block.
+_BLOCK_PRODUCTS = 1 << 22
+# Share of the first correlation at which a path ends. The response is then explained up to rounding errors.
 _PATH_END = 1e-6
-# Correlation from which on two features are copies of each other.
+# Smallest absolute correlation of two features that are copies of each other.
 _COPY = 1.0 - 1e-9
-# Most samples for which all eigenvectors are computed where the iterative solver fails (200 MB).
+# Largest number of samples for which all eigenvectors are computed if the iterative solver fails (200 MB).
 _MAX_DENSE = 5000
 
 
 def squared_distances(source: FeatureSource, moments: Moments, probes: np.ndarray) -> np.ndarray:
-    """Squared Euclidean distances of some samples to all samples."""
+    """Return the squared Euclidean distances of some samples to all samples."""
     shift = moments.far_mean
     if not source.is_sparse:
-        # Whole numbers are subtracted, so that the distances between samples of whole numbers are exact; unless what is
-        # left of the mean would drown the distances.
-        whole = np.rint(moments.mean)
-        shift = np.where(np.abs(moments.mean - whole) > FAR * moments.scale, moments.mean, whole)
+        # Integers are subtracted, so that distances between samples of integers are exact, unless the rest of the mean is
+        # large compared with the deviations.
+        rounded = np.rint(moments.mean)
+        shift = np.where(np.abs(moments.mean - rounded) > FAR * moments.scale, moments.mean, rounded)
 
     products = np.zeros((len(probes), source.shape[0]))
     norms = np.zeros(source.shape[0])
@@ -72,7 +72,7 @@ def squared_distances(source: FeatureSource, moments: Moments, probes: np.ndarra
 
 
 def manhattan_distances(source: FeatureSource, moments: Moments, mine: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """Distances of some samples to all samples: sums of ``factor`` times absolute differences."""
+    """Return the distances of some samples to all samples: sums of ``factor`` times absolute differences."""
     far = moments.far_mean
     distances, size = np.zeros((len(mine), source.shape[0])), np.zeros(source.shape[0])
     place = np.full(source.shape[0], -1)
@@ -92,7 +92,7 @@ def manhattan_distances(source: FeatureSource, moments: Moments, mine: np.ndarra
 
 
 def nearest(distances: np.ndarray, candidates: np.ndarray, k: int) -> np.ndarray:
-    """The k nearest of some candidates (sorted indices), nearest first, ties in order of the samples."""
+    """Return the k nearest candidates in order of distance. Candidates are sorted indices; ties keep their order."""
     mine = distances[candidates]
     k = min(k, len(mine))
     if k == 0:
@@ -105,14 +105,14 @@ def nearest(distances: np.ndarray, candidates: np.ndarray, k: int) -> np.ndarray
 
 
 class Neighbours(NamedTuple):
-    """Samples next to each sample, one row each, and their squared distances."""
+    """Nearest samples of each sample, one row per sample, and their squared distances."""
 
     samples: np.ndarray
     squared: np.ndarray
 
 
 def nearest_neighbours(source: FeatureSource, moments: Moments, n_neighbors: int, n_threads: int) -> Neighbours:
-    """The nearest other samples of each sample in the Euclidean distance over all features."""
+    """Return the nearest other samples of each sample by Euclidean distance over all features."""
     samples = np.arange(source.shape[0])
     k = min(n_neighbors, len(samples) - 1)
     parts = by_probes(source, moments, _neighbours, k, probes=samples, n_threads=n_threads)
@@ -129,7 +129,10 @@ def _neighbours(source: FeatureSource, moments: Moments, probes: np.ndarray, k: 
 
 
 def heat_graph(neighbours: Neighbours, width: float | None = None) -> sparse.csr_array:
-    r"""Symmetric graph of neighbours with weights :math:`\exp(-\|x_i - x_h\|^2 / t)`, t given or the mean over all."""
+    r"""Return the symmetric graph of neighbours with weights :math:`\exp(-\|x_i - x_h\|^2 / t)`.
+
+    By default t is the mean of the squared distances.
+    """
     n_samples, k = neighbours.samples.shape
     rows = np.repeat(np.arange(n_samples), k)
     weights = _heat(neighbours.squared.ravel(), width)
@@ -138,27 +141,26 @@ def heat_graph(neighbours: Neighbours, width: float | None = None) -> sparse.csr
 
 
 def full_heat_graph(source: FeatureSource, moments: Moments, n_threads: int, width: float | None = None) -> sparse.csr_array:
-    """The graph of all pairs of samples with the same weights, t the mean over all pairs or given."""
+    """Return the graph of all pairs of samples with the same weights. By default t is the mean over all pairs."""
     n_samples = source.shape[0]
     samples = np.arange(n_samples)
     squared = np.vstack(by_probes(source, moments, squared_distances, probes=samples, n_threads=n_threads))
     rows, others = np.nonzero(~np.eye(n_samples, dtype=bool))
-    # The distance of two samples is computed from both sides; the mean makes it one number.
+    # The distance of two samples is computed twice, with different rounding errors. The mean makes it symmetric.
     weights = _heat(0.5 * (squared + squared.T)[rows, others], width)
     return sparse.csr_array((weights, (rows, others)), shape=(n_samples, n_samples))
 
 
 def _heat(squared: np.ndarray, width: float | None) -> np.ndarray:
-    """Weights that never vanish: an edge is an edge."""
+    """Return weights with a positive lower limit, so that no edge is lost."""
     width = (float(squared.mean()) or 1.0) if width is None else width
     return np.maximum(np.exp(-squared / width), 1e-12)
 
 
 def connect(graph: sparse.csr_array, source: FeatureSource, moments: Moments, n_threads: int) -> sparse.csr_array:
-    """Link the parts of a graph by their nearest samples (with its smallest weight) until it is connected.
+    """Connect the components of a graph by edges between their nearest samples, with the smallest weight of the graph.
 
-    The eigenvectors of a graph in several parts are any mixture of the parts; of a connected one they are
-    well defined.
+    The eigenvectors of a graph with several components are not unique. Those of a connected graph are well defined.
     """
     weight = float(graph.data.min())
     while True:
@@ -174,7 +176,7 @@ def connect(graph: sparse.csr_array, source: FeatureSource, moments: Moments, n_
 def _nearest_outside(
     part: np.ndarray, source: FeatureSource, moments: Moments, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each sample the nearest one in another part, and its squared distance."""
+    """Return the nearest sample in another component for each sample, and its squared distance."""
     parts = by_probes(source, moments, _outside, part, probes=np.arange(len(part)), n_threads=n_threads)
     closest, distance = (np.concatenate(one) for one in zip(*parts, strict=True))
     return closest, distance
@@ -189,12 +191,12 @@ def _outside(source: FeatureSource, moments: Moments, probes: np.ndarray, part: 
 
 
 def variation(source: FeatureSource, graph: sparse.csr_array, squared: bool, n_threads: int) -> np.ndarray:
-    """Variation of all features on a symmetric graph; see :mod:`coterie.kernels.filters`."""
+    """Return the variation of all features on a symmetric graph. See :mod:`coterie.kernels.filters`."""
     result = np.empty(source.shape[1])
     edges = sparse.csr_array(graph if source.is_sparse else sparse.triu(graph, k=1))
     indptr, indices, weights = read_only(edges.indptr), read_only(edges.indices), read_only(edges.data)
 
-    def look(first: int, columns: Columns) -> None:
+    def process(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
             kernels.dense_variation(read_only(columns.T), indptr, indices, weights, squared, result, first)
         else:
@@ -203,25 +205,25 @@ def variation(source: FeatureSource, graph: sparse.csr_array, squared: bool, n_t
                 indptr, indices, weights, squared, result, first,
             )  # fmt: skip
 
-    for_blocks(source, look, n_threads)
+    for_blocks(source, process, n_threads)
     return result
 
 
 def by_probes(
-    source: FeatureSource, moments: Moments, look: Look, *arguments: Any, probes: np.ndarray, n_threads: int
+    source: FeatureSource, moments: Moments, function: ProbeFunction, *arguments: Any, probes: np.ndarray, n_threads: int
 ) -> list[Any]:
-    """Answers of ``look(source, moments, some probes, *arguments)``, in order of the probes.
+    """Return results of ``function(source, moments, probes, *arguments)`` for batches of the probes, in their order.
 
-    The probes are always the same ones and see all features in the same order, so that neither threads nor workers can change
-    a digit. ``look`` is pure, and one that other processes can import. An argument may be a value of ``source.prepare``.
+    The batches are fixed, and features are processed in the same order, so that results do not depend on threads or workers.
+    ``function`` must be pure and importable by other processes. An argument may be a value of ``source.prepare``.
     """
-    cuts = [*range(0, len(probes), _PROBES), len(probes)]
-    tasks = [(moments, look, probes[a:b], *arguments) for a, b in itertools.pairwise(cuts) if b > a]
-    return source.map_tasks(_look, tasks, what="distances between samples", n_threads=n_threads)
+    cuts = [*range(0, len(probes), _PROBES_PER_TASK), len(probes)]
+    tasks = [(moments, function, probes[a:b], *arguments) for a, b in itertools.pairwise(cuts) if b > a]
+    return source.map_tasks(_call, tasks, what="distances between samples", n_threads=n_threads)
 
 
-def _look(source: FeatureSource, moments: Moments, look: Look, probes: np.ndarray, *arguments: Any) -> Any:
-    return look(source, moments, probes, *arguments)
+def _call(source: FeatureSource, moments: Moments, function: ProbeFunction, probes: np.ndarray, *arguments: Any) -> Any:
+    return function(source, moments, probes, *arguments)
 
 
 def laplacian_score(
@@ -233,32 +235,32 @@ def laplacian_score(
     sigma: float | None = None,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    r"""Laplacian score of each feature, turned round so that higher is better.
+    r"""Return the Laplacian score of each feature, transformed so that higher is better.
 
     .. math:: s = 1 - \frac{\tilde f' L \tilde f}{\tilde f' D \tilde f},
         \qquad \tilde f = f - \frac{f'D1}{1'D1}\,1
 
-    on the graph of nearest neighbours with heat-kernel weights W, D = diag(W1) and L = D - W. The fraction is
-    the score of [1]_, where smaller is better; what is returned is the correlation of the feature with itself
-    across the edges of the graph: 1 for a feature that does not change along edges, about 0 for noise, negative for one
-    that changes more than noise does.
+    on the graph of nearest neighbours with heat-kernel weights W, D = diag(W1) and L = D - W. The fraction is the score of
+    [1]_, for which smaller is better. The returned value is the correlation of the feature with itself across the edges of
+    the graph. It is 1 for a feature that is constant along edges, about 0 for noise, and negative for a feature that changes
+    more than noise.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : ignored
-        Not used; present for scikit-learn's ``score_func``.
+        Not used, present for the ``score_func`` of scikit-learn.
     n_neighbors : int, default=5
-        Neighbours of each sample, by Euclidean distance over all features; two samples are linked when one is a
+        Number of neighbours of each sample, by Euclidean distance over all features. Two samples are linked if one is a
         neighbour of the other.
     graph : {"nearest", "full"}, default="nearest"
-        Whether only neighbours are linked, or all pairs of samples (for up to 5,000 samples), as eq. 28 of [2]_ reads.
+        Edges of the graph: neighbours, or all pairs of samples (for up to 5,000 samples), as in eq. 28 of [2]_.
     sigma : float or None, default=None
-        Width σ of the heat kernel: weights are :math:`\exp(-\|x_i - x_h\|^2 / 2\sigma^2)`. None takes the mean of the squared
-        distances of linked samples for :math:`2\sigma^2`. Weights below 1e-12 count as 1e-12.
+        Width σ of the heat kernel: weights are :math:`\exp(-\|x_i - x_h\|^2 / 2\sigma^2)`. With None, :math:`2\sigma^2` is
+        the mean of the squared distances of linked samples. Weights below 1e-12 are set to 1e-12.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
@@ -271,7 +273,7 @@ def laplacian_score(
 
     Notes
     -----
-    Time is O(n² m) for the distances of n samples, and O(n m) for the scores, O(n² m) on the full graph.
+    The time is O(n² m) for the distances of n samples, and O(n m) for the scores (O(n² m) on the full graph).
 
     References
     ----------
@@ -302,14 +304,14 @@ def laplacian_score(
     elif source.shape[0] <= _MAX_FULL:
         edges = full_heat_graph(source, moments, n_threads, width)
     else:
-        raise ValueError(f"graph='full' is for up to {_MAX_FULL} samples, and X has {source.shape[0]}; use 'nearest'.")
+        raise ValueError(f"graph='full' supports up to {_MAX_FULL} samples, but X has {source.shape[0]}. Use 'nearest'.")
     return view.map_features(_smoothness, edges)
 
 
 def _smoothness(view: FeatureView, edges: sparse.csr_array) -> np.ndarray:
-    """The scores of the features of a block."""
+    """Return the scores of the features of a block."""
     rough = variation(view.source, edges, True, view.n_threads)
-    # The weighted norm about the weighted mean is the denominator.
+    # The denominator is the squared weighted norm about the weighted mean.
     scale = view.source.moments(np.asarray(edges.sum(axis=1)).ravel(), n_threads=view.n_threads).norm ** 2
     return np.where(view.moments.norm > 0, 1.0 - np.divide(rough, scale, out=np.ones(len(scale)), where=scale > 0), 0.0)
 
@@ -323,32 +325,32 @@ def mcfs_score(
     n_nonzero: int = 20,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    r"""Multi-cluster feature selection: the largest coefficient of each feature in explaining the clusters.
+    r"""Return the score of multi-cluster feature selection (MCFS) of each feature.
 
-    The first ``n_clusters`` eigenvectors of the graph of nearest samples tell its clusters apart. Each is
-    regressed on the standardised features by least angle regression with ``n_nonzero`` features, and a
-    feature's score is its largest absolute coefficient. [1]_
+    The first ``n_clusters`` eigenvectors of the graph of nearest samples distinguish its clusters. Each is regressed on the
+    standardised features by least angle regression with ``n_nonzero`` features. The score of a feature is its largest
+    absolute coefficient. [1]_
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : ignored
-        Not used; present for scikit-learn's ``score_func``.
+        Not used, present for the ``score_func`` of scikit-learn.
     n_clusters : int, default=5
-        Number of eigenvectors; best the number of clusters, where it is known.
+        Number of eigenvectors. If the number of clusters is known, use it.
     n_neighbors : int, default=5
-        Neighbours of each sample, by Euclidean distance over all features.
+        Number of neighbours of each sample, by Euclidean distance over all features.
     n_nonzero : int, default=20
-        Features in each regression (fewer where there are not so many, or not so many samples). The authors use the
-        number of features that are wanted in the end; more make the scores worse.
+        Number of features in each regression (at most the number of features, and less than that of samples). The authors
+        use the number of features to select; larger numbers make the scores worse.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
     scores : ndarray of shape (n_features,)
-        Higher is better; 0 for all features that no regression uses, constant ones among them.
+        Higher is better; 0 for features that no regression uses, including constant features.
 
     See Also
     --------
@@ -356,10 +358,10 @@ def mcfs_score(
 
     Notes
     -----
-    The regression is scikit-learn's, on the features that could enter it: after each path all other
-    features are compared with its residuals, and those that would have entered join in. So the path is that of
-    all features, without a dense copy of them. A graph in several parts is linked by its nearest samples, since
-    its eigenvectors would otherwise not be defined.
+    The regression uses scikit-learn on a subset of the features. After each path, all other features are compared with its
+    residuals, and those that would have entered are added. The result is the path of all features, without a dense copy of
+    them. The components of a disconnected graph are connected by their nearest samples, because its eigenvectors would
+    otherwise not be unique.
 
     References
     ----------
@@ -397,9 +399,9 @@ def mcfs_score(
 
 
 def _embedding(graph: sparse.csr_array, n_clusters: int) -> np.ndarray:
-    """Eigenvectors of the graph's Laplacian after the constant one, of unit length."""
+    """Return the eigenvectors of the graph's Laplacian after the constant one, with unit length."""
     vectors = None
-    if graph.shape[0] > max(2 * n_clusters + 2, 16):  # else too few for the iterative solver
+    if graph.shape[0] > max(2 * n_clusters + 2, 16):  # the iterative solver requires more samples
         vectors = _iterated_vectors(graph, n_clusters)
     vectors = _dense_vectors(graph, n_clusters) if vectors is None else vectors
     vectors = vectors - vectors.mean(axis=0)
@@ -408,23 +410,23 @@ def _embedding(graph: sparse.csr_array, n_clusters: int) -> np.ndarray:
 
 
 def _iterated_vectors(graph: sparse.csr_array, n_clusters: int) -> np.ndarray | None:
-    """Eigenvectors by the iterative solver; None where it gives up and there are few enough samples for the other."""
+    """Return eigenvectors by the iterative solver, or None if it fails and the dense solver can be used."""
     try:
         vectors = spectral_embedding(graph, n_components=n_clusters, eigen_solver="arpack", random_state=0)
         if np.isfinite(vectors).all():
             return np.asarray(vectors)
-    except (ArpackError, np.linalg.LinAlgError, RuntimeError):  # the last for a factorisation that fails
+    except (ArpackError, np.linalg.LinAlgError, RuntimeError):  # RuntimeError: the factorisation failed
         pass
     if graph.shape[0] <= _MAX_DENSE:
         return None
     raise ValueError(
-        "mcfs_score cannot be computed: the solver finds no eigenvectors of the graph of nearest samples. Raise n_neighbors, "
-        "or lower n_clusters."
+        "mcfs_score cannot be computed, because the solver finds no eigenvectors of the graph of nearest samples. Increase "
+        "n_neighbors or decrease n_clusters."
     )
 
 
 def _dense_vectors(graph: sparse.csr_array, n_clusters: int) -> np.ndarray:
-    """Eigenvectors by the dense solver, which always has an answer."""
+    """Return eigenvectors by the dense solver, which does not fail."""
     root = np.sqrt(np.asarray(graph.sum(axis=1)).ravel())
     vectors = np.linalg.eigh(graph.toarray() / np.outer(root, root))[1][:, -2 : -n_clusters - 2 : -1]
     return np.asarray(vectors / root[:, None])
@@ -433,18 +435,18 @@ def _dense_vectors(graph: sparse.csr_array, n_clusters: int) -> np.ndarray:
 def _path_end(
     source: FeatureSource, moments: Moments, varying: np.ndarray, response: np.ndarray, n_nonzero: int, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features in the last step of the LARS path, with their coefficients on features of unit length."""
+    """Return the features of the last step of the LARS path, and their coefficients for features of unit length."""
     strength = _correlations(source, moments, varying, response[:, None], np.ones(1), n_threads)
     chosen = varying[np.argsort(-strength, kind="stable")[: 4 * n_nonzero]]
     outside = np.setdiff1d(varying, chosen, assume_unique=True)
     while True:
-        chosen = by_content(source, chosen)  # of two equal features the same one enters whatever their order
+        chosen = by_content(source, chosen)  # of two equal features, the one that enters does not depend on their order
         columns = source.columns(chosen)
         dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
         unit = (dense - moments.mean[chosen]) / moments.norm[chosen]
         alone = _without_copies(unit)
         chosen, unit = chosen[alone], unit[:, alone]
-        with ignored():  # equal features are left out with a warning
+        with ignored():  # scikit-learn drops nearly equal features with a warning
             lowest = _PATH_END * float(np.abs(unit.T @ response).max()) / len(response)
             alphas, _, path = lars_path(unit, response, method="lar", max_iter=n_nonzero, alpha_min=lowest)
         residuals = response[:, None] - unit @ path
@@ -456,11 +458,11 @@ def _path_end(
         strongest = np.argsort(-excess, kind="stable")[: max(n_nonzero, 100)]
         joining = outside[strongest[late[strongest]]]
         chosen = np.concatenate([chosen, joining])
-        outside = np.setdiff1d(outside, joining, assume_unique=True)  # copies that were left out stay out
+        outside = np.setdiff1d(outside, joining, assume_unique=True)  # dropped copies are not added again
 
 
 def _without_copies(unit: np.ndarray) -> np.ndarray:
-    """Positions of columns that are no multiple of an earlier one; least angle regression is undefined between copies."""
+    """Return the positions of columns that are not multiples of an earlier one, for which the path is undefined."""
     copies = np.abs(unit.T @ unit) >= _COPY
     return np.flatnonzero(~np.triu(copies, k=1).any(axis=0))
 
@@ -468,14 +470,14 @@ def _without_copies(unit: np.ndarray) -> np.ndarray:
 def _share_with_copies(
     source: FeatureSource, moments: Moments, varying: np.ndarray, scores: np.ndarray, n_threads: int
 ) -> None:
-    """Give all multiples of a feature its score, so that no accident of order enters."""
+    """Assign the score of a feature to all its multiples, so that scores do not depend on the order of the columns."""
     scored = np.flatnonzero(scores)
     for first in range(0, len(scored), 64):
         part = scored[first : first + 64]
         columns = source.columns(part)
         dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
         unit = (dense - moments.mean[part]) / moments.norm[part]
-        size = _PRODUCTS // 64
+        size = _BLOCK_PRODUCTS // 64
         for begin in range(0, len(varying), size):
             others = varying[begin : begin + size]
             products = source.products(unit, centre=moments.mean, features=others, n_threads=n_threads)
@@ -486,9 +488,9 @@ def _share_with_copies(
 def _correlations(
     source: FeatureSource, moments: Moments, features: np.ndarray, vectors: np.ndarray, limits: np.ndarray, n_threads: int
 ) -> np.ndarray:
-    """For each feature of unit length its largest absolute product with a vector, each relative to its limit."""
+    """Return the largest absolute product of each unit-length feature with a vector, relative to the vector's limit."""
     result = np.empty(len(features))
-    size = max(1, _PRODUCTS // vectors.shape[1])
+    size = max(1, _BLOCK_PRODUCTS // vectors.shape[1])
     for first in range(0, len(features), size):
         part = features[first : first + size]
         products = source.products(vectors, centre=moments.mean, features=part, n_threads=n_threads)

@@ -1,4 +1,4 @@
-"""Scores from near samples: ReliefF, and the local and global discriminative score (LGD)."""
+"""Scores from neighbouring samples: ReliefF, and the local and global discriminative score (LGD)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from coterie.inputs.targets import class_codes
 from coterie.inputs.types import FeaturesLike, RandomStateLike, TargetsLike
 from coterie.kernels import filters as kernels
 
-# The local scatter is raised by this part of what values spread evenly over the feature's range would have,
-# and among samples by this part of the global scatter.
+# Added to the local scatter: this share of the scatter of evenly spread values over the feature's range or, among samples,
+# this share of the global scatter.
 _EVEN_SHARE = 0.1
 _GLOBAL_SHARE = 0.01
 
@@ -32,43 +32,43 @@ def relieff_score(
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    r"""ReliefF weight of each feature for the classes in y.
+    r"""Return the ReliefF weight of each feature for the classes in y.
 
-    For each of m samples (*probes*) i of class c, with its k nearest samples of each class,
+    With m samples (*probes*) i of class c, and their k nearest samples of each class,
 
     .. math:: s = \frac1m \sum_i \Big( \sum_{c' \ne c} \frac{P(c')}{1 - P(c)} \bar d_{c'}(i) - \bar d_c(i) \Big)
 
     where :math:`\bar d_{c'}(i)` is the mean of :math:`|x_i - x_h|` over the neighbours h of class c' (misses, or hits for
-    c' = c), with differences over the feature's range. Samples are near in the sum of these differences over all
+    c' = c). Differences are divided by the feature's range. The distance of samples is the sum of these differences over all
     features (Manhattan distance). [1]_
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : array-like of shape (n_samples,)
         Labels of two or more classes.
     n_neighbors : int, default=10
-        Hits, and misses of each class; all of them where a class has fewer.
+        Number of hits, and of misses per class. Smaller classes are used completely.
     n_probes : int or None, default=None
-        Number of samples to look from, drawn at random; None for all.
+        Number of probes, drawn at random. None means all samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
     scores : ndarray of shape (n_features,)
-        Between -1 and 1, higher is better, 0 for constant features. Noise scores about 0, below it as often as above.
+        Between -1 and 1; 0 for constant features. Higher is better. Scores of noise are about 0, with either sign.
 
     See Also
     --------
-    fisher_score : Looks at each feature alone.
+    fisher_score : Score of each single feature.
 
     Notes
     -----
-    Time is O(m n d) for the distances. All features count as numbers; skrebate compares features of up to ten
+    The time is O(m n d) for the distances. All features are treated as numbers; skrebate compares features of up to ten
     different values by equality.
 
     References
@@ -77,7 +77,7 @@ def relieff_score(
 
     Examples
     --------
-    The class is the exclusive or of the first two features, which no look at single features can see:
+    The class is the exclusive or of the first two features, which scores of single features cannot detect:
 
     >>> import numpy as np
     >>> from coterie.filters import relieff_score
@@ -95,26 +95,26 @@ def relieff_score(
     if n_probes is not None:
         check("n_probes", n_probes, Integer(1))
         if n_probes > n_samples:
-            raise ValueError(f"n_probes={n_probes} is more than the {n_samples} samples.")
+            raise ValueError(f"n_probes={n_probes} is larger than the number of samples, {n_samples}.")
         probes = np.sort(check_random_state(random_state).choice(n_samples, n_probes, replace=False))
     view = FeatureView.of(source, n_threads=thread_count(n_jobs))
     return view.map_features(_weights, _comparisons(view, codes, probes, int(n_neighbors)))
 
 
 def _weights(view: FeatureView, graph: sparse.csr_array) -> np.ndarray:
-    """The scores of the features of a block."""
+    """Return the scores of the features of a block."""
     return _factors(view.source, view.moments, view.n_threads) * variation(view.source, graph, False, view.n_threads)
 
 
 def _factors(source: FeatureSource, moments: Moments, n_threads: int = 1) -> np.ndarray:
-    """One over the range of each feature."""
+    """Return the inverse range of each feature, or 0 for constant features."""
     low, high = feature_ranges(source, n_threads)
-    # A range too small for the moments is none: its inverse could overflow.
+    # Features with too small a range for the moments are treated as constant, because the inverse could overflow.
     return np.divide(1.0, high - low, out=np.zeros(len(low)), where=moments.norm > 0.0)
 
 
 def _comparisons(view: FeatureView, codes: np.ndarray, probes: np.ndarray, k: int) -> sparse.csr_array:
-    """Symmetric graph whose weights are what each pair of samples counts in the score."""
+    """Return the symmetric graph with the weight of each pair of samples in the score."""
     n_samples = len(codes)
     factor = view.source.prepare(_factors, view.moments)
     arguments = factor, codes, k, len(probes)
@@ -133,7 +133,7 @@ def _edges(
     k: int,
     n_probes: int,
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Some probes with their nearest samples of each class, and what these count."""
+    """Return edges between probes and their nearest samples of each class, with their weights."""
     share = np.bincount(codes) / len(codes)
     members = [np.flatnonzero(codes == c) for c in range(len(share))]
     found = []
@@ -151,27 +151,28 @@ def _edges(
 def lgd_score(
     X: FeaturesLike, y: TargetsLike = None, *, n_neighbors: int = 5, neighborhood: str = "values", n_jobs: int | None = None
 ) -> np.ndarray:
-    r"""Local and global discriminative score: global variance over the variance among neighbours.
+    r"""Return the local and global discriminative score: global variance over the variance among neighbours.
 
     .. math:: s = \frac{\sum_i (f(i) - \bar f)^2}{\sum_j \sum_{i \in o(j)} (f(i) - \bar f_j)^2}
 
-    (eq. 29 of [1]_), where :math:`o(j)` are the ``n_neighbors`` samples next to sample j, j itself among them, and
-    :math:`\bar f_j` is their mean. High for a feature whose values fall into clusters. The denominator has a floor, see Notes.
+    (eq. 29 of [1]_), where :math:`o(j)` are the ``n_neighbors`` samples nearest to sample j, including j, and
+    :math:`\bar f_j` is their mean. The score is high for a feature whose values form clusters. The denominator has a lower
+    limit, see Notes.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : ignored
-        Not used; present for scikit-learn's ``score_func``.
+        Not used, present for the ``score_func`` of scikit-learn.
     n_neighbors : int, default=5
-        Size of the neighbourhoods; the paper finds 5 to 8 good.
+        Size of the neighbourhoods. The paper recommends 5 to 8.
     neighborhood : {"values", "samples"}, default="values"
-        What makes two samples neighbours: close values of the feature itself, O(n log n) for each feature, or a small
-        Euclidean distance over all features, O(n² m) once for all. The paper describes the former; its tables
-        look like the latter.
+        Definition of neighbours: similar values of the feature itself, in O(n log n) per feature, or a small Euclidean
+        distance over all features, in O(n² m) once for all features. The paper describes the former; its tables resemble
+        the latter.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
@@ -184,16 +185,17 @@ def lgd_score(
 
     Notes
     -----
-    A feature of few different values (bits, grades) has no local variance, since each value has enough equal ones, and its
-    score would be infinite. So the denominator is raised by a tenth of what it would be for n values spread evenly over the
-    range r of the feature, :math:`n\,k(k^2-1)/12\,(r/(n-1))^2` (among samples: by a hundredth of the numerator). The score
-    stays finite and goes up where the local variance goes down: a column of bits and the same with a little noise have
-    nearly the same score, above that of noise if both bits are common; among columns of bits the order is that of their
-    variances. The paper does not say what it does about them.
+    A feature with few different values (such as bits or grades) has no local variance, because each value occurs often
+    enough. Its score would be infinite. A tenth of the value of the denominator for n evenly spread values over the range r
+    of the feature, :math:`n\,k(k^2-1)/12\,(r/(n-1))^2`, is therefore added to the denominator (with ``"samples"``, a
+    hundredth of the numerator). The score stays finite and increases if the local variance decreases. A column of bits and
+    the same column with a little noise have nearly the same score. It is above that of noise if both bits are common.
+    Columns of bits are ordered by their variances. The paper does not describe this case.
 
-    Among values the score knows nothing of other features. On gene expressions it is hardly related to the classes, and genes
-    that are tend to be correlated with each other, so that less redundancy means less relevance. There ``"samples"`` is the
-    better choice where redundancy is minimised afterwards (measured in ``docs/evidence/redundancy-evidence.md``).
+    With ``"values"``, the score does not depend on other features. On gene expression data it is hardly related to the
+    classes. Genes that are related to the classes tend to be correlated with each other, so that less redundancy means less
+    relevance. If redundancy is minimised afterwards, ``"samples"`` is the better choice for such data (measured in
+    ``docs/evidence/redundancy-evidence.md``).
 
     References
     ----------
@@ -221,12 +223,12 @@ def lgd_score(
 
 
 def _ratios_among_values(view: FeatureView, width: int) -> np.ndarray:
-    """The scores of the features of a block."""
+    """Return the scores of the features of a block."""
     return _ratios(view, _scatter_among_values(view, width))
 
 
 def _ratios_among_samples(view: FeatureView, together: sparse.csr_array) -> np.ndarray:
-    """The scores of the features of a block."""
+    """Return the scores of the features of a block."""
     return _ratios(view, variation(view.source, together, True, view.n_threads) + _GLOBAL_SHARE * view.moments.norm**2)
 
 
@@ -236,11 +238,11 @@ def _ratios(view: FeatureView, local: np.ndarray) -> np.ndarray:
 
 
 def _scatter_among_values(view: FeatureView, n_neighbors: int) -> np.ndarray:
-    """Scatter of the windows of sorted values, and the floor."""
+    """Return the scatter of the windows of sorted values plus the lower limit."""
     n_samples = view.n_samples
     local = np.empty(view.n_features)
 
-    def look(first: int, columns: Columns) -> None:
+    def process(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
             ordered = np.sort(columns.T.astype(np.float64), axis=1)
             kernels.dense_local_scatter(ordered, n_neighbors, local, first)
@@ -249,14 +251,18 @@ def _scatter_among_values(view: FeatureView, n_neighbors: int) -> np.ndarray:
             ordered = columns.data[np.lexsort((columns.data, column))].astype(np.float64)
             kernels.csc_local_scatter(read_only(columns.indptr), ordered, n_samples, n_neighbors, local, first)
 
-    for_blocks(view.source, look, view.n_threads)
+    for_blocks(view.source, process, view.n_threads)
     low, high = feature_ranges(view.source, view.n_threads)
     windows = n_samples * n_neighbors * (n_neighbors**2 - 1) / 12.0
     return local + _EVEN_SHARE * windows * ((high - low) / (n_samples - 1)) ** 2
 
 
 def _shared_neighbourhoods(view: FeatureView, n_neighbors: int) -> sparse.csr_array:
-    r"""Scatter about the mean of k values is :math:`\frac1k\sum_{i<h}(f_i - f_h)^2`, so all neighbourhoods make one graph."""
+    r"""Return the graph of all neighbourhoods.
+
+    The scatter about the mean of k values is :math:`\frac1k\sum_{i<h}(f_i - f_h)^2`, so the sum over all neighbourhoods is
+    the variation on one graph.
+    """
     n_samples = view.n_samples
     others = nearest_neighbours(view.source, view.moments, n_neighbors - 1, view.n_threads).samples
     members = np.hstack([np.arange(n_samples)[:, None], others])

@@ -1,4 +1,4 @@
-"""A selector by any of the filter scores."""
+"""Selector by a filter score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.selection import Selector, n_features_wanted
 
 
 class FilterSelector(Selector):
-    """Keep the features with the largest scores of a filter.
+    """Select the features with the highest scores of a filter.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class FilterSelector(Selector):
         Name of one of the scores of :mod:`coterie.filters`.
 
     n_features_to_select : int or float, default=10
-        Number of features to keep, or their fraction of all features.
+        Number of features to select, or their fraction of all features.
 
     parameters : dict or None, default=None
         Parameters of the score, by name.
@@ -29,10 +29,10 @@ class FilterSelector(Selector):
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        Scores.
+        Scores of the features.
 
     ranking_ : ndarray of shape (n_features,)
-        Rank of each feature, 1 for the best; ties by the content of the columns.
+        Rank of each feature, starting at 1. Ties are broken by the content of the columns.
 
     support_features_ : ndarray of shape (n_selected,)
         Indices of the selected features, the best first.
@@ -41,7 +41,7 @@ class FilterSelector(Selector):
         Number of features seen in ``fit``.
 
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, when X has names that are all strings.
+        Names of the features, if X has names that are all strings.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class FilterSelector(Selector):
 
     @property
     def _on_cluster(self) -> str:
-        """Whether the score can be computed by the workers of a cluster."""
+        """Kind of input for which workers of a cluster can compute the score; empty if they cannot."""
         return score_on_cluster(self.score_func, self.parameters)
 
     _allowed: ClassVar[dict[str, Rule]] = {
@@ -71,19 +71,19 @@ class FilterSelector(Selector):
         self.parameters = parameters
 
     def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
-        """Score the features.
+        """Score the features and select the best.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,), default=None
-            Labels; not needed by scores that do not learn from them.
+            Labels. Not required by unsupervised scores.
         client : distributed.Client, default=None
-            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or,
-            for scores that look at one feature at a time, a Dask array chunked by features. None takes the active client,
-            if there is one. For all scores but ``mcfs``. ``scores_`` and ``ranking_`` then stay with the workers until
-            ``numpy.asarray`` fetches them.
+            Client of a Dask cluster whose workers hold the features of X: a store (name, address or open store) or, for
+            scores of single features, a Dask array chunked by features. None means the active client, if any. All scores
+            except ``mcfs`` are supported. ``scores_`` and ``ranking_`` then stay on the workers until ``numpy.asarray``
+            fetches them.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class FilterSelector(Selector):
         n_wanted = n_features_wanted(self.n_features_to_select, data.source.shape[1])
         scores = SCORES[self.score_func].load()(data.source, data.y, **(self.parameters or {}))
         order = Ranked(data.source, scores)
-        if order.all_equal:  # so that no pass over the features is needed otherwise
+        if order.all_equal:  # the check costs a pass over the features
             data.source.moments().require_variation()
         return {"scores_": scores, "ranking_": order.ranks(n_wanted), "support_features_": order.first(n_wanted)}
 

@@ -1,4 +1,4 @@
-"""Scores of single features, each apart from all others: Fisher, variance, correlation, information gain."""
+"""Univariate scores: Fisher score, variance, correlation, information gain."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from coterie.inputs.types import FeaturesLike, TargetsLike
 from coterie.kernels import filters as kernels
 from coterie.kernels.information import csc_ranges, dense_ranges
 
-# Scatter within the classes counts as at least this part of the whole: below it there is only rounding.
+# Lower limit of the within-class scatter, as a share of the total scatter. Smaller values are rounding errors.
 _MIN_WITHIN = 1e-10
-# Each thread has a table of all bins and classes.
+# Limited because each thread has a table of all bins by all classes.
 _MAX_BINS = 1 << 16
 
 
 def fisher_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = None) -> np.ndarray:
-    r"""Fisher score of each feature for the classes in y.
+    r"""Return the Fisher score of each feature for the classes in y.
 
     .. math:: s = \frac{\sum_c n_c (\mu_c - \mu)^2}{\sum_c n_c \sigma_c^2}
 
-    with the size, mean and variance of each class. It orders features as the F statistic of
-    ``sklearn.feature_selection.f_classif`` does, which is this times (n - C) / (C - 1).
+    with the size, mean and variance of each class. The order of the features is that of the F statistic of
+    ``sklearn.feature_selection.f_classif``, which is this score times (n - C) / (C - 1).
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : array-like of shape (n_samples,)
         Labels of two or more classes.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
     scores : ndarray of shape (n_features,)
-        Higher is better; 0 for constant features, at most 1e10 for those that are constant in each class.
+        Higher is better; 0 for constant features, and at most 1e10 for features that are constant in each class.
 
     See Also
     --------
-    relieff_score : Looks at neighbouring samples, so sees features that matter together.
+    relieff_score : Score from neighbouring samples, which finds features that are relevant in combination.
 
     Examples
     --------
@@ -59,18 +59,18 @@ def fisher_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = None) 
 
 
 def _ratios(view: FeatureView, codes: np.ndarray) -> np.ndarray:
-    """The scores of the features of a block."""
+    """Return the scores of the features of a block."""
     moments = view.moments
     counts = np.bincount(codes)
     total = moments.norm**2
-    # One pass for a few classes at a time, so that many classes need no table of all features by classes.
+    # One pass per 16 classes, so that many classes require no table of all features by all classes.
     between = np.zeros(view.n_features)
     for first in range(0, len(counts), 16):
         batch = np.arange(first, min(first + 16, len(counts)))
         indicator = (codes[:, None] == batch).astype(np.float64)
         sums = view.source.products(indicator, centre=moments.mean, n_threads=view.n_threads)
         sums *= sums
-        for place, count in enumerate(counts[batch].tolist()):  # no BLAS, whose sums depend on how many features there are
+        for place, count in enumerate(counts[batch].tolist()):  # not BLAS, whose sums depend on the number of features
             between += sums[:, place] / count
     between = np.minimum(between, total)
     within = np.maximum(total - between, _MIN_WITHIN * total)
@@ -78,16 +78,16 @@ def _ratios(view: FeatureView, codes: np.ndarray) -> np.ndarray:
 
 
 def variance_score(X: FeaturesLike, y: TargetsLike = None, *, n_jobs: int | None = None) -> np.ndarray:
-    """Variance of each feature (division by the number of samples).
+    """Return the variance of each feature (divided by the number of samples).
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : ignored
-        Not used; present for scikit-learn's ``score_func``.
+        Not used, present for the ``score_func`` of scikit-learn.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def variance_score(X: FeaturesLike, y: TargetsLike = None, *, n_jobs: int | None
 
     See Also
     --------
-    lgd_score : Variance relative to that among close values.
+    lgd_score : Variance relative to that among similar values.
 
     Examples
     --------
@@ -108,24 +108,24 @@ def variance_score(X: FeaturesLike, y: TargetsLike = None, *, n_jobs: int | None
 
 
 def _variances(view: FeatureView) -> np.ndarray:
-    """The scores of the features of a block."""
+    """Return the scores of the features of a block."""
     return view.moments.norm**2 / view.n_samples
 
 
 def correlation_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = None) -> np.ndarray:
-    r"""Absolute Pearson correlation of each feature with the numbers in y.
+    r"""Return the absolute Pearson correlation of each feature with the numbers in y.
 
-    It orders features as the F statistic of ``sklearn.feature_selection.f_regression`` does, which is
+    The order of the features is that of the F statistic of ``sklearn.feature_selection.f_regression``, which is
     :math:`(n - 2) r^2 / (1 - r^2)`.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : array-like of shape (n_samples,)
         Numbers, such as a quantitative trait.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def correlation_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = N
 
     See Also
     --------
-    fisher_score : For classes.
+    fisher_score : Score for classes.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def correlation_score(X: FeaturesLike, y: TargetsLike, *, n_jobs: int | None = N
 
 
 def _correlations(view: FeatureView, residual: np.ndarray) -> np.ndarray:
-    """The scores of the features of a block; the residual has length 1."""
+    """Return the scores of the features of a block. The residual has length 1."""
     moments = view.moments
     products = np.abs(view.source.products(residual[:, None], centre=moments.mean, n_threads=view.n_threads)[:, 0])
     scores = np.divide(products, moments.norm, out=np.zeros(len(products)), where=moments.norm > 0)
@@ -158,21 +158,21 @@ def _correlations(view: FeatureView, residual: np.ndarray) -> np.ndarray:
 
 
 def information_gain_score(X: FeaturesLike, y: TargetsLike, *, n_bins: int = 10, n_jobs: int | None = None) -> np.ndarray:
-    """Information gain of each feature: the entropy of y minus its entropy given the feature's bin.
+    """Return the information gain of each feature: the entropy of y minus its entropy given the feature's bin.
 
-    Features are cut into ``n_bins`` bins of equal width over their range, as in ``correlation="su"`` of
-    the group-discovery estimators. In nats.
+    Features are divided into ``n_bins`` bins of equal width over their range, as in ``correlation="su"`` of the
+    group-discovery estimators. The unit is nats.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
-        Data; sparse input is not densified.
+        Data. Sparse input is not densified.
     y : array-like of shape (n_samples,)
         Labels of two or more classes.
     n_bins : int, default=10
         Number of bins, at most 65536.
     n_jobs : int or None, default=None
-        Number of threads; None for all cores the process may use.
+        Number of threads. None means all cores available to the process.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def information_gain_score(X: FeaturesLike, y: TargetsLike, *, n_bins: int = 10,
 
     See Also
     --------
-    sklearn.feature_selection.mutual_info_classif : The same quantity from nearest neighbours, without bins.
+    sklearn.feature_selection.mutual_info_classif : Estimate of the same quantity from nearest neighbours, without bins.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def information_gain_score(X: FeaturesLike, y: TargetsLike, *, n_bins: int = 10,
 
 
 def _gains(view: FeatureView, codes: np.ndarray, n_bins: int) -> np.ndarray:
-    """The scores of the features of a block."""
+    """Return the scores of the features of a block."""
     shares = np.bincount(codes) / len(codes)
     gain = information_gains(view, codes, -float(shares @ np.log(shares)), feature_ranges(view.source, view.n_threads), n_bins)
     gain[view.moments.norm == 0.0] = 0.0
@@ -207,11 +207,11 @@ def _gains(view: FeatureView, codes: np.ndarray, n_bins: int) -> np.ndarray:
 def information_gains(
     view: FeatureView, codes: np.ndarray, entropy: float, ranges: tuple[np.ndarray, np.ndarray], n_bins: int
 ) -> np.ndarray:
-    """Mutual information, in nats, of all features on bins over their ranges with a discrete variable of some entropy."""
+    """Return the mutual information (in nats) of all binned features with a discrete variable of the given entropy."""
     counts = np.bincount(codes)
     gain = np.empty(view.n_features)
 
-    def look(first: int, columns: Columns) -> None:
+    def process(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
             kernels.dense_information_gain(
                 read_only(columns.T), read_only(codes), len(counts), *ranges, n_bins, entropy, gain, first
@@ -222,22 +222,22 @@ def information_gains(
                 read_only(codes), read_only(counts), *ranges, n_bins, entropy, gain, first,
             )  # fmt: skip
 
-    for_blocks(view.source, look, view.n_threads)
+    for_blocks(view.source, process, view.n_threads)
     return gain
 
 
 def feature_ranges(source: FeatureSource, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest value of all features, the zeros of sparse ones included."""
+    """Return the smallest and largest value of each feature, including the zeros of sparse features."""
     n_samples, n_features = source.shape
     weight = np.ones(n_samples)
     low, high = np.empty(n_features), np.empty(n_features)
 
-    def look(first: int, columns: Columns) -> None:
+    def process(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
             dense_ranges(read_only(columns.T), weight, low, high, first)
         else:
             indptr, indices, values = read_only(columns.indptr), read_only(columns.indices), read_only(columns.data)
             csc_ranges(indptr, indices, values, weight, n_samples, low, high, first)
 
-    for_blocks(source, look, n_threads)
+    for_blocks(source, process, n_threads)
     return low, high

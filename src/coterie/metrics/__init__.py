@@ -1,4 +1,4 @@
-"""How good a selection is, apart from its accuracy."""
+"""Measures of a selection other than accuracy: recovery, redundancy, stability, class statistics."""
 
 from coterie.metrics.class_statistics import ClassStatistics, class_statistics
 from coterie.metrics.recovery import (

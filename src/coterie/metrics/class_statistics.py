@@ -1,4 +1,4 @@
-"""What features are like in each class and outside it: means, fold changes, detection rates, standardised differences."""
+"""Statistics of features in each class and the rest: means, fold changes, detection rates, standardised differences."""
 
 from __future__ import annotations
 
@@ -21,47 +21,46 @@ from coterie.selection import feature_positions
 if TYPE_CHECKING:
     import pandas as pd
 
-# Added to means before they are divided, as scanpy does: what is not there has a large fold change, not an infinite one.
+# Added to means before division, as in scanpy. Features with mean zero have a large fold change, not an infinite one.
 _OFFSET = 1e-9
-# Values that are looked at at a time.
+# Largest number of values per block.
 _BLOCK_VALUES = 1 << 22
-# Columns of tables, in this order; group, role and weight only where groups were given.
+# Columns of tables, in this order. Group, role and weight are present only if groups are given.
 _GROUP_COLUMNS = ["group", "role"]
-_FIGURES = ["mean", "mean_rest", "log_fold_change", "detected", "detected_rest", "effect"]
+_STATISTICS = ["mean", "mean_rest", "log_fold_change", "detected", "detected_rest", "effect"]
 
 
 @dataclass(frozen=True, eq=False)
 class ClassStatistics:
-    """Statistics of some features in each class and in the rest of the samples; made by :func:`coterie.class_statistics`.
+    """Statistics of features in each class and in the rest of the samples, returned by :func:`coterie.class_statistics`.
 
     Arrays have one row per feature and one column per class.
 
     Attributes
     ----------
     features : ndarray of int of shape (n_features,)
-        The features.
+        Indices of the features.
     names : tuple of str or None
-        Their names, if the data have names.
+        Names of the features, if the data have names.
     classes : list
-        The labels.
+        Labels of the classes.
     counts : ndarray of int of shape (n_classes,)
-        Samples of each class.
+        Number of samples per class.
     mean, mean_rest : ndarray
         Mean value in the class, and in all other samples.
     variance, variance_rest : ndarray
-        Sample variances; NaN where there is one sample.
+        Sample variances; NaN for a single sample.
     detected, detected_rest : ndarray
-        Share of samples with a value over zero. NaN for a feature that has negative values: its zero does not mean that
-        nothing was there.
+        Share of samples with a positive value. NaN for features with negative values, for which zero does not mean absence.
     log_fold_change : ndarray
         Logarithm to base 2 of the fold change, *for values that are log1p of counts*:
-        ``log2((expm1(mean) + 1e-9) / (expm1(mean_rest) + 1e-9))``, as in scanpy. NaN for a feature that has negative values.
+        ``log2((expm1(mean) + 1e-9) / (expm1(mean_rest) + 1e-9))``, as in scanpy. NaN for features with negative values.
     effect : ndarray
-        Difference of the means over the pooled standard deviation within (Cohen's d).
+        Difference of the means divided by the pooled within-group standard deviation (Cohen's d).
     weight : ndarray or None
-        Signed weight of the features in a model for each class, where groups were given; NaN for affiliated features.
+        Signed weight of the features in the model of each class, if groups are given; NaN for affiliated features.
     group, is_support : ndarray of shape (n_features,) or None
-        Number of the feature's group, from 1, and whether it is the support feature, where groups were given.
+        Number of the feature's group, starting at 1, and whether it is the support feature, if groups are given.
 
     Examples
     --------
@@ -91,9 +90,10 @@ class ClassStatistics:
 
     @property
     def p_value(self) -> np.ndarray:
-        """Two-sided p-values of Welch's t-test between class and rest, of each feature by itself; NaN where there is none.
+        """Two-sided p-values of Welch's t-test between class and rest, per feature; NaN if undefined.
 
-        They are not corrected for anything. A feature that was selected for these very labels has a small one in any case.
+        They are not corrected for multiple tests. Features that were selected with the same labels have small p-values for
+        that reason alone.
         """
         n = self.counts.astype(float)
         with np.errstate(all="ignore"):
@@ -104,13 +104,13 @@ class ClassStatistics:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of :meth:`rows` and :meth:`to_frame`."""
+        """Columns of :meth:`rows` and :meth:`to_frame`."""
         grouped = self.group is not None
-        return [*(_GROUP_COLUMNS * grouped), "feature", "name", "class", *(["weight"] * grouped), *_FIGURES]
+        return [*(_GROUP_COLUMNS * grouped), "feature", "name", "class", *(["weight"] * grouped), *_STATISTICS]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per feature and class."""
-        figures = {name: getattr(self, name).tolist() for name in _FIGURES}
+        """Return one dictionary per feature and class."""
+        figures = {name: getattr(self, name).tolist() for name in _STATISTICS}
         weight = None if self.weight is None else self.weight.tolist()
         result = []
         for i, feature in enumerate(self.features.tolist()):
@@ -124,11 +124,11 @@ class ClassStatistics:
         return result
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row per feature and class (needs ``pip install coterie[tabular]``)."""
+        """Return a pandas data frame with one row per feature and class (requires ``pip install coterie[tabular]``)."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
+            raise ImportError("to_frame() requires pandas: pip install 'coterie[tabular]'.") from error
         return pd.DataFrame(self.rows(), columns=self.columns)
 
     def __repr__(self) -> str:
@@ -138,29 +138,30 @@ class ClassStatistics:
 def class_statistics(
     X: FeaturesLike, y: TargetsLike = None, features: ArrayLike | FeatureGroups | BaseEstimator | None = None
 ) -> ClassStatistics:
-    """What features are like in each class and in the rest: which one marks which class, and how clearly.
+    """Compute statistics of features in each class and in the rest of the samples, such as fold changes of marker genes.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, AnnData, FeatureSource, path, Dataset, Store} of shape (n_samples, n_features)
-        Data; sparse ones are not made dense. Fold changes and detection rates are meant for log1p of counts, as single
-        cells have them after ``normalize_total`` and ``log1p``; of AnnData whose X is scaled, open the layer that is not:
+        Data. Sparse data are not densified. Fold changes and detection rates assume log1p of counts, the usual form of
+        single-cell data after ``normalize_total`` and ``log1p``. If the X of AnnData is scaled, open an unscaled layer:
         ``open_features(adata, label="bulk_labels", layer="raw")``.
     y : array-like of shape (n_samples,) or str, default=None
-        Labels; of AnnData also the name of a column of ``obs``. None takes those that a path, data set or store has.
+        Labels, or the name of a column of ``obs`` for AnnData. None means the labels of the path, data set or store.
     features : array-like, FeatureGroups or fitted estimator with ``groups_``, default=None
-        Indices or names of features, or a mask; None for all. For groups or a model: all members of its groups, with their
-        weights. (Groups are looked up by name where both they and X have names, so X may have the features in another order.)
+        Indices or names of features, or a mask. None means all features. For groups or a model, all members of the groups
+        are used, with their weights. (Members are matched by name if both the groups and X have names, so the order of the
+        features may differ.)
 
     Returns
     -------
     statistics : ClassStatistics
-        Arrays by feature and class; ``to_frame()`` makes a table with one row for each.
+        Arrays by feature and class. ``to_frame()`` returns a table with one row per feature and class.
 
     Notes
     -----
-    The fold change compares means of logarithms, taken back by ``expm1``: scanpy's definition in ``rank_genes_groups``, with
-    natural logarithms. It is not the ratio of mean counts.
+    The fold change compares means of logarithms, transformed back by ``expm1``. This is scanpy's definition in
+    ``rank_genes_groups``, with natural logarithms. It is not the ratio of mean counts.
 
     Examples
     --------
@@ -198,7 +199,7 @@ def class_statistics(
 
 
 def _of_groups(groups: FeatureGroups, source: FeatureSource, classes: list[Any]) -> tuple[np.ndarray, dict[str, Any]]:
-    """The members of groups as columns of a source, with group, role and weights."""
+    """Return the members of groups as columns of a source, and their group, role and weights."""
     members = [int(j) for group in groups for j in group.members]
     names = source.feature_names
     if names is not None and all(group.names is not None for group in groups):
@@ -210,7 +211,7 @@ def _of_groups(groups: FeatureGroups, source: FeatureSource, classes: list[Any])
         raise ValueError(f"The groups have feature {max(members)}, but X has {source.shape[1]} features.")
     known = groups.classes
     if known is not None and [str(label) for label in known] != [str(label) for label in classes]:
-        raise ValueError(f"The model knows the classes {_shown(known)}, but y has {_shown(classes)}.")
+        raise ValueError(f"The model has the classes {_shown(known)}, but y has {_shown(classes)}.")
     support = np.array([i == 0 for group in groups for i in range(len(group))], dtype=bool)
     weight = np.full((len(members), len(classes)), np.nan)
     if groups.class_weights is not None:
@@ -224,7 +225,7 @@ def _shown(labels: list[Any]) -> str:
 
 
 def _statistics(source: FeatureSource, codes: np.ndarray, n_classes: int, chosen: np.ndarray) -> dict[str, np.ndarray]:
-    """All arrays of the statistics, from one pass over the chosen features."""
+    """Return all arrays of the statistics, computed in one pass over the selected features."""
     shape = (len(chosen), n_classes)
     mean, scatter, detected = np.empty(shape), np.empty(shape), np.empty(shape)
     negative = np.zeros(len(chosen), dtype=bool)
@@ -237,13 +238,13 @@ def _statistics(source: FeatureSource, codes: np.ndarray, n_classes: int, chosen
         names, first = source.feature_names, int(chosen[wrong[0]])
         label = first if names is None else str(names[first])
         raise ValueError(
-            f"Input X contains NaN or infinity in {len(wrong)} of the features, the first is {label!r}. Impute them, or leave "
-            "those features out."
+            f"Input X contains NaN or infinity in {len(wrong)} of the features. The first is {label!r}. Impute them, or omit "
+            "these features."
         )
     rest = counts.sum() - counts
     overall = mean @ counts / counts.sum()
     mean_rest = (overall[:, None] * counts.sum() - mean * counts) / rest
-    # The scatter of all other samples about their mean, from that of the classes and of their means.
+    # Scatter of all other samples about their mean, computed from the scatter of the classes and of the class means.
     apart = counts * (mean - overall[:, None]) ** 2
     between = apart.sum(axis=1, keepdims=True) - apart - rest * (mean_rest - overall[:, None]) ** 2
     scatter_rest = np.maximum(scatter.sum(axis=1, keepdims=True) - scatter + np.maximum(between, 0.0), 0.0)
@@ -269,18 +270,20 @@ def _statistics(source: FeatureSource, codes: np.ndarray, n_classes: int, chosen
 
 
 def _blocks(source: FeatureSource, chosen: np.ndarray) -> Iterator[tuple[slice, Any]]:
-    """Some of the chosen columns at a time."""
+    """Yield blocks of the selected columns."""
     width = max(1, _BLOCK_VALUES // max(1, source.shape[0]))
     for start in range(0, len(chosen), width):
         yield slice(start, min(start + width, len(chosen))), source.columns(chosen[start : start + width])
 
 
 def _of_dense(columns: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Mean, scatter about it and number of values over zero by class, and which columns have negative values."""
+    """Return mean, scatter and number of positive values per class, and a mask of columns with negative values."""
     shape = (columns.shape[1], len(counts))
     mean, scatter, detected = np.empty(shape), np.empty(shape), np.empty(shape)
     for c in range(len(counts)):
-        own = np.asfortranarray(columns[codes == c], dtype=np.float64)  # columns are summed alike, however many there are
+        own = np.asfortranarray(
+            columns[codes == c], dtype=np.float64
+        )  # the sum of a column must not depend on the number of columns
         mean[:, c] = own.mean(axis=0)
         scatter[:, c] = ((own - mean[:, c]) ** 2).sum(axis=0)
         detected[:, c] = (own > 0.0).sum(axis=0)
@@ -288,7 +291,7 @@ def _of_dense(columns: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> tup
 
 
 def _of_sparse(columns: Any, codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The same from the stored values alone."""
+    """Return the same as :func:`_of_dense`, computed from the stored values only."""
     matrix = sparse.csc_array(columns)
     n_columns, n_classes = matrix.shape[1], len(counts)
     values = matrix.data.astype(np.float64)

@@ -1,4 +1,4 @@
-"""How well a selection recovers what is known, and how much it repeats itself."""
+"""Recovery of known groups, and redundancy of a selection."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MatrixLike: TypeAlias = "ArrayLike | sparse.sparray | sparse.spmatrix"
 
 
 class SuccessHits(NamedTuple):
-    """What :func:`success_hits` counts; as text it is the papers' ``9/3/0``.
+    """Counts returned by :func:`success_hits`. The text form is that of the papers, such as ``9/3/0``.
 
     Attributes
     ----------
     support, affiliated : int
-        Right support features and right affiliated features.
+        Numbers of correct support features and of correct affiliated features.
     wrong : int
-        Features that are neither.
+        Number of other features.
 
     Examples
     --------
@@ -44,11 +44,11 @@ class SuccessHits(NamedTuple):
 
 
 def group_recovery(true_groups: Iterable[FeatureGroup], found_groups: Iterable[FeatureGroup]) -> float:
-    """Share of the true features that were found in their right role and group (the papers' success hits).
+    """Return the share of the true features that are found in their correct role and group (the papers' success hits).
 
-    A true group is compared with the found group that serves it best, among those whose support
-    feature belongs to it. The true support feature counts if it is the found one; a true affiliated
-    feature counts if it is affiliated there. Features that belong to no true group do not matter.
+    A true group is compared with its best match among the found groups whose support feature belongs to it. The true support
+    feature counts if it is the support feature of the match. A true affiliated feature counts if it is affiliated there.
+    Features outside the true groups are ignored.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def group_recovery(true_groups: Iterable[FeatureGroup], found_groups: Iterable[F
 
     See Also
     --------
-    success_hits : The same in numbers of features, with those that are wrong.
+    success_hits : Numbers of correct and wrong features.
 
     Examples
     --------
@@ -77,20 +77,21 @@ def group_recovery(true_groups: Iterable[FeatureGroup], found_groups: Iterable[F
     found, truths = list(found_groups), list(true_groups)
     n_true = sum(len({int(j) for j in truth.members}) for truth in truths)
     if n_true == 0:
-        raise ValueError("true_groups is empty; there is nothing to recover.")
+        raise ValueError("true_groups is empty. Pass at least one true group.")
     return sum(len(_best_match(truth, found)[1]) for truth in truths) / n_true
 
 
 def success_hits(true_groups: Iterable[FeatureGroup], found: Iterable[FeatureGroup | int]) -> SuccessHits:
-    """Count right support features, right affiliated features, and wrong features (the papers' 9/3/0).
+    """Count correct support features, correct affiliated features, and wrong features (the papers' 9/3/0).
 
-    A *selection* (indices of features) has no roles: a chosen feature is a true support feature, a true
-    affiliated one, or wrong. This is what TPAMI Table 2 reports of methods that select features.
+    A *selection* (indices of features) has no roles: a selected feature is a true support feature, a true affiliated
+    feature, or wrong. TPAMI Table 2 reports these numbers for methods that select features.
 
-    In *groups* a feature counts only in its right role and group: a true support feature as the support feature of its
-    group, a true affiliated feature in the group that serves its true one best, among those whose support feature belongs
-    to it. Every other feature in the groups is wrong, a true one in a wrong place included. Right features over
-    all true ones are :func:`group_recovery`, which the paper reports of methods that group features.
+    In *groups* a feature counts only in its correct role and group. A true support feature must be the support feature of
+    its group. A true affiliated feature must be affiliated in the best match of its true group, among the found groups whose
+    support feature belongs to the true group. Every other feature in the groups is wrong, including true features in a
+    wrong role or group. The share of correct features among all true ones is :func:`group_recovery`, which the paper reports
+    for methods that group features.
 
     Parameters
     ----------
@@ -102,11 +103,11 @@ def success_hits(true_groups: Iterable[FeatureGroup], found: Iterable[FeatureGro
     Returns
     -------
     hits : SuccessHits
-        A named tuple ``(support, affiliated, wrong)``. The three add up to the number of features found.
+        Named tuple ``(support, affiliated, wrong)``. The sum of the three is the number of found features.
 
     See Also
     --------
-    group_recovery : The share of the true features that were found.
+    group_recovery : Share of the true features that are found.
 
     Examples
     --------
@@ -120,12 +121,12 @@ def success_hits(true_groups: Iterable[FeatureGroup], found: Iterable[FeatureGro
     """
     truths, items = list(true_groups), list(found)
     if not truths:
-        raise ValueError("true_groups is empty; there is nothing to hit.")
+        raise ValueError("true_groups is empty. Pass at least one true group.")
     groups = [item for item in items if isinstance(item, FeatureGroup)]
     if len(groups) == len(items):
-        right = right_members(truths, groups)
-        support = {group.support for group, mine in zip(groups, right, strict=True) if group.support in mine}
-        affiliated = {j for mine in right for j in mine} - support
+        correct = correct_members(truths, groups)
+        support = {group.support for group, own in zip(groups, correct, strict=True) if group.support in own}
+        affiliated = {j for own in correct for j in own} - support
         features = {int(j) for group in groups for j in group.members}
     else:
         features = _indices(items)
@@ -134,35 +135,35 @@ def success_hits(true_groups: Iterable[FeatureGroup], found: Iterable[FeatureGro
     return SuccessHits(len(support), len(affiliated), len(features - support - affiliated))
 
 
-def right_members(true_groups: Iterable[FeatureGroup], found_groups: Sequence[FeatureGroup]) -> list[set[int]]:
-    """Which members of each found group count in :func:`success_hits`: those in their right role and group."""
-    right: list[set[int]] = [set() for _ in found_groups]
+def correct_members(true_groups: Iterable[FeatureGroup], found_groups: Sequence[FeatureGroup]) -> list[set[int]]:
+    """Return the members of each found group that are in their correct role and group (see :func:`success_hits`)."""
+    correct: list[set[int]] = [set() for _ in found_groups]
     for truth in true_groups:
-        place, mine = _best_match(truth, found_groups)
-        if mine:
-            right[place] |= mine
-    return right
+        position, own = _best_match(truth, found_groups)
+        if own:
+            correct[position] |= own
+    return correct
 
 
 def _best_match(truth: FeatureGroup, found: Sequence[FeatureGroup]) -> tuple[int, set[int]]:
-    """The place of the found group that serves a true one best, and its members that are right."""
+    """Return the position of the found group that matches a true group best, and its correct members."""
     members = {int(j) for j in truth.members}
     parts = (
-        (place, {truth.support} & {group.support} | (members - {truth.support}) & {int(j) for j in group.affiliated})
-        for place, group in enumerate(found)
+        (position, {truth.support} & {group.support} | (members - {truth.support}) & {int(j) for j in group.affiliated})
+        for position, group in enumerate(found)
         if group.support in members
     )
-    # Of equal ones that with the support feature.
+    # Of equal matches, the one with the true support feature is preferred.
     return max(parts, key=lambda part: (len(part[1]), found[part[0]].support == truth.support), default=(-1, set()))
 
 
 def _indices(items: Iterable[object]) -> set[int]:
-    """Whole numbers; a mask or a mixture with groups would be counted as something else, silently."""
+    """Return indices as a set. Masks and mixtures with groups are refused, because they would be miscounted."""
     features = set()
     for item in items:
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
             kind = type(item).__name__
-            raise TypeError(f"found must hold groups only, or indices of features only (no mask); got {kind}.")
+            raise TypeError(f"found must contain only groups or only indices of features (no mask), but contains {kind}.")
         features.add(int(item))
     return features
 
@@ -170,18 +171,18 @@ def _indices(items: Iterable[object]) -> set[int]:
 def correct_move_rate(
     ranking_before: ArrayLike, ranking_after: ArrayLike, groups: Iterable[FeatureGroup | ArrayLike]
 ) -> float:
-    """Share of the groups whose members are closer in the ranking than before (TKDE 2015, section 4.6).
+    """Return the share of the groups whose members are closer in the ranking than before (TKDE 2015, section 4.6).
 
-    The paper has pairs of features, and a pair makes a correct move when the difference of their ranks becomes smaller. For a
-    larger group the difference is that between its best and its worst rank. Groups of one feature do not count.
+    The paper uses pairs of features. A pair makes a correct move if the difference of its ranks decreases. For larger groups
+    the difference between the best and the worst rank is used. Groups of one feature are ignored.
 
     Parameters
     ----------
     ranking_before, ranking_after : array-like of shape (n_features,)
-        Place of each feature without and with the groups, for instance ``ranking_`` of two fitted
+        Rank of each feature without and with the groups, for instance ``ranking_`` of two fitted
         :class:`coterie.GlobalRedundancySelector`.
     groups : iterable of FeatureGroup or of array-like of int
-        The groups.
+        Groups of features.
 
     Returns
     -------
@@ -198,36 +199,36 @@ def correct_move_rate(
     """
     before, after = np.asarray(ranking_before), np.asarray(ranking_after)
     if before.shape != after.shape or before.ndim != 1:
-        raise ValueError(f"The rankings must be of one length, got shapes {before.shape} and {after.shape}.")
+        raise ValueError(f"The rankings must have the same length, but have shapes {before.shape} and {after.shape}.")
     moves = []
     for number, group in enumerate(groups):
         members = np.asarray(group.members if isinstance(group, FeatureGroup) else group, dtype=np.int64)
         if len(members) and (members.min() < 0 or members.max() >= len(before)):
-            raise ValueError(f"groups[{number}] has a feature that the rankings of {len(before)} features do not have.")
+            raise ValueError(f"groups[{number}] has a feature outside the rankings of {len(before)} features.")
         if len(members) > 1:
             moves.append(np.ptp(after[members]) < np.ptp(before[members]))
     if not moves:
-        raise ValueError("groups has no group of two or more features; there is nothing to move together.")
+        raise ValueError("groups has no group of two or more features. Pass at least one.")
     return float(np.mean(moves))
 
 
 def redundancy_rate(X: MatrixLike, features: ArrayLike | None = None) -> float:
-    """Mean absolute Pearson correlation over all pairs of (selected) features.
+    """Return the mean absolute Pearson correlation over all pairs of (selected) features.
 
-    ICML 2012, section 4: there the sum over pairs i > j is divided by k(k - 1), which is half of the
-    mean that is meant and returned here. Constant features have no correlation and count as 0.
+    In ICML 2012, section 4, the sum over pairs i > j is divided by k(k - 1), which gives half of the mean. The mean is
+    intended there and returned here. Pairs with constant features have no correlation and count as 0.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Data.
     features : array-like of int, default=None
-        The selected features; None for all columns of X.
+        Selected features. None means all columns of X.
 
     Returns
     -------
     rate : float
-        Between 0 and 1; 0 for fewer than two features.
+        Between 0 and 1. It is 0 for fewer than two features.
 
     Examples
     --------
@@ -239,26 +240,26 @@ def redundancy_rate(X: MatrixLike, features: ArrayLike | None = None) -> float:
 
 
 def squared_redundancy(X: MatrixLike, features: ArrayLike | None = None) -> float:
-    r"""Mean squared Pearson correlation over all pairs of (selected) features.
+    r"""Return the mean squared Pearson correlation over all pairs of (selected) features.
 
-    TKDE 2015, eq. 31: :math:`\mathrm{Red} = \frac{1}{k(k-1)} \sum_{i \ne j} \rho_{ij}^2`. Constant features have no
-    correlation and count as 0.
+    TKDE 2015, eq. 31: :math:`\mathrm{Red} = \frac{1}{k(k-1)} \sum_{i \ne j} \rho_{ij}^2`. Pairs with constant features have
+    no correlation and count as 0.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Data.
     features : array-like of int, default=None
-        The selected features; None for all columns of X.
+        Selected features. None means all columns of X.
 
     Returns
     -------
     redundancy : float
-        Between 0 and 1; 0 for fewer than two features.
+        Between 0 and 1. It is 0 for fewer than two features.
 
     See Also
     --------
-    redundancy_rate : The mean of the absolute correlation.
+    redundancy_rate : Mean of the absolute correlation.
 
     Examples
     --------
@@ -270,7 +271,7 @@ def squared_redundancy(X: MatrixLike, features: ArrayLike | None = None) -> floa
 
 
 def _mean_over_pairs(X: MatrixLike, features: ArrayLike | None, size: Callable[[np.ndarray], np.ndarray]) -> float:
-    """Mean over all pairs of features of the size of their correlation."""
+    """Return the mean over all pairs of features of a function (``size``) of their correlation."""
     X = check_array(X, accept_sparse=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
     source = as_source(X if features is None else X[:, np.asarray(features)])
     n_features = source.shape[1]

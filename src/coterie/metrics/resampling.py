@@ -1,4 +1,4 @@
-"""A selector run over resampled data, and how stable what it selects is."""
+"""Stability of a selector over resampled data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class StabilityRow(NamedTuple):
-    """Stability at one size of the subsets; the fields of groups are None for a selector without ``groups_``."""
+    """Stability for one size of the subsets. The fields of groups are None for selectors without ``groups_``."""
 
     n_selected: float
     weighted_consistency: float
@@ -42,9 +42,9 @@ class StabilityRow(NamedTuple):
 
 @dataclass(frozen=True)
 class SelectionStability(Sequence[StabilityRow]):
-    """Table of the stability of a selector: one row, or one for each of the sizes asked for.
+    """Table of the stability of a selector: one row, or one row per requested size.
 
-    ``pandas.DataFrame(table)`` makes a data frame of it, as :meth:`to_frame` does.
+    ``pandas.DataFrame(table)`` converts it to a data frame, as :meth:`to_frame` does.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class SelectionStability(Sequence[StabilityRow]):
         ``n_selected`` (mean number of selected features), ``weighted_consistency``, ``tanimoto``, ``hamming`` and,
         for selectors with ``groups_``, the same at the level of groups.
     subsets : tuple of tuple of ndarray
-        For each row, the features selected on each resample.
+        Features selected on each resample, per row.
     n_features : int
-        Number of features to choose from.
+        Number of features to select from.
     """
 
     rows: tuple[StabilityRow, ...]
@@ -68,15 +68,15 @@ class SelectionStability(Sequence[StabilityRow]):
         return len(self.rows)
 
     def frequency(self, row: int = -1) -> np.ndarray:
-        """On how many resamples each feature was selected, of shape (n_features,)."""
+        """Return the number of resamples in which each feature is selected, of shape (n_features,)."""
         return np.bincount(np.concatenate(self.subsets[row]), minlength=self.n_features)
 
     def to_frame(self) -> pd.DataFrame:
-        """The rows as a pandas data frame."""
+        """Return the rows as a pandas data frame."""
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'coterie[tabular]'.") from error
+            raise ImportError("to_frame() requires pandas: pip install 'coterie[tabular]'.") from error
         return pd.DataFrame(self.rows, columns=list(StabilityRow._fields)).dropna(axis=1, how="all")
 
 
@@ -91,41 +91,43 @@ def selection_stability(
     n_jobs: int | None = None,
     random_state: RandomStateLike = None,
 ) -> SelectionStability:
-    """Stability of a selector over random parts of the data.
+    """Compute the stability of a selector over random subsets of the samples.
 
-    The selector is cloned and fitted on ``n_resamples`` random parts (without replacement, stratified by
-    class where y holds classes), and the subsets that it selects are compared by three measures of
-    stability; for a selector with ``groups_``, by their versions at the level of groups too.
+    The selector is cloned and fitted on ``n_resamples`` random subsets of the samples, drawn without replacement and
+    stratified by class if y contains classes. The selected features are compared by three measures of stability. For
+    selectors with ``groups_``, the same measures at the level of groups are added.
 
     Parameters
     ----------
     selector : estimator
-        A selector of scikit-learn's kind (with ``get_support``).
+        A scikit-learn selector (with ``get_support``).
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         Data.
     y : array-like of shape (n_samples,), default=None
-        Labels or targets; None for selectors that need none.
+        Labels or targets. None for unsupervised selectors.
     n_resamples : int, default=20
-        Number of parts.
+        Number of resamples.
     train_size : float, default=0.5
-        Share of the samples in a part.
+        Share of the samples in a resample.
     sizes : sequence of int, default=None
-        Sizes of subsets for a stability curve; needs a selector that ranks all features (an attribute
-        ``ranking_`` with the ranks 1, 2, ...), which is fitted once for all sizes. None: one row for the selection as it is.
+        Numbers of selected features for a stability curve. This requires a selector that ranks all features (an attribute
+        ``ranking_`` with the ranks 1, 2, ...), which is fitted once for all sizes. None means one row for the selection of
+        the selector.
     n_jobs : int, default=None
-        Fits that run at the same time, in joblib's sense. The result does not depend on it.
+        Number of parallel fits, as in joblib. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of the parts. The selector's own seed is left as it is.
+        Seed of the resamples. The seed of the selector is not changed.
 
     Returns
     -------
     table : SelectionStability
         A sequence of rows with the fields ``n_selected``, ``weighted_consistency``, ``tanimoto``, ``hamming`` and, with
-        groups, ``group_weighted_consistency``, ``group_tanimoto``, ``group_hamming``; has ``frequency()`` and ``to_frame()``.
+        groups, ``group_weighted_consistency``, ``group_tanimoto``, ``group_hamming``. It has the methods ``frequency()`` and
+        ``to_frame()``.
 
     See Also
     --------
-    weighted_consistency, tanimoto_stability, hamming_stability : The measures.
+    weighted_consistency, tanimoto_stability, hamming_stability : Measures of stability.
 
     Examples
     --------
@@ -157,7 +159,7 @@ def selection_stability(
 
 
 class _Selection(NamedTuple):
-    """What one fit selected: a subset for each size, and the groups if there are any."""
+    """Result of one fit: one subset per size, and the groups, if any."""
 
     subsets: list[np.ndarray]
     groups: Any
@@ -166,9 +168,9 @@ class _Selection(NamedTuple):
 def _parts(
     y: np.ndarray | None, n_samples: int, n_resamples: int, train_size: float, random_state: RandomStateLike
 ) -> list[np.ndarray]:
-    """Samples of each part."""
+    """Return the samples of each resample."""
     if train_size == 1.0:
-        raise ValueError("train_size=1.0 makes all parts the same; choose a share below 1.")
+        raise ValueError("train_size=1.0 makes all resamples equal. Set a share below 1.")
     stratified = y is not None and type_of_target(y) in ("binary", "multiclass")
     kind = StratifiedShuffleSplit if stratified else ShuffleSplit
     splitter = kind(n_resamples, train_size=train_size, random_state=random_state)
@@ -179,7 +181,7 @@ def _parts(
 def _selection(
     selector: BaseEstimator, X: Any, y: np.ndarray | None, part: np.ndarray, sizes: Sequence[int] | None
 ) -> _Selection:
-    """Fit a clone on a part of the data."""
+    """Fit a clone on a resample."""
     model = clone(selector)
     model.fit(take_samples(X, part), *(() if y is None else (y[part],)))
     if sizes is None:
@@ -187,13 +189,13 @@ def _selection(
     ranking = getattr(model, "ranking_", None)
     if ranking is None or not np.array_equal(np.sort(ranking), np.arange(1, X.shape[1] + 1)):
         raise ValueError(
-            f"sizes needs a selector that ranks all features; {type(selector).__name__} has no ranking_ with the ranks 1 to "
-            f"{X.shape[1]}. Leave sizes out and vary the selector's own number of features."
+            f"sizes requires a selector that ranks all features, but {type(selector).__name__} has no ranking_ with the ranks "
+            f"1 to {X.shape[1]}. Omit sizes, and vary the number of features of the selector."
         )
     order = np.argsort(ranking)
     wrong = [size for size in sizes if not 1 <= size <= X.shape[1]]
     if wrong:
-        raise ValueError(f"sizes has {wrong[0]}, but sizes must be between 1 and the {X.shape[1]} features of X.")
+        raise ValueError(f"sizes contains {wrong[0]}, but sizes must be between 1 and {X.shape[1]}, the number of features.")
     return _Selection([np.sort(order[:size]) for size in sizes], None)
 
 

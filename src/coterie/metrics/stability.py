@@ -1,4 +1,4 @@
-"""How much the subsets agree that a selector chooses on different samples of the same population."""
+"""Agreement of feature subsets that are selected on different samples of the same population."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from coterie.groups import FeatureGroup
 
-# Indices of features or a mask; groups, or lists of indices that begin with the support feature.
+# Indices of features or a mask. Groups, or lists of indices whose first entry is the support feature.
 SubsetLike: TypeAlias = "ArrayLike | set[int] | frozenset[int]"
 GroupingLike: TypeAlias = "Iterable[FeatureGroup | ArrayLike]"
 
 
 def weighted_consistency(subsets: Sequence[SubsetLike], n_features: int) -> float:
-    r"""Relative weighted consistency :math:`CW_{rel}` of some feature subsets.
+    r"""Return the relative weighted consistency :math:`CW_{rel}` of feature subsets.
 
-    With :math:`F_f` the number of subsets that hold feature f, :math:`N = \sum_f F_f`, R subsets of
+    With :math:`F_f` the number of subsets that contain feature f, :math:`N = \sum_f F_f`, R subsets of
     \|Y\| features, :math:`D = N \bmod |Y|` and :math:`H = N \bmod R` [1]_:
 
     .. math:: CW_{rel} = \frac{|Y| (N - D + \sum_f F_f (F_f - 1)) - N^2 + D^2}
                               {|Y| (H^2 + R (N - H) - D) - N^2 + D^2}
 
-    It is 1 for subsets that are as alike as N allows (identical ones), 0 for subsets that spread as
-    evenly over the features as N allows, and about 1/R for random ones whatever their sizes. Where N
-    leaves no choice (all subsets full, or a single feature in all), there is nothing to relate
-    to and the plain weighted consistency :math:`\sum_f \frac{F_f}{N} \frac{F_f - 1}{R - 1}` is returned, as in [1]_;
-    empty subsets are identical.
+    It is 1 for subsets that are as similar as N allows (identical ones), 0 for subsets that are spread as evenly over the
+    features as N allows, and about 1/R for random subsets of any sizes. If N determines the consistency (all subsets full,
+    or a single feature in all), the denominator is 0. The weighted consistency
+    :math:`\sum_f \frac{F_f}{N} \frac{F_f - 1}{R - 1}` is then returned, as in [1]_. Empty subsets are identical.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ def weighted_consistency(subsets: Sequence[SubsetLike], n_features: int) -> floa
         At least two subsets, each a list of feature indices or a boolean mask; for instance
         ``[s.get_support() for s in selectors]``.
     n_features : int
-        Number of features to choose from.
+        Number of features to select from.
 
     Returns
     -------
@@ -48,8 +47,8 @@ def weighted_consistency(subsets: Sequence[SubsetLike], n_features: int) -> floa
 
     See Also
     --------
-    group_weighted_consistency : The same for groups.
-    selection_stability : Runs a selector on resampled data and returns all measures.
+    group_weighted_consistency : Same measure for groups.
+    selection_stability : Fits a selector on resampled data and returns all measures.
 
     References
     ----------
@@ -72,7 +71,9 @@ def weighted_consistency(subsets: Sequence[SubsetLike], n_features: int) -> floa
 
 
 def tanimoto_stability(subsets: Sequence[SubsetLike]) -> float:
-    r"""Average Tanimoto index (ATI): the mean of :math:`|S_i \cap S_j| / |S_i \cup S_j|` over all pairs of subsets.
+    r"""Return the average Tanimoto index (ATI) of feature subsets.
+
+    It is the mean of :math:`|S_i \cap S_j| / |S_i \cup S_j|` over all pairs of subsets.
 
     Parameters
     ----------
@@ -82,12 +83,12 @@ def tanimoto_stability(subsets: Sequence[SubsetLike]) -> float:
     Returns
     -------
     stability : float
-        Between 0 (no two subsets meet) and 1 (all are the same; two empty subsets are).
+        Between 0 (all subsets are disjoint) and 1 (all are equal; empty subsets are equal).
 
     See Also
     --------
-    weighted_consistency : Corrected for agreement by chance.
-    group_tanimoto_stability : The same for groups.
+    weighted_consistency : Measure corrected for agreement by chance.
+    group_tanimoto_stability : Same measure for groups.
 
     Examples
     --------
@@ -101,17 +102,17 @@ def tanimoto_stability(subsets: Sequence[SubsetLike]) -> float:
 
 
 def hamming_stability(subsets: Sequence[SubsetLike], n_features: int) -> float:
-    r"""Average normalised Hamming index (ANHI): the mean of :math:`1 - |S_i \triangle S_j| / |Y|` over all pairs.
+    r"""Return the average normalised Hamming index (ANHI) of feature subsets.
 
-    Features that no subset holds count as agreement, so small subsets of many features are near 1
-    whatever they hold; compare it between subsets of equal sizes only.
+    It is the mean of :math:`1 - |S_i \triangle S_j| / |Y|` over all pairs of subsets. Features that are in no subset count as
+    agreement, so small subsets of many features always have an index near 1. Compare it only between subsets of equal sizes.
 
     Parameters
     ----------
     subsets : sequence of array-like
         At least two subsets, each a list of feature indices or a boolean mask.
     n_features : int
-        Number of features to choose from.
+        Number of features to select from.
 
     Returns
     -------
@@ -120,8 +121,8 @@ def hamming_stability(subsets: Sequence[SubsetLike], n_features: int) -> float:
 
     See Also
     --------
-    weighted_consistency : Corrected for agreement by chance.
-    group_hamming_stability : The same for groups.
+    weighted_consistency : Measure corrected for agreement by chance.
+    group_hamming_stability : Same measure for groups.
 
     Examples
     --------
@@ -132,34 +133,34 @@ def hamming_stability(subsets: Sequence[SubsetLike], n_features: int) -> float:
     chosen = _read_subsets(subsets, n_features)
     counts = _frequency(chosen, n_features)
     n_subsets = len(chosen)
-    differences = int((counts * (n_subsets - counts)).sum())  # over all pairs: one holds the feature, the other does not
+    differences = int((counts * (n_subsets - counts)).sum())  # over all pairs: the feature is in exactly one of the two
     return 1.0 - differences / (n_features * (n_subsets * (n_subsets - 1) // 2))
 
 
 def group_weighted_consistency(groupings: Sequence[GroupingLike], n_features: int) -> float:
-    r"""Relative weighted consistency at the level of groups.
+    r"""Return the relative weighted consistency at the level of groups.
 
-    Two runs agree where their groups overlap: a selector that takes one feature of a correlated
-    bunch today and another one tomorrow, but hands back the bunch both times, is stable. For a pair of
-    runs the number of agreements :math:`M_{ij}` is the largest number of disjoint pairs of a group of one and an
-    overlapping group of the other (a maximum matching, so that one large group does not stand for many).
+    Two runs agree if their groups overlap. A selector that selects different features of a set of correlated features, but
+    returns the same set as a group, is stable. For a pair of runs the number of agreements :math:`M_{ij}` is the largest
+    number of disjoint pairs of a group of one run and an overlapping group of the other. It is a maximum matching, so that
+    one large group does not count for many.
 
     :func:`weighted_consistency` depends on the subsets only through their sizes and
-    :math:`\sum_f F_f (F_f - 1) = \sum_{i \ne j} |S_i \cap S_j|`; here the sizes are numbers of groups, and
-    :math:`M_{ij}` takes the place of the intersections. For groups of one feature it is the same number.
+    :math:`\sum_f F_f (F_f - 1) = \sum_{i \ne j} |S_i \cap S_j|`. Here the sizes are numbers of groups, and
+    :math:`M_{ij}` replaces the intersections. For groups of one feature both functions return the same value.
 
     Parameters
     ----------
     groupings : sequence of sequences of groups
-        At least two runs, each a list of groups: a ``FeatureGroups`` (``model.groups_``), or lists of
-        feature indices that begin with the support feature. No two groups of a run have the same one.
+        At least two runs, each a list of groups: a ``FeatureGroups`` (``model.groups_``), or lists of feature indices whose
+        first entry is the support feature. The support features of a run must be different.
     n_features : int
-        Number of features to choose from.
+        Number of features to select from.
 
     Returns
     -------
     consistency : float
-        Between 0 and 1. It is never below that of the support features alone.
+        Between 0 and 1. It is never below the consistency of the support features alone.
 
     Examples
     --------
@@ -173,17 +174,17 @@ def group_weighted_consistency(groupings: Sequence[GroupingLike], n_features: in
 
 
 def group_tanimoto_stability(groupings: Sequence[GroupingLike]) -> float:
-    r"""Average Tanimoto index at the level of groups: the mean of :math:`M_{ij} / (|G_i| + |G_j| - M_{ij})`.
+    r"""Return the average Tanimoto index at the level of groups: the mean of :math:`M_{ij} / (|G_i| + |G_j| - M_{ij})`.
 
     Parameters
     ----------
     groupings : sequence of sequences of groups
-        As in :func:`group_weighted_consistency`, which says what an agreement :math:`M_{ij}` is.
+        As in :func:`group_weighted_consistency`, which defines the number of agreements :math:`M_{ij}`.
 
     Returns
     -------
     stability : float
-        Between 0 and 1; for groups of one feature the same as :func:`tanimoto_stability`.
+        Between 0 and 1. For groups of one feature it equals :func:`tanimoto_stability`.
 
     Examples
     --------
@@ -196,19 +197,21 @@ def group_tanimoto_stability(groupings: Sequence[GroupingLike]) -> float:
 
 
 def group_hamming_stability(groupings: Sequence[GroupingLike], n_features: int) -> float:
-    r"""Average normalised Hamming index at the level of groups: the mean of :math:`1 - (|G_i| + |G_j| - 2 M_{ij}) / |Y|`.
+    r"""Return the average normalised Hamming index at the level of groups.
+
+    It is the mean of :math:`1 - (|G_i| + |G_j| - 2 M_{ij}) / |Y|` over all pairs of runs.
 
     Parameters
     ----------
     groupings : sequence of sequences of groups
-        As in :func:`group_weighted_consistency`, which says what an agreement :math:`M_{ij}` is.
+        As in :func:`group_weighted_consistency`, which defines the number of agreements :math:`M_{ij}`.
     n_features : int
-        Number of features to choose from.
+        Number of features to select from.
 
     Returns
     -------
     stability : float
-        Between 0 and 1; for groups of one feature the same as :func:`hamming_stability`.
+        Between 0 and 1. For groups of one feature it equals :func:`hamming_stability`.
 
     Examples
     --------
@@ -222,7 +225,7 @@ def group_hamming_stability(groupings: Sequence[GroupingLike], n_features: int) 
 
 
 def _consistency(total: int, agreements: int, n_subsets: int, n_features: int) -> float:
-    """CW_rel from N, the agreements over ordered pairs, R and |Y|; in whole numbers up to the division."""
+    """Return CW_rel from N, the agreements over ordered pairs, R and |Y|, in integers up to the division."""
     if total == 0:
         return 1.0
     rest, odd = total % n_features, total % n_subsets
@@ -235,22 +238,22 @@ def _consistency(total: int, agreements: int, n_subsets: int, n_features: int) -
 
 
 def _mean_tanimoto(pairs: Sequence[tuple[int, int, int]]) -> float:
-    """Mean Tanimoto index of pairs of (size, size, number in common)."""
+    """Return the mean Tanimoto index of pairs, given as (size, size, number in common)."""
     return float(np.mean([common / (a + b - common) if a + b else 1.0 for a, b, common in pairs]))
 
 
 def _frequency(chosen: Sequence[np.ndarray], n_features: int) -> np.ndarray:
-    """How many subsets hold each feature."""
+    """Return the number of subsets that contain each feature."""
     return np.bincount(np.concatenate(chosen), minlength=n_features)
 
 
 def _matching(first: Sequence[frozenset[int]], second: Sequence[frozenset[int]]) -> int:
-    """Size of a maximum matching between the groups of two runs that overlap."""
-    holders: dict[int, list[int]] = {}
+    """Return the size of a maximum matching between overlapping groups of two runs."""
+    groups_with: dict[int, list[int]] = {}
     for j, group in enumerate(second):
         for feature in group:
-            holders.setdefault(feature, []).append(j)
-    pairs = {(i, j) for i, group in enumerate(first) for feature in group for j in holders.get(feature, ())}
+            groups_with.setdefault(feature, []).append(j)
+    pairs = {(i, j) for i, group in enumerate(first) for feature in group for j in groups_with.get(feature, ())}
     if not pairs:
         return 0
     rows, columns = np.array(sorted(pairs), dtype=np.int32).T  # csgraph of SciPy 1.13 requires 32-bit indices.
@@ -259,11 +262,11 @@ def _matching(first: Sequence[frozenset[int]], second: Sequence[frozenset[int]])
 
 
 def _read_subsets(subsets: Sequence[SubsetLike], n_features: int | None) -> list[np.ndarray]:
-    """Subsets as sorted arrays of indices, checked."""
+    """Check subsets and return them as sorted arrays of indices."""
     _require_features(n_features)
     chosen = [_read_subset(subset, number, n_features) for number, subset in enumerate(subsets)]
     if len(chosen) < 2:
-        raise ValueError(f"Stability needs at least 2 subsets to compare, got {len(chosen)}.")
+        raise ValueError(f"Stability requires at least 2 subsets, but there are {len(chosen)}.")
     return chosen
 
 
@@ -277,28 +280,26 @@ def _read_subset(subset: SubsetLike, number: int, n_features: int | None) -> np.
         return np.flatnonzero(values)
     features = np.unique(values).astype(np.int64)
     if len(features) < len(values):
-        raise ValueError(f"Subset {number} names a feature twice.")
+        raise ValueError(f"Subset {number} contains a feature twice.")
     _require_range(features, f"Subset {number}", n_features)
     return features
 
 
 def _read_groupings(groupings: Sequence[GroupingLike], n_features: int | None) -> list[list[frozenset[int]]]:
-    """Runs as lists of sets of features, checked."""
+    """Check runs and return them as lists of sets of features."""
     _require_features(n_features)
     runs = []
     for number, grouping in enumerate(groupings):
         members = [np.asarray(getattr(group, "members", group)) for group in grouping]
         if any(group.ndim != 1 or not group.size or group.dtype.kind not in "iu" for group in members):
-            raise ValueError(
-                f"The groups of run {number} must be FeatureGroup objects or lists of feature indices, none empty."
-            )
+            raise ValueError(f"The groups of run {number} must be FeatureGroup objects or non-empty lists of feature indices.")
         if len({int(group[0]) for group in members}) < len(members):
             raise ValueError(f"Two groups of run {number} have the same support feature (the first of its group).")
         for group in members:
             _require_range(group, f"A group of run {number}", n_features)
         runs.append([frozenset(map(int, group)) for group in members])
     if len(runs) < 2:
-        raise ValueError(f"Stability needs at least 2 runs to compare, got {len(runs)}.")
+        raise ValueError(f"Stability requires at least 2 runs, but there are {len(runs)}.")
     return runs
 
 

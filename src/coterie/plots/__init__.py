@@ -1,7 +1,7 @@
-"""Pictures of groups, selections and comparisons (they need ``pip install coterie[plot]``).
+"""Figures of groups, selections and comparisons (requires ``pip install coterie[plot]``).
 
-Every function draws on the axes it is given, or else on a figure of its own, and returns the figure. None of them goes
-through pyplot: no figure is left open, no backend is chosen. A notebook shows the figure where it is the last line of a cell;
+Every function draws on the given axes or on a new figure, and returns the figure. The functions do not use pyplot: no figure
+stays open, and no backend is selected. A notebook shows the figure if it is the last line of a cell.
 ``figure.savefig("groups.png")`` writes a file.
 """
 

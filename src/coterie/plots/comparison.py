@@ -28,22 +28,22 @@ _NEEDED = ("method", "n_features", "status")
 def comparison_curves(
     table: Any, metrics: Sequence[str] = ("accuracy", "redundancy_rate", "fit_seconds"), *, axes: Any = None
 ) -> Figure:
-    """Draw what a comparison measured against the number of features, one panel a metric and one curve a method.
+    """Draw the metrics of a comparison against the number of features, with one panel per metric and one curve per method.
 
-    A curve is the mean over the folds, its band reaches from the lowest fold to the highest. Runs that failed, or that
-    were ended at a limit of time or memory, are left out of the curves and counted in the legend.
+    A curve is the mean over the folds. Its band extends from the lowest to the highest fold. Runs that failed or exceeded a
+    limit of time or memory are omitted from the curves and counted in the legend.
 
     Parameters
     ----------
     table : data frame
-        One row a run, as :func:`coterie.compare` returns it, with the columns ``method``, ``n_features``, ``status`` and
-        the metrics. Any number of methods; the first 77 look different.
+        One row per run, as returned by :func:`coterie.compare`, with the columns ``method``, ``n_features``, ``status`` and
+        the metrics. The styles of the first 77 methods are different.
 
     metrics : sequence of str, default=("accuracy", "redundancy_rate", "fit_seconds")
         Columns to draw. ``fit_seconds`` has a logarithmic axis.
 
     axes : sequence of matplotlib Axes, optional
-        Where to draw, one for each metric; the legend goes into the last one. A new figure by default, with the legend
+        Axes to draw on, one per metric. The legend is drawn in the last one. By default, a new figure with the legend
         below the panels.
 
     Returns
@@ -92,40 +92,40 @@ def comparison_curves(
 
 
 def _columns(table: Any, metrics: Sequence[str]) -> dict[str, np.ndarray]:
-    """The columns that are drawn, as arrays; metrics as floats."""
+    """Return the columns to draw as arrays, metrics as floats."""
     names = getattr(table, "columns", None)
     if names is None:
-        raise TypeError(f"table must be a data frame as coterie.compare returns it, got {type(table).__name__}.")
+        raise TypeError(f"table must be a data frame as returned by coterie.compare, not {type(table).__name__}.")
     if not metrics:
-        raise ValueError("metrics is empty; name at least one column of the table.")
+        raise ValueError("metrics is empty. Name at least one column of the table.")
     known = [str(name) for name in names]
     missing = [name for name in (*_NEEDED, *metrics) if name not in known]
     if missing:
-        raise ValueError(f"The table has no column {missing[0]!r}; it has {', '.join(known)}.")
+        raise ValueError(f"The table has no column {missing[0]!r}. Its columns are {', '.join(known)}.")
     if not len(table):
-        raise ValueError("The table has no rows, so there is nothing to draw.")
+        raise ValueError("The table has no rows to draw.")
     result = {name: np.asarray(table[name]) for name in _NEEDED}
     for name in ("n_features", *metrics):
         try:
             result[name] = np.asarray(table[name], dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"The column {name!r} of the table must hold numbers: {error}.") from error
+            raise ValueError(f"The column {name!r} of the table must contain numbers: {error}.") from error
     return result
 
 
 def _panels(axes: Any, n_metrics: int) -> tuple[list[Axes], Figure]:
-    """Axes for the metrics, given or new, and their figure."""
+    """Return the axes of the metrics, given or new, and their figure."""
     if axes is None:
         figure = new_figure(4.3 * n_metrics, 3.3)
         return [figure.add_subplot(1, n_metrics, number + 1) for number in range(n_metrics)], figure
     given = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())
     if len(given) != n_metrics or not all(hasattr(ax, "plot") for ax in given):
-        raise ValueError(f"axes must be {n_metrics} matplotlib Axes, one for each metric; got {len(given)} object(s).")
+        raise ValueError(f"axes must be {n_metrics} matplotlib Axes, one per metric, but has {len(given)} object(s).")
     return given, figure_of(given[0])
 
 
 def _draw(ax: Axes, rows: dict[str, np.ndarray], metric: str, look: Style) -> None:
-    """One method's curve and band."""
+    """Draw the curve and the band of a method."""
     good = (rows["status"] == "ok") & np.isfinite(rows[metric])
     if metric in _LOGARITHMIC:
         good &= rows[metric] > 0.0
@@ -139,7 +139,7 @@ def _draw(ax: Axes, rows: dict[str, np.ndarray], metric: str, look: Style) -> No
 
 
 def _handle(method: str, status: np.ndarray, look: Style) -> Line2D:
-    """The method's line of the legend; pale where there is no curve."""
+    """Return the legend entry of a method, pale if it has no curve."""
     from matplotlib.lines import Line2D
 
     alpha = 1.0 if (status == "ok").any() else 0.3
@@ -147,7 +147,7 @@ def _handle(method: str, status: np.ndarray, look: Style) -> Line2D:
 
 
 def _legend_below(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """A legend under the panels, for which the figure grows."""
+    """Draw a legend below the panels and enlarge the figure for it."""
     width, height = figure.get_size_inches()
     longest = max(len(str(handle.get_label())) for handle in handles)
     n_columns = min(len(handles), max(1, int(width / (0.65 + 0.075 * longest))))
@@ -156,12 +156,12 @@ def _legend_below(figure: Figure, handles: Sequence[Line2D]) -> None:
 
 
 def _label(method: str, status: np.ndarray) -> str:
-    """The method's name, with the number of runs that did not end well."""
+    """Return the name of a method with the number of unsuccessful runs."""
     counts = {word: int(np.sum(status == word)) for word in sorted(set(status.tolist())) if word != "ok"}
     if not counts:
         return method
     if len(counts) == 1 and sum(counts.values()) == len(status):
         return f"{method} ({next(iter(counts))})"
-    told = ", ".join(f"{count} {word}" for word, count in counts.items())
-    first, rest = told.split(" ", 1)
+    listed = ", ".join(f"{count} {word}" for word, count in counts.items())
+    first, rest = listed.split(" ", 1)
     return f"{method} ({first} of {len(status)} runs {rest})"

@@ -1,4 +1,4 @@
-"""Pictures of groups alone: stars of a support feature and its affiliated features (TPAMI Figs 2, 3, 7)."""
+"""Figures of groups: stars of a support feature and its affiliated features (TPAMI Figs 2, 3, 7)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from coterie._parameters import Integer, check
 from coterie.estimators.documentation import documented
-from coterie.metrics.recovery import right_members
+from coterie.metrics.recovery import correct_members
 from coterie.plots.canvas import (
     BLACK,
     BLUE,
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from coterie.groups import FeatureGroup, FeatureGroups
 
-# The layout is in inches, so that names take the room they need.
-_LETTER, _HUB_LETTER = 0.058, 0.071
+# The layout is in inches, because the space for names does not depend on the size of the figure.
+_LETTER_WIDTH, _HUB_LETTER_WIDTH = 0.058, 0.071
 _MARGIN = 0.1
-_NARROWEST = 4.2
-_LONGEST = 22
+_MIN_WIDTH = 4.2
+_MAX_NAME_LENGTH = 22
 _THIN, _THICK = 0.5, 3.0
-# What is not right, where that is known.
+# Colour of incorrect features, if the truth is given.
 _PALE = "0.55"
 
 
@@ -54,29 +54,30 @@ def group_graph(
 ) -> Figure:
     """Draw groups as stars: support features as hubs, their affiliated features around them.
 
-    The line between them is the thicker the larger their absolute correlation; its colour is the sign. The strongest
-    affiliated feature is on the right, the others follow clockwise. Hubs are numbered in the order of the groups.
+    The thickness of a line shows the absolute correlation, its colour the sign. The affiliated feature with the highest
+    absolute correlation is on the right; the others follow clockwise. Hubs are numbered in the order of the groups.
 
     Parameters
     ----------
     groups : FeatureGroups or fitted estimator
-        What to draw: groups, or an estimator with ``groups_``.
+        Groups, or an estimator with ``groups_``.
 
     max_groups : int, default=20
-        Groups drawn at most: the first ones. The title says how many were left out.
+        Largest number of groups to draw. The first ones are drawn, and the title shows their number.
 
     max_affiliated : int, default=24
-        Affiliated features drawn for a group at most: the strongest ones. "+ 80 more" takes the place of the others.
+        Largest number of affiliated features to draw per group. Those with the highest absolute correlations are drawn, and
+        a label such as "+ 80 more" stands for the others.
 
     truth : FeatureGroups, optional
-        The true groups, where they are known. What is not right (see :func:`coterie.metrics.success_hits`) is drawn pale, with
-        a cross in place of the ring.
+        True groups, if known. Incorrect features (see :func:`coterie.metrics.success_hits`) are drawn pale, with a cross
+        instead of a ring.
 
     ax : matplotlib Axes, optional
-        Where to draw. A new figure by default, as large as the names need.
+        Axes to draw on. By default, a new figure with a size that fits the names.
 
     title : str, optional
-        Title in place of the number of groups and features.
+        Title. By default, the number of groups and features.
 
     Returns
     -------
@@ -98,10 +99,12 @@ def group_graph(
     check("max_groups", max_groups, Integer(1))
     check("max_affiliated", max_affiliated, Integer(1))
     found = groups_of(groups)
-    right = [set(group.members.tolist()) for group in found] if truth is None else right_members(groups_of(truth), list(found))
+    correct = (
+        [set(group.members.tolist()) for group in found] if truth is None else correct_members(groups_of(truth), list(found))
+    )
     stars = [
-        _star(group, number, max_affiliated, mine)
-        for number, (group, mine) in enumerate(zip(found[:max_groups], right, strict=False), start=1)
+        _star(group, number, max_affiliated, own)
+        for number, (group, own) in enumerate(zip(found[:max_groups], correct, strict=False), start=1)
     ]
     width, height = _place(stars)
     ax = axes_or_new(ax, width + 0.2, height + 0.9)
@@ -116,7 +119,7 @@ def group_graph(
 
 @dataclass
 class _Star:
-    """A group, its ring around the hub at (x, y), and how far it reaches to the left, right, top and bottom; in inches."""
+    """Group with its ring around the hub at (x, y), and its extent to the left, right, top and bottom, in inches."""
 
     hub: str
     names: list[str]
@@ -134,32 +137,32 @@ class _Star:
 
     @property
     def labels(self) -> list[str]:
-        """What stands around the ring: the affiliated features, and the number of those left out."""
+        """Labels around the ring: the affiliated features, and the number of those omitted."""
         return [*self.names, f"+ {self.n_left_out:,} more"] if self.n_left_out else self.names
 
     def offset(self, place: int) -> tuple[float, float]:
-        """Where a place of the ring lies from the hub: the first on the right, the others follow clockwise."""
+        """Return the offset of a position on the ring from the hub. The first is on the right, the others clockwise."""
         turn = -2.0 * math.pi * place / len(self.labels)
         return self.radii[0] * math.cos(turn), self.radii[1] * math.sin(turn)
 
     def measure(self, hub_half: float) -> None:
-        """Find out how far hub and names reach."""
+        """Compute the extent of the hub and the names."""
         xs, ys = [-hub_half, hub_half], [-0.13, 0.13]
         for place, label in enumerate(self.labels):
             dx, dy = self.offset(place)
-            length = 1.0 + (0.1 + _LETTER * len(label)) / math.hypot(dx, dy)
+            length = 1.0 + (0.1 + _LETTER_WIDTH * len(label)) / math.hypot(dx, dy)
             xs += [dx * length - 0.05, dx * length + 0.05]
             ys += [dy * length - 0.05, dy * length + 0.05]
         self.left, self.right = _MARGIN - min(xs), _MARGIN + max(xs)
         self.down, self.up = _MARGIN - min(ys), _MARGIN + max(ys)
 
 
-def _star(group: FeatureGroup, number: int, max_affiliated: int, right: set[int]) -> _Star:
-    """The star of a group with its members that are right; a wide hub makes the ring an ellipse."""
+def _star(group: FeatureGroup, number: int, max_affiliated: int, correct: set[int]) -> _Star:
+    """Return the star of a group, with its correct members. A wide hub makes the ring an ellipse."""
     support, *others = (_short(label) for label in group.labels)
     order = np.argsort(-np.abs(np.nan_to_num(group.correlation)), kind="stable")[:max_affiliated]
     hub = f"{number} · {support}"
-    hub_half = 0.5 * _HUB_LETTER * len(hub) + 0.1
+    hub_half = 0.5 * _HUB_LETTER_WIDTH * len(hub) + 0.1
     height = max(0.34, 0.14 * (len(order) + 1) / (2.0 * math.pi))
     radii = (max(height, hub_half + 0.3), height)
     star = _Star(
@@ -168,8 +171,8 @@ def _star(group: FeatureGroup, number: int, max_affiliated: int, right: set[int]
         group.correlation[order],
         len(others) - len(order),
         radii,
-        group.support in right,
-        [int(j) in right for j in group.affiliated[order]],
+        group.support in correct,
+        [int(j) in correct for j in group.affiliated[order]],
     )
     star.measure(hub_half)
     return star
@@ -177,13 +180,13 @@ def _star(group: FeatureGroup, number: int, max_affiliated: int, right: set[int]
 
 def _short(name: str) -> str:
     name = " ".join(name.split())
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+    return name if len(name) <= _MAX_NAME_LENGTH else name[: _MAX_NAME_LENGTH - 1] + "…"
 
 
 def _place(stars: Sequence[_Star]) -> tuple[float, float]:
-    """Put the stars on shelves, those with affiliated features first; returns the size of the whole."""
+    """Place the stars in rows, those with affiliated features first. Return the total size."""
     area = sum((star.left + star.right) * (star.up + star.down) for star in stars)
-    limit = max(*(star.left + star.right for star in stars), math.sqrt(2.6 * area), _NARROWEST)
+    limit = max(*(star.left + star.right for star in stars), math.sqrt(2.6 * area), _MIN_WIDTH)
     shelves: list[list[_Star]] = []
     used = math.inf
     for star in sorted(stars, key=lambda one: not one.names):
@@ -193,7 +196,7 @@ def _place(stars: Sequence[_Star]) -> tuple[float, float]:
             used = 0.0
         shelves[-1].append(star)
         used += star.left + star.right
-    widest = max(_NARROWEST, *(sum(star.left + star.right for star in shelf) for shelf in shelves))
+    widest = max(_MIN_WIDTH, *(sum(star.left + star.right for star in shelf) for shelf in shelves))
     top = 0.0
     for shelf in shelves:
         gap = (widest - sum(star.left + star.right for star in shelf)) / (len(shelf) + 1)
@@ -252,14 +255,14 @@ def _draw(ax: Axes, stars: Sequence[_Star], width: float) -> None:
         from matplotlib.lines import Line2D
 
         handles.append(Line2D([], [], color=_PALE, marker="x", linestyle="none", ms=4, label="wrong"))
-    n_columns = min(len(handles), int(width / 1.4))  # inches that an entry takes
+    n_columns = min(len(handles), int(width / 1.4))  # width of an entry in inches
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=n_columns, frameon=False, fontsize=7.5)
 
 
 def _radial_text(
     ax: Axes, star: _Star, place: int, text: str, color: str, style: Literal["normal", "italic"] = "normal"
 ) -> None:
-    """A name that points away from the hub, and never stands on its head."""
+    """Draw a name that points away from the hub and is never upside down."""
     dx, dy = star.offset(place)
     away = 1.0 + 0.07 / math.hypot(dx, dy)
     left = dx < -1e-9
@@ -271,7 +274,7 @@ def _radial_text(
 
 
 def _line_width(strength: float, low: float, high: float) -> float:
-    """Thin for the weakest correlation of the graph, thick for the strongest."""
+    """Return the line width: thin for the lowest correlation of the graph, thick for the highest."""
     if not math.isfinite(strength) or high <= low:
         return 0.5 * (_THIN + _THICK)
     return _THIN + (_THICK - _THIN) * (strength - low) / (high - low)
@@ -282,7 +285,7 @@ def _colour(r: float) -> str:
 
 
 def _handles(correlation: np.ndarray, low: float, high: float) -> list[Line2D]:
-    """Lines of the legend for what occurs in the graph."""
+    """Return legend entries for the elements of the graph."""
     from matplotlib.lines import Line2D
 
     result = [Line2D([], [], color=BLACK, marker="s", linestyle="none", label="support")]
@@ -296,7 +299,7 @@ def _handles(correlation: np.ndarray, low: float, high: float) -> list[Line2D]:
             width = _line_width(abs(r), low, high)
             result.append(Line2D([], [], color=colour, linewidth=width, label=f"correlation {r:+.2f}"))
     if len(finite) < len(correlation):
-        result.append(Line2D([], [], color=GREY, linewidth=1.5, label="correlation not known"))
+        result.append(Line2D([], [], color=GREY, linewidth=1.5, label="correlation unknown"))
     return result
 
 
@@ -319,15 +322,15 @@ def affiliated_counts(found: GroupsLike, *, ax: Axes | None = None, title: str |
     Parameters
     ----------
     found : fitted estimator, FeatureGroups, or mapping of names to these
-        One curve, or one for each name.
+        Groups to draw: one curve, or one curve per name.
 
     %(picture)s
 
     Notes
     -----
-    The curve at k counts the members of the first k groups *as found*. A feature that is correlated with several support
-    features is a member of the closest one's group, so with k support features alone some members of later groups would count
-    already. The last point is exact in any case.
+    The curve at k counts the members of the first k groups of the result. A feature that is correlated with several support
+    features is a member of one group only, that of the support feature with the highest correlation. With only k support
+    features, some members of later groups would therefore be counted already. The last point is always exact.
 
     Examples
     --------
@@ -339,14 +342,14 @@ def affiliated_counts(found: GroupsLike, *, ax: Axes | None = None, title: str |
     [0, 2, 2, 3]
     """
     if isinstance(found, Mapping) and not found:
-        raise ValueError("found is an empty mapping, so there is nothing to draw.")
+        raise ValueError("found is an empty mapping. Pass at least one set of groups.")
     named = (
         {str(name): groups_of(one) for name, one in found.items()} if isinstance(found, Mapping) else {"": groups_of(found)}
     )
     ax = axes_or_new(ax, 4.8, 3.6)
     from matplotlib.ticker import MaxNLocator
 
-    start = len(ax.lines)  # on axes with curves already, go on with the next style
+    start = len(ax.lines)  # on axes with curves, continue with the next style
     for number, (name, groups) in enumerate(named.items(), start=start):
         counts = np.append(0, np.cumsum([len(group) - 1 for group in groups]))
         look = style(number)

@@ -1,4 +1,4 @@
-"""Pictures of a fitted model and its data: scores, effects, correlations of members, samples (GRM Figs 4-7)."""
+"""Figures of a fitted model and its data: scores, effects, correlations of members, samples (GRM Figs 4-7)."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-_NAMED, _NAMED_LETTERS = 6, 24
-_LETTERS = 28
-# From orange over white to blue: told apart by all kinds of sight.
+_MAX_NAMED_GROUPS, _MAX_GROUP_NAME_LENGTH = 6, 24
+_MAX_NAME_LENGTH = 28
+# Diverging colour-blind safe colour map from orange over white to blue.
 _COLOURS = ("#c25100", "#f4b183", "#f7f7f7", "#74add1", "#0b5d93")
-_NAMED_CLASSES = 20
+_MAX_NAMED_CLASSES = 20
 
 
 @documented
 def score_curve(model: GroupDiscovery, *, ax: Axes | None = None, title: str | None = None) -> Figure:
-    """Draw the held-out score against the number of features, with the size that was chosen.
+    """Draw the held-out score against the number of features, with the selected number.
 
     Parameters
     ----------
     model : fitted GroupDiscoveryClassifierCV, GroupDiscoveryRegressorCV or GroupDiscoveryOneClassCV
-        With ``cv_results_``. The curve is that of the settings that were chosen, its band the standard error over the folds;
-        with ``nested=True`` a diamond shows the score of the whole procedure, a line that of a constant prediction.
+        Model with ``cv_results_``. The curve shows the selected settings, its band the standard error over the folds. With
+        ``nested=True``, a diamond shows the nested score, and a line the score of a constant prediction.
 
     %(picture)s
 
@@ -74,18 +74,18 @@ def score_curve(model: GroupDiscovery, *, ax: Axes | None = None, title: str | N
     """
     curve = validation_curve(model)
     if curve is None:
-        raise ValueError(f"This {type(model).__name__} has no cv_results_ by number of features; fit a GroupDiscovery…CV.")
+        raise ValueError(f"This {type(model).__name__} has no cv_results_ by number of features. Fit a GroupDiscovery…CV.")
     sizes, mean, chosen = np.array(curve["sizes"]), np.array(curve["mean"]), curve["chosen"]
     ax = axes_or_new(ax, 4.8, 3.4)
     if curve["folds"] > 1:
         error = np.array(curve["error"])
         ax.fill_between(sizes, mean - error, mean + error, color=BLUE, alpha=0.18, linewidth=0)
-    ax.plot(sizes, mean, "o-", color=BLUE, markersize=3.5, linewidth=1.6, gid="curve", label="held out")
+    ax.plot(sizes, mean, "o-", color=BLUE, markersize=3.5, linewidth=1.6, gid="curve", label="held-out score")
     ax.axvline(chosen, color=BLACK, linestyle=":", linewidth=1, label=f"chosen: {chosen}")
     if hasattr(model, "nested_scores_"):
         scores, constant = model.nested_scores_, float(model.constant_scores_.mean())
         spread = float(standard_error(scores))
-        ax.errorbar([chosen], [scores.mean()], [spread], fmt="D", color=BLACK, markersize=5, label="whole procedure")
+        ax.errorbar([chosen], [scores.mean()], [spread], fmt="D", color=BLACK, markersize=5, label="nested score")
         ax.axhline(constant, color=GREY, linestyle="--", linewidth=1, label="constant prediction")
     if sizes.max() > 20 * max(1, sizes.min()):
         ax.set_xscale("log")
@@ -98,13 +98,13 @@ def score_curve(model: GroupDiscovery, *, ax: Axes | None = None, title: str | N
 
 @documented
 def effect_confidence(found: GroupsLike, *, ax: Axes | None = None, title: str | None = None) -> Figure:
-    """Draw the groups by effect and confidence, with the level that shuffled labels reach.
+    """Draw the groups by effect and confidence, with the level reached with permuted labels.
 
     Parameters
     ----------
     found : fitted estimator or FeatureGroups
-        Groups with confidences (see :func:`coterie.group_confidence`). The level of shuffled labels is drawn where ``found``
-        is the estimator.
+        Groups with confidences (see :func:`coterie.group_confidence`). The level of permuted labels is drawn if ``found`` is
+        an estimator.
 
     %(picture)s
 
@@ -119,16 +119,16 @@ def effect_confidence(found: GroupsLike, *, ax: Axes | None = None, title: str |
     groups = groups_of(found)
     if any(group.confidence is None or group.effect is None for group in groups):
         raise ValueError(
-            "The groups have no confidence or no effect yet. Call group_confidence(model, X, y).attach_to(model) first."
+            "The groups have no confidences or no effects. Call group_confidence(model, X, y).attach_to(model) first."
         )
-    known = [group for group in groups if group.confidence == group.confidence]  # NaN: fixed features have none
+    known = [group for group in groups if group.confidence == group.confidence]  # NaN: fixed features have no confidence
     ax = axes_or_new(ax, 5.2, 3.6)
     level = getattr(getattr(found, "confidence_", None), "reached_by_chance", float("nan"))
     if not np.isnan(level):
         ax.axhspan(0, level, color=GREY, alpha=0.15, linewidth=0)
         ax.axhline(level, color=GREY, linestyle="--", linewidth=1)
         ax.annotate(
-            f"shuffled labels: up to {level:.2f}", (1, 0), (-4, 4), xycoords="axes fraction", textcoords="offset points",
+            f"permuted labels: up to {level:.2f}", (1, 0), (-4, 4), xycoords="axes fraction", textcoords="offset points",
             ha="right", fontsize=8, color="#555555",
         )  # fmt: skip
     effects = np.array([group.effect for group in known], dtype=float)
@@ -138,9 +138,9 @@ def effect_confidence(found: GroupsLike, *, ax: Axes | None = None, title: str |
     ax.scatter(
         effects, confidences, s=18 + 60 * np.sqrt(sizes / max(1.0, sizes.max(initial=1.0))), c=colours, alpha=0.6, gid="groups"
     )
-    for k in np.argsort(-np.abs(effects) * confidences, kind="stable")[:_NAMED]:
-        place = effects[k], confidences[k]
-        ax.annotate(_short(known[k].labels[0], _NAMED_LETTERS), place, (6, 3), textcoords="offset points", fontsize=8)
+    for k in np.argsort(-np.abs(effects) * confidences, kind="stable")[:_MAX_NAMED_GROUPS]:
+        place, name = (effects[k], confidences[k]), _short(known[k].labels[0], _MAX_GROUP_NAME_LENGTH)
+        ax.annotate(name, place, (6, 3), textcoords="offset points", fontsize=8)
     ax.set_ylim(-0.03, 1.05)
     ax.set_xlabel("effect on standardised features")
     ax.set_ylabel("confidence")
@@ -158,21 +158,21 @@ def member_correlations(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw the correlations between the members of a group, by the measure that made the groups.
+    """Draw the correlations between the members of a group, by the correlation measure of the model.
 
     Parameters
     ----------
     model : fitted group-discovery estimator
-        With ``groups_``.
+        Model with ``groups_``.
 
     X : {array-like, sparse matrix, data frame, path, store} of shape (n_samples, n_features)
-        The data; only the members' columns are read.
+        Data. Only the columns of the members are read.
 
     group : int, default=0
-        Which group, in order of selection.
+        Index of the group, in order of selection.
 
     max_members : int, default=24
-        Members to draw: the support feature and those that are most correlated with it.
+        Largest number of members to draw: the support feature and the members with the highest correlations with it.
 
     %(picture)s
 
@@ -211,18 +211,18 @@ def member_correlations(
 def class_effects(
     model: GroupDiscovery, X: FeaturesLike, *, max_groups: int = 40, ax: Axes | None = None, title: str | None = None
 ) -> Figure:
-    """Draw which group speaks for which class, and which against: signed effects on standardised features.
+    """Draw the signed effect of each group on each class, on standardised features.
 
     Parameters
     ----------
     model : fitted GroupDiscoveryClassifier or GroupDiscoveryClassifierCV
-        For more than two classes.
+        Model of more than two classes.
 
     X : {array-like, sparse matrix, data frame, path, store} of shape (n_samples, n_features)
-        The data, for the scales of the features that predict.
+        Data, for the scales of the features of the predictive model.
 
     max_groups : int, default=40
-        Groups to draw, in order of selection.
+        Largest number of groups to draw, in order of selection.
 
     %(picture)s
 
@@ -239,7 +239,9 @@ def class_effects(
     check("max_groups", max_groups, Integer(1))
     groups = groups_of(model)
     if not is_classifier(model) or len(model.classes_) < 3:
-        raise ValueError("class_effects needs a classifier of more than two classes; of two, groups have one signed effect.")
+        raise ValueError(
+            "class_effects requires a classifier of more than two classes. With two classes, a group has one signed effect."
+        )
     source = source_of(opened(X, None)[0])
     features = np.asarray(model.prediction_features_)
     scale = as_source(source.columns(features)).moments().scale
@@ -248,7 +250,7 @@ def class_effects(
     classes = [_short(label) for label in model.classes_.tolist()]
     ax = axes_or_new(ax, 2.6 + 0.42 * len(classes), 1.6 + 0.22 * len(names))
     drawn = _matrix(ax, effects, float(np.abs(effects).max()) or 1.0, names, classes)
-    ax.figure.colorbar(drawn, ax=ax, label="effect (blue: for the class)", shrink=0.8)
+    ax.figure.colorbar(drawn, ax=ax, label="effect (blue: towards the class)", shrink=0.8)
     return finished(ax, title)
 
 
@@ -265,9 +267,9 @@ def _matrix(ax: Axes, values: np.ndarray, largest: float, rows: list[str], colum
     return drawn
 
 
-def _short(name: object, most: int = _LETTERS) -> str:
+def _short(name: object, max_length: int = _MAX_NAME_LENGTH) -> str:
     text = " ".join(plain(name).split()) or " "
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 @documented
@@ -280,21 +282,21 @@ def feature_scatter(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Scatter the samples over the first two principal components of some features, by class.
+    """Draw the samples by class, on the first two principal components of selected features.
 
-    Features that tell the classes apart without repeating each other make separate clouds.
+    Classes form separate clusters if the features distinguish them and are not redundant.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, path, store} of shape (n_samples, n_features)
-        The data; only the chosen columns are read.
+        Data. Only the selected columns are read.
 
     y : array-like of shape (n_samples,), optional
-        Classes, each with its colour and mark, or numbers, which get a colour scale.
+        Classes, shown by colours and markers, or numbers, shown by a colour scale.
 
     features : fitted selector, FeatureGroups, or array-like of int, str or bool, optional
-        The features: those that a selector keeps, the support features of groups, indices, names or a mask. All by
-        default. At least two.
+        At least two features: the selected features of a selector, the support features of groups, indices, names or a
+        mask. All features by default.
 
     standardize : bool, default=False
         Whether to divide features by their standard deviation first.
@@ -317,7 +319,7 @@ def feature_scatter(
     columns = source.columns(_chosen(features, source.shape[1], source.feature_names))
     values = check_array(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
     if values.shape[1] < 2:
-        raise ValueError(f"features has {values.shape[1]} feature(s); a plane needs at least 2.")
+        raise ValueError(f"features has {values.shape[1]} feature(s). At least 2 are required.")
     if standardize:
         spread = values.std(axis=0)
         values = values / np.where(spread > 0.0, spread, 1.0)
@@ -341,7 +343,7 @@ def feature_scatter(
 
 
 def _chosen(features: FeatureGroups | Selector | ArrayLike | None, n_features: int, names: Sequence[str] | None) -> np.ndarray:
-    """Indices of the features meant."""
+    """Return the indices of the requested features."""
     if features is None:
         return np.arange(n_features)
     if isinstance(features, FeatureGroups):
@@ -352,7 +354,7 @@ def _chosen(features: FeatureGroups | Selector | ArrayLike | None, n_features: i
 
 
 def _classes(ax: Axes, points: np.ndarray, labels: np.ndarray, own: bool) -> None:
-    """One colour and mark a class; the legend is left out where it would cover the picture."""
+    """Draw one colour and marker per class, and a legend unless there are too many classes."""
     classes = list(dict.fromkeys(labels.tolist())) if labels.dtype.kind == "O" else np.unique(labels).tolist()
     if labels.dtype.kind == "O":
         classes.sort(key=lambda label: (type(label).__name__, str(label)))
@@ -362,8 +364,8 @@ def _classes(ax: Axes, points: np.ndarray, labels: np.ndarray, own: bool) -> Non
         ax.scatter(
             mine[:, 0], mine[:, 1], s=16, color=look.color, marker=look.marker, linewidths=0, alpha=0.75, label=plain(label)
         )
-    if len(classes) <= _NAMED_CLASSES:
-        if own:  # the names go beside the panel, not at its expense
+    if len(classes) <= _MAX_NAMED_CLASSES:
+        if own:  # the figure is enlarged for the names beside the panel
             width, height = figure_of(ax).get_size_inches()
             figure_of(ax).set_size_inches(width + 0.06 * max(len(str(label)) for label in classes), height)
         ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, borderaxespad=0.2)

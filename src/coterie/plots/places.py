@@ -1,4 +1,4 @@
-"""Groups at their places: pixels of an image (ICML Figs 1, 6; TPAMI Fig. 9), SNPs along the chromosomes."""
+"""Figures of groups by location: pixels of an image (ICML Figs 1, 6; TPAMI Fig. 9), SNPs on chromosomes."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _AFFILIATED, _SUPPORT = 1, 2
 _ROLES = {_AFFILIATED: ("affiliated", SKY), _SUPPORT: ("support", VERMILLION)}
 _EMPTY = "#f0f0f0"
-# The part of the genome's length that is left free between chromosomes, and support SNPs that are named at most.
+# Gap between chromosomes as a share of the genome's length, and largest number of support SNPs with names.
 _GAP = 0.01
 _MAX_NAMES = 25
-# Values that a p-value is not smaller than, for its logarithm.
-_SMALLEST = 1e-300
+# Lower limit of p-values, for their logarithms.
+_MIN_P_VALUE = 1e-300
 _SEX = {"X": 23, "Y": 24, "XY": 25, "MT": 26, "M": 26}
 
 
@@ -54,7 +54,7 @@ def pixel_map(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Show which pixels of an image are support features, and which are affiliated with them.
+    """Draw the support and affiliated features of groups as pixels of an image.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ def pixel_map(
         Rows and columns of the image.
 
     order : {"C", "F"}, default="C"
-        How pixels are numbered: along the rows, or down the columns (as images from MATLAB are).
+        Order of the pixels: along the rows, or down the columns (as in MATLAB).
 
     background : array-like of shape (n_pixels,) or of the image's shape, optional
-        A picture to see the pixels on, such as the mean of a class. A flat one is numbered like the pixels.
+        Background image, such as the mean of a class. A one-dimensional array has the order of the pixels.
 
     by : {"role", "group"}, default="role"
-        What colours stand for: support and affiliated pixels, or the groups; these have a dot on their support pixel.
+        Meaning of the colours: role (support or affiliated) or group. With "group", a dot marks the support pixel.
 
     %(picture)s
 
@@ -97,18 +97,18 @@ def pixel_map(
     largest = int(found.members.max())
     if largest >= rows * columns:
         raise ValueError(
-            f"The groups have feature {largest}, but an image of {rows} x {columns} has {rows * columns} pixels; check shape."
+            f"The groups have feature {largest}, but an image of {rows} x {columns} has {rows * columns} pixels. Check shape."
         )
-    picture = None if background is None else _picture(background, (rows, columns), order)
+    image = None if background is None else _background_image(background, (rows, columns), order)
     values = np.zeros(rows * columns, dtype=np.int64)
     for number, group in enumerate(found, start=1):
         values[group.affiliated] = number if by == "group" else _AFFILIATED
-    for number, group in enumerate(found, start=1):  # last, so that a support pixel is one in any case
+    for number, group in enumerate(found, start=1):  # last, because a support pixel may be affiliated with another group
         values[group.support] = number if by == "group" else _SUPPORT
     ax = axes_or_new(ax, 3.2, 3.2 * min(2.0, max(0.5, rows / columns)) + 0.4)
-    if picture is not None:
-        ax.imshow(picture, cmap="gray", interpolation="nearest", gid="background")
-    _overlay(ax, values.reshape((rows, columns), order=order), len(found) if by == "group" else 0, picture is not None)
+    if image is not None:
+        ax.imshow(image, cmap="gray", interpolation="nearest", gid="background")
+    _overlay(ax, values.reshape((rows, columns), order=order), len(found) if by == "group" else 0, image is not None)
     if by == "group":
         place = np.unravel_index(found.support, (rows, columns), order=order)
         ax.scatter(place[1], place[0], s=5, color=BLACK, linewidths=0, gid="support")
@@ -120,25 +120,26 @@ def pixel_map(
 def _image_shape(shape: Sequence[int]) -> tuple[int, int]:
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(f"shape={shape!r} must be the rows and columns of an image, such as (28, 28).")
+        raise ValueError(f"shape={shape!r} must be the numbers of rows and columns of an image, such as (28, 28).")
     return int(sizes[0]), int(sizes[1])
 
 
-def _picture(background: ArrayLike, shape: tuple[int, int], order: Literal["C", "F"]) -> np.ndarray:
-    picture = np.asarray(background, dtype=np.float64)
-    if picture.shape == (shape[0] * shape[1],):
-        return picture.reshape(shape, order=order)
-    if picture.shape != shape:
-        raise ValueError(f"background has the shape {picture.shape}; it must have {shape}, or be flat with as many pixels.")
-    return picture
+def _background_image(background: ArrayLike, shape: tuple[int, int], order: Literal["C", "F"]) -> np.ndarray:
+    image = np.asarray(background, dtype=np.float64)
+    n_pixels = shape[0] * shape[1]
+    if image.shape == (n_pixels,):
+        return image.reshape(shape, order=order)
+    if image.shape != shape:
+        raise ValueError(f"background has shape {image.shape}, but must have shape {shape} or ({n_pixels},).")
+    return image
 
 
 def _overlay(ax: Axes, values: np.ndarray, n_groups: int, transparent: bool) -> None:
-    """The coloured pixels; the others are left out of the image."""
+    """Draw the coloured pixels. The other pixels are masked."""
     from matplotlib.colors import ListedColormap, hsv_to_rgb
 
     if n_groups:
-        # Hues a golden section apart: neighbours in order of selection look different, whatever their number.
+        # Hues that differ by the golden ratio: consecutive groups have different colours for any number of groups.
         hues = (0.58 + 0.6180339887 * np.arange(n_groups)) % 1.0
         colours: Any = hsv_to_rgb(np.column_stack([hues, np.full(n_groups, 0.6), 0.95 - 0.25 * (np.arange(n_groups) % 2)]))
     else:
@@ -159,7 +160,7 @@ def _legend(ax: Axes, values: np.ndarray, by: str, n_groups: int) -> None:
     from matplotlib.patches import Patch
 
     if by == "group":
-        text = f"{n_groups} group{'s' * (n_groups != 1)} in colours; dots: support pixels"
+        text = f"{n_groups} group{'s' * (n_groups != 1)}, one colour per group; dots: support pixels"
         ax.set_xlabel(text, fontsize=8)
         return
     counts = {role: int(np.sum(values == role)) for role in (_SUPPORT, _AFFILIATED)}
@@ -177,29 +178,30 @@ def manhattan(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw p-values (or scores) of SNPs by their places on the chromosomes, with the members of groups marked.
+    """Draw p-values (or scores) of SNPs by position on the chromosomes, and mark the members of groups.
 
     Parameters
     ----------
     values : Association, or array-like of shape (n_features,)
-        What :func:`coterie.association` found, drawn as -log10 of the p-values; or any scores of all features, such as a
-        model's ``scores_``, drawn as they are.
+        Result of :func:`coterie.association`, drawn as -log10 of the p-values, or scores of all features, such as a model's
+        ``scores_``, drawn without transformation.
 
     data : path, Dataset, Store, FeatureSource, mapping or data frame, optional
-        Where ``"chromosome"`` and ``"position"`` of the features stand; an association of a .bed file knows them itself.
+        Source of ``"chromosome"`` and ``"position"`` of the features. Not required for an association of a .bed file, which
+        contains them.
 
     groups : fitted estimator or FeatureGroups, optional
-        Groups whose members are marked: support SNPs by a diamond with the name, the others by their colour.
+        Groups whose members are marked: support SNPs by a diamond and their name, affiliated SNPs by colour.
 
     threshold : float or None, default=5e-8
-        Level of a dashed line (of p-values only); None for no line.
+        Level of a dashed line (for p-values only). None means no line.
 
     %(picture)s
 
     Notes
     -----
-    The p-values of members of groups are of the same samples that the groups were found in. Compare them with the line for
-    all tests, not with 0.05.
+    The p-values of group members are computed from the samples in which the groups were found. Compare them with the
+    threshold for all tests, not with 0.05.
 
     Examples
     --------
@@ -209,33 +211,33 @@ def manhattan(
     >>> from coterie.plots import manhattan
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 3, (100, 6)).astype(np.int8)
-    >>> places = {"chromosome": ["1", "1", "1", "2", "2", "X"], "position": [5, 90, 400, 3, 70, 8]}
-    >>> found = association(annotated(as_source(X), places), X[:, 4] + rng.standard_normal(100))
+    >>> positions = {"chromosome": ["1", "1", "1", "2", "2", "X"], "position": [5, 90, 400, 3, 70, 8]}
+    >>> found = association(annotated(as_source(X), positions), X[:, 4] + rng.standard_normal(100))
     >>> figure = manhattan(found, threshold=0.01)
     >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
     ['1', '2', 'X']
     """
-    feature, height, known, words = _heights(values)
+    feature, height, known, axis_label = _heights(values)
     places = _places(data, feature, known)
     shown = np.isfinite(height)
     if not shown.any():
-        raise ValueError("There is no finite value to draw.")
+        raise ValueError("values has no finite value to draw.")
     x, chromosomes, ticks = _along(places["chromosome"], places["position"])
     own = ax is None
     ax = axes_or_new(ax, 8.4, 3.6)
     for number, chromosome in enumerate(ticks):
         here = shown & (chromosomes == chromosome)
-        # One picture of many points, not as many drawings.
+        # Rasterised, because vector graphics of many points are large.
         ax.scatter(x[here], height[here], s=4, color=(BLUE, SKY)[number % 2], linewidths=0, rasterized=True)
     if groups is not None:
         _mark(ax, groups_of(groups), dict(zip(feature.tolist(), range(len(feature)), strict=True)), x, height)
     if threshold is not None and isinstance(values, Association):
         if not 0.0 < threshold <= 1.0:
-            raise ValueError(f"threshold={threshold!r} must be a p-value, over 0 and at most 1, or None.")
+            raise ValueError(f"threshold={threshold!r} must be a p-value above 0 and at most 1, or None.")
         ax.axhline(-np.log10(threshold), color=GREY, linestyle="--", linewidth=0.9)
     ax.set_xticks(list(ticks.values()), [plain(name) for name in ticks], fontsize=8)
     ax.set_xlabel("chromosome")
-    ax.set_ylabel(words)
+    ax.set_ylabel(axis_label)
     ax.set_ylim(bottom=min(0.0, float(height[shown].min())))
     if own:
         ax.spines[["top", "right"]].set_visible(False)
@@ -243,19 +245,19 @@ def manhattan(
 
 
 def _heights(values: Association | ArrayLike) -> tuple[np.ndarray, np.ndarray, Mapping[str, Sequence[object]], str]:
-    """Features, what to draw of them, what is known of their places, and the words for the axis."""
+    """Return the features, the values to draw, the annotations with their positions, and the axis label."""
     if isinstance(values, Association):
         with np.errstate(invalid="ignore"):
-            height = -np.log10(np.maximum(values.p_value, _SMALLEST))
+            height = -np.log10(np.maximum(values.p_value, _MIN_P_VALUE))
         return values.feature, height, values.annotations, "$-\\log_{10}$ p-value"
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != 1:
-        raise ValueError("values must be an Association, or one score for each feature.")
+        raise ValueError("values must be an Association, or a one-dimensional array with one score per feature.")
     return np.arange(len(scores)), scores, {}, "score"
 
 
 def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Chromosome and position of the features drawn."""
+    """Return chromosome and position of the features."""
     if data is None:
         table, rows = known, range(len(feature))
     else:
@@ -269,8 +271,8 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
             column = table[name]
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise ValueError(
-                f"There is no {name} of the features. Give data: the .bed file or what open_features made of it, or a table "
-                "with the columns chromosome and position."
+                f"The features have no {name}. Pass data: the .bed file, the result of open_features, or a table with the "
+                "columns chromosome and position."
             ) from error
         if len(column) <= max(rows, default=-1):
             raise ValueError(f"data has {len(column)} features, but values has feature {max(rows)}.")
@@ -280,7 +282,7 @@ def _places(data: Any, feature: np.ndarray, known: Mapping[str, Any]) -> dict[st
 
 
 def _along(chromosome: Sequence[object], position: Sequence[object]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
-    """Places on one axis, the chromosome of each feature as text, and where the names of the chromosomes go."""
+    """Return positions on one axis, the chromosome of each feature as text, and the tick positions of chromosomes."""
     names = np.array([str(name) for name in chromosome], dtype=object)
     base = np.asarray(position, dtype=np.float64)
     order = sorted(set(names), key=_rank)
@@ -297,13 +299,13 @@ def _along(chromosome: Sequence[object], position: Sequence[object]) -> tuple[np
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Chromosomes in their usual order."""
+    """Return a key that sorts chromosomes in their usual order."""
     bare = name[3:] if name.lower().startswith("chr") else name
     return (int(bare), "") if bare.isdigit() else (_SEX.get(bare.upper(), 1000), bare)
 
 
 def _mark(ax: Axes, groups: FeatureGroups, place: Mapping[int, int], x: np.ndarray, height: np.ndarray) -> None:
-    """Members in another colour, support SNPs as diamonds with their names."""
+    """Draw members in another colour, and support SNPs as diamonds with their names."""
     members = [place[j] for group in groups for j in group.affiliated.tolist() if j in place]
     supports = [(group, place[group.support]) for group in groups if group.support in place]
     ax.scatter(x[members], height[members], s=9, color=VERMILLION, linewidths=0, label="affiliated")

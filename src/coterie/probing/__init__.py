@@ -1,4 +1,4 @@
-"""Dependency-aware ranking (DAF): random subsets of the features (probes), evaluated by a criterion."""
+"""Dependency-aware feature ranking (DAF): random feature subsets (probes) are evaluated by a criterion."""
 
 from coterie.probing.criteria import (
     ClusteringCriterion,

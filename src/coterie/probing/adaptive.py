@@ -1,4 +1,4 @@
-"""Adaptive probes: drawn the more of the features whose place among the best is open, with means that stay unbiased."""
+"""Adaptive probes: features that may be among the best are drawn more often; the estimates stay unbiased."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from coterie.probing.probes import ProbePlan, ProbeRecord
 
 # A feature of level l is drawn with 2**-l of the probability of level 0.
 N_LEVELS = 9
-# Largest probability of a draw: to be judged, a feature must be left out as often as it is held.
+# Largest probability of a draw. An estimate needs probes without the feature as well as probes with it.
 _MAX_PROBABILITY = 0.5
-# How often the features of level 0 are drawn in the first round, and what that grows by from round to round.
+# Expected number of draws of a level-0 feature in the first round, and its growth factor per round.
 _FIRST_ROUND, _GROWTH = 60.0, 1.1
-# Values are compared with the mean value of earlier probes whose wanted sizes are in the same one of so many ranges, as if
-# the mean over all sizes were the value of two more.
-_RANGES, _PRIOR = 16, 2.0
-# The place in question is at least this one: a feature must be judged in company, however few are wanted.
-_COMPANY = 20
-# Differences below this share are rounding.
+# Values are compared with the mean value of earlier probes whose target size is in the same range. The mean over all sizes
+# counts as two additional probes.
+_N_SIZE_RANGES, _N_PRIOR_PROBES = 16, 2.0
+# Smallest rank of the cut. Even if few features are requested, each must be evaluated together with others.
+_MIN_CUT = 20
+# Relative differences below this value are rounding errors.
 _ROUNDING = 1e-12
-# Features of these levels decide when the coverage is enough.
+# Features of levels below this one decide whether the coverage is sufficient.
 _OPEN_LEVELS = 2
 
 
 @dataclass(frozen=True)
 class AdaptivePlan(ProbePlan):
-    """What adaptive probes depend on besides the values: as for uniform ones, and the number of features wanted."""
+    """Settings of adaptive probes: those of uniform probes and the number of features to select."""
 
     n_wanted: int
 
 
 class Focus:
-    """How the probes of one round are drawn: every feature by itself, with a probability that depends on its level.
+    """Sampling design of one round: features are drawn independently, with probabilities that depend on their levels.
 
-    A size is wanted, uniformly from 1 to the plan's largest (or the one size that its inclusion probability means). It is
-    shared out among the features in proportion to 2**-level, none above one half; so probes get smaller as fewer features
-    are left in question. Draws without any feature are repeated.
+    A target size is drawn uniformly from 1 to the plan's largest size (or is the one size that corresponds to its inclusion
+    probability). It is distributed over the features in proportion to 2**-level, with probabilities of at most one half.
+    Probes therefore get smaller as fewer features remain undecided. Draws without any feature are repeated.
 
-    Given the size wanted, whether a feature is held says nothing about the others. That is what makes it easy to judge.
+    Given the target size, the draws of different features are independent. :class:`Benefit` relies on this.
     """
 
     def __init__(self, plan: AdaptivePlan, levels: np.ndarray) -> None:
@@ -59,16 +59,16 @@ class Focus:
         self.not_empty = -np.expm1(np.log1p(-self.probability) @ self.counts)
 
     @property
-    def often(self) -> float:
+    def mean_probability(self) -> float:
         """Mean probability of a feature of level 0."""
         return float(self.probability[:, 0].mean())
 
     def draw(self, number: int) -> np.ndarray:
-        """Features of a probe, sorted."""
-        return self.drawn(number)[1]
+        """Return the sorted features of a probe."""
+        return self.draw_with_row(number)[1]
 
-    def drawn(self, number: int) -> tuple[int, np.ndarray]:
-        """The row of the size that was wanted, and the features of a probe."""
+    def draw_with_row(self, number: int) -> tuple[int, np.ndarray]:
+        """Return the row of a probe's target size, and its sorted features."""
         generator = self.plan.generator(number)
         row = int(generator.integers(len(self.probability)))
         probability = self.probability[row][self.levels]
@@ -79,7 +79,7 @@ class Focus:
 
 
 class Estimate(NamedTuple):
-    """Benefit of each feature, its standard error, and the spread of the values that it was found from."""
+    """Benefit of each feature, its standard error, and the standard deviation of the underlying values."""
 
     benefit: np.ndarray
     error: np.ndarray
@@ -87,23 +87,23 @@ class Estimate(NamedTuple):
 
 
 class Benefit:
-    r"""Running estimate of what each feature adds to the probes.
+    r"""Running estimate of the mean benefit of each feature to the probes.
 
-    A probe S whose wanted size has given feature f the probability :math:`\pi` of being held adds
+    Let S be a probe whose target size gives feature f the inclusion probability :math:`\pi`. The probe adds
     :math:`(1[f \in S] - \pi) (J(S) - c)` to the numerator and :math:`\pi (1 - \pi)` to the weight, where c is the mean
-    value of earlier probes of about that size. Since f is drawn by itself, the expectation of the first is the second times
-    the mean benefit :math:`E[J(R + f) - J(R)]` over the sets R that the others form, for any c and for any
-    probabilities that earlier probes have led to: no model of anything is needed. These are importance weights,
-    :math:`1 / \pi` for the probes that hold f and :math:`1 / (1 - \pi)` for the others, in the proportion
-    :math:`\pi (1 - \pi)` that gives the smallest variance. (Of the empty set, which is never evaluated, the value is taken to
-    be c; that draws without features are repeated is allowed for by the probability that there is one.)
+    value of earlier probes of about that size. Because f is drawn independently of the other features, the expectation of
+    the former is the latter times the mean benefit :math:`E[J(R + f) - J(R)]` over the sets R of the other features. This
+    holds for any c and for any probabilities derived from earlier probes, without a model. These are importance weights,
+    :math:`1 / \pi` for the probes with f and :math:`1 / (1 - \pi)` for the probes without, combined in the proportion
+    :math:`\pi (1 - \pi)`, which gives the smallest variance. (The empty set is never evaluated; its value is taken to be c.
+    The repetition of empty draws is accounted for by the probability that a draw is not empty.)
 
-    So the quotient of the sums is unbiased over a round. Over several rounds it is their mean by weight, and a feature that
-    falls behind by bad luck gets less weight later to make up for it: its quotient stays a little too low on average, as
-    always when data decide what data are collected [1]_. None is too high for that reason.
+    The quotient of the sums is therefore unbiased within a round. Over several rounds it is the weighted mean of the rounds.
+    A feature with a low estimate by chance gets less weight in later rounds, which could correct it. Its quotient is
+    therefore slightly too low on average, as usual in adaptive data collection [1]_. No quotient is too high for this reason.
 
-    What depends on the level and the wanted size alone is summed up for each of these, and taken to the
-    features when a round ends: to enter a probe costs no more than it has features.
+    Terms that depend only on the level and the target size are summed per level and size and added to the features at the
+    end of a round. The cost of adding a probe is therefore proportional to its number of features.
 
     References
     ----------
@@ -116,36 +116,36 @@ class Benefit:
         self.weight = np.zeros(n_features)
         self.square = np.zeros(n_features)
         self.tallies = np.zeros((0, 3))
-        self.centres = np.zeros((_RANGES, 2))
+        self.centres = np.zeros((_N_SIZE_RANGES, 2))
         self.reference: float | None = None
 
     def begin(self, focus: Focus) -> None:
-        """A new round: values may be of another height now."""
+        """Start a new round with new centres, because the mean of the values may have changed."""
         if self.centres[:, 1].any():
             self.reference = float(self.centres[:, 0].sum() / self.centres[:, 1].sum())
-        self.centres = np.zeros((_RANGES, 2))
+        self.centres = np.zeros((_N_SIZE_RANGES, 2))
         self.tallies = np.zeros((len(focus.probability), 3))
 
-    def enter(self, row: int, features: np.ndarray, value: float) -> None:
-        """Enter a probe; the very first one has nothing to be compared with, and is there to compare others with."""
-        place = row * _RANGES // len(self.tallies)
+    def add(self, row: int, features: np.ndarray, value: float) -> None:
+        """Add a probe. The first probe of all only serves as a reference for later ones."""
+        place = row * _N_SIZE_RANGES // len(self.tallies)
         total, count = self.centres.sum(axis=0)
         middle = total / count if count else self.reference
         if middle is not None:
             near, n_near = self.centres[place]
-            centre = (near + _PRIOR * middle) / (n_near + _PRIOR)
+            centre = (near + _N_PRIOR_PROBES * middle) / (n_near + _N_PRIOR_PROBES)
             difference = value - centre if abs(value - centre) > _ROUNDING * abs(centre) else 0.0
             self.numerator[features] += difference
             self.tallies[row] += (1.0, difference, difference * difference)
         self.centres[place] += (value, 1.0)
 
     def end(self, focus: Focus) -> None:
-        """The round is over: its tallies go to the features."""
+        """End a round: add its sums to those of the features."""
         self.numerator, self.weight, self.square = self._totals(focus)
         self.tallies = np.zeros_like(self.tallies)
 
     def estimate(self, focus: Focus) -> Estimate:
-        """What is known so far, in the middle of a round too."""
+        """Return the current estimate; also valid within a round."""
         numerator, weight, square = self._totals(focus)
         weight = np.maximum(weight, np.finfo(np.float64).tiny)
         return Estimate(numerator / weight, np.sqrt(square) / weight, np.sqrt(square / weight))
@@ -162,12 +162,12 @@ class Benefit:
 
 
 class AdaptiveSums(ProbeRecord):
-    """What is known after some adaptive probes, and how the next ones are drawn.
+    """Results of adaptive probes, and the design of the next ones.
 
-    Probes come in rounds. In the first one all features have level 0. After each round the level of a feature is the
-    binary logarithm of the probability that it belongs to the best ``n_wanted`` (or 20, if fewer are wanted), as far as its
-    estimate and standard error tell. So the best are drawn at the full rate, those that may be among them nearly so, and
-    those that will hardly be seldom, but never never. Where rounds end depends on the levels alone.
+    Probes are drawn in rounds. In the first round all features have level 0. After each round the level of a feature is
+    the negative binary logarithm of the probability that it belongs to the best ``n_wanted`` (at least 20), computed from
+    its estimate and standard error. The best features are drawn at the full rate, features that may be among them at nearly
+    the full rate, and unlikely ones rarely, but with a positive probability. The end of a round depends on the levels only.
     """
 
     plan: AdaptivePlan
@@ -181,26 +181,26 @@ class AdaptiveSums(ProbeRecord):
 
     @property
     def design(self) -> Focus:
-        """What draws the next probes."""
+        """Design that draws the next probes."""
         return self.focus
 
     @property
     def design_ends(self) -> int:
-        """Where the round ends."""
+        """Number of the first probe after the current round."""
         return self._ends
 
     def add(self, value: float) -> None:
-        """Enter the value of the next probe; the last one of a round begins the next round."""
-        row, features = self.focus.drawn(self.n_probes)
+        """Add the value of the next probe. The last probe of a round starts the next round."""
+        row, features = self.focus.draw_with_row(self.n_probes)
         self._record(features, value)
-        self.found.enter(row, features, float(value))
+        self.found.add(row, features, float(value))
         if self.n_probes == self._ends:
             levels = self._next_levels()
             self.found.end(self.focus)
             self._begin(levels)
 
     def covers(self, least: int) -> bool:
-        """Whether the features that are at or near the top have a coverage of at least ``least``."""
+        """Return True if the features at or near the top have a coverage of at least ``least``."""
         if self.n_probes < 2 * least:
             return False
         held = self.count[self.focus.open]
@@ -212,29 +212,29 @@ class AdaptiveSums(ProbeRecord):
         return self.found.estimate(self.focus)
 
     def benefit_of(self, values: np.ndarray) -> np.ndarray:
-        """The benefits if the same probes had had these values; they are drawn once more."""
+        """Return the benefits for other values of the same probes, which are drawn again."""
         found = Benefit(self.plan.n_features)
         focus = self.focus
         for start, stop, levels in zip(self.starts, [*self.starts[1:], self.n_probes], self.levels, strict=True):
             focus = Focus(self.plan, levels)
             found.begin(focus)
             for number in range(start, stop):
-                found.enter(*focus.drawn(number), float(values[number]))
+                found.add(*focus.draw_with_row(number), float(values[number]))
             found.end(focus)
         return found.estimate(focus).benefit
 
     def _begin(self, levels: np.ndarray) -> None:
         self.focus = Focus(self.plan, levels)
         self.found.begin(self.focus)
-        often = _FIRST_ROUND * _GROWTH ** len(self.starts)
-        self._ends = self.n_probes + int(np.ceil(often / self.focus.often))
+        n_draws = _FIRST_ROUND * _GROWTH ** len(self.starts)
+        self._ends = self.n_probes + int(np.ceil(n_draws / self.focus.mean_probability))
         self.starts.append(self.n_probes)
         self.levels.append(levels)
 
     def _next_levels(self) -> np.ndarray:
-        """Levels by the probability of a place among the best, as a normal error would have it."""
+        """Return levels from the probability of being among the best, assuming normal errors."""
         benefit, error, _ = self.estimate
-        n_wanted = max(self.plan.n_wanted, _COMPANY)
+        n_wanted = max(self.plan.n_wanted, _MIN_CUT)
         if n_wanted >= len(benefit):
             return np.zeros(len(benefit), dtype=np.int8)
         places = np.partition(benefit, len(benefit) - n_wanted - 1)

@@ -1,4 +1,4 @@
-"""A file from which a ranking goes on after a kill: written whole or not at all, bound to its data, no code in it."""
+"""Checkpoint file of a ranking: written atomically, bound to its data, and free of executable code."""
 
 from __future__ import annotations
 
@@ -28,45 +28,48 @@ _BLOCK = 1024
 
 ProblemDigests = dict[str, str]
 _PARTS = {
-    "data": "with other data (X)",
-    "labels": "with other labels (y)",
-    "folds": "with other folds (cv)",
-    "criterion": "with another criterion",
-    "probes": "with another max_probe_size, inclusion_probability or sampling (or, adaptive, n_features_to_select)",
-    "seed": "with another random_state",
+    "data": "with different data (X)",
+    "labels": "with different labels (y)",
+    "folds": "with different folds (cv)",
+    "criterion": "with a different criterion",
+    "probes": (
+        "with a different max_probe_size, inclusion_probability or sampling (or n_features_to_select, which adaptive "
+        "probes depend on)"
+    ),
+    "seed": "with a different random_state",
 }
 
 
 def problem_digests(
     source: FeatureSource, y: np.ndarray | None, criterion: Criterion, folds: list[Fold] | None, plan: ProbePlan
 ) -> ProblemDigests:
-    """What the values of the probes depend on, in short hashes.
+    """Return digests of everything that the values of the probes depend on.
 
-    A function among the parameters counts by its name: whether its code is the same cannot be checked.
+    A function among the parameters is identified by its name. Changes of its code are not detected.
     """
     return {
         "data": source.map_tasks(_digest_of_data, [()], what="a digest of the features")[0],
         "labels": "" if y is None else _digest(str(y.dtype).encode(), repr(y.tolist()).encode()),
         "folds": _digest(*(np.asarray(part, dtype=np.int64).tobytes() + b"|" for fold in folds or [] for part in fold)),
         "criterion": _digest(_description(criterion).encode()),
-        "probes": _digest(repr(_drawing(plan)).encode()),
-        "seed": seed_mark(plan),
+        "probes": _digest(repr(_sampling_settings(plan)).encode()),
+        "seed": seed_digest(plan),
     }
 
 
-def _drawing(plan: ProbePlan) -> tuple[Any, ...]:
-    """What the features of a probe depend on besides its seed; uniform probes have no further parts."""
+def _sampling_settings(plan: ProbePlan) -> tuple[Any, ...]:
+    """Return the settings that determine the features of a probe, without its seed."""
     uniform = plan.n_features, plan.max_size, plan.inclusion_probability
     return (*uniform, "adaptive", plan.n_wanted) if isinstance(plan, AdaptivePlan) else uniform
 
 
-def seed_mark(plan: ProbePlan) -> str:
-    """The part of a fingerprint that is the seed; an empty one in its place stands for any seed."""
+def seed_digest(plan: ProbePlan) -> str:
+    """Return the digest of the seed. In a checkpoint, an empty string instead stands for any seed."""
     return _digest(repr(plan.key).encode())
 
 
 def difference(theirs: ProblemDigests, ours: ProblemDigests) -> str | None:
-    """What two fingerprints differ in, in words; None if they agree."""
+    """Return a phrase for the first difference of two sets of digests, or None if they agree."""
     return next((words for part, words in _PARTS.items() if theirs.get(part) != ours[part]), None)
 
 
@@ -78,7 +81,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _digest_of_data(source: FeatureSource) -> str:
-    """The digest of all values."""
+    """Return the digest of all values."""
     digest = hashlib.blake2b(repr((source.shape, source.is_sparse)).encode(), digest_size=16)
     for _, block in source.blocks(_BLOCK):
         digest.update(str(block.dtype).encode())
@@ -91,7 +94,7 @@ def _digest_of_data(source: FeatureSource) -> str:
 
 
 def _description(value: object) -> str:
-    """A text that is the same for the same parameters in any process."""
+    """Return a text that is equal for equal parameters in any process."""
     if hasattr(value, "get_params") and not isinstance(value, type):
         parameters = sorted(value.get_params(deep=False).items())
         inside = ", ".join(f"{name}={_description(part)}" for name, part in parameters)
@@ -107,15 +110,15 @@ def _description(value: object) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-class Saved(NamedTuple):
-    """What a checkpoint holds."""
+class SavedProbes(NamedTuple):
+    """Content of a checkpoint."""
 
     values: np.ndarray
     key: Key
 
 
 class Checkpoint:
-    """The values of all finished probes in a file; the probes themselves are drawn again from the seed.
+    """File with the values of all finished probes. The probes themselves are drawn again from the seed.
 
     The file is an ``.npz`` archive with a JSON header and one array, read without pickle. Its folder must exist.
     """
@@ -128,10 +131,13 @@ class Checkpoint:
                 f"checkpoint={str(path)!r} cannot be written: the folder {str(self.path.parent)!r} does not exist."
             )
         if self.path.is_dir():
-            raise ValueError(f"checkpoint={str(path)!r} is a folder; give the name of a file.")
+            raise ValueError(f"checkpoint={str(path)!r} is a folder. Give the name of a file.")
 
-    def load(self) -> Saved | None:
-        """What was saved; None if there is no file. Raises ``ValueError`` if it belongs to another run, or is damaged."""
+    def load(self) -> SavedProbes | None:
+        """Return the saved values, or None if the file does not exist.
+
+        Raises ``ValueError`` if the file belongs to a different run or is damaged.
+        """
         try:
             content = read_regular(self.path)
         except FileNotFoundError:
@@ -147,18 +153,22 @@ class Checkpoint:
             version, theirs = int(header["version"]), dict(header["fingerprint"])
             numbers = values.dtype == np.float64 and bool(np.isfinite(values).all())
             if header["format"] != _FORMAT or not numbers or not all(0 <= part < 2**64 for part in key):
-                raise ValueError("not ours")
-        except Exception as error:  # zip files and JSON have many ways to be damaged
-            raise ValueError(f"{self._name} is damaged, or no checkpoint of Coterie. Remove it to start afresh.") from error
+                raise ValueError("not a checkpoint")
+        except Exception as error:  # damaged zip files and JSON raise many kinds of exceptions
+            raise ValueError(f"{self._name} is damaged or not a Coterie checkpoint. Remove it to start again.") from error
         if version != _VERSION:
-            raise ValueError(f"{self._name} has format version {version}; this Coterie reads version {_VERSION}. Remove it.")
+            raise ValueError(
+                f"{self._name} has format version {version}, but this version of Coterie reads version {_VERSION}. Remove it."
+            )
         other = difference(theirs, self.problem_digests)
         if other is not None:
-            raise ValueError(f"{self._name} was made {other}. Give the same as then, or another file, or remove this one.")
-        return Saved(values, key)
+            raise ValueError(
+                f"{self._name} was made {other}. Use the same as before, choose another file, or remove this one."
+            )
+        return SavedProbes(values, key)
 
     def save(self, values: np.ndarray, key: Key) -> None:
-        """Replace the file at one stroke."""
+        """Replace the file atomically."""
         header = {"format": _FORMAT, "version": _VERSION, "fingerprint": self.problem_digests, "key": key}
         buffer = io.BytesIO()
         np.savez(buffer, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), values=values)

@@ -1,4 +1,4 @@
-"""Evaluation of subsets and probes, in parallel, for as long as a stopping rule allows; selectors by a criterion."""
+"""Parallel evaluation of subsets and probes with stopping rules, and the base class of selectors with a criterion."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from coterie.probing.criteria.base import Criterion, Evaluator, as_criterion, ch
 from coterie.probing.probes import Design, ProbePlan, ProbeRecord
 from coterie.selection import Selector, n_features_wanted
 
-# Seconds of work that is given out at a time: what a stop may be late by, and what an interruption loses. On a cluster an
-# exchange takes some of it.
+# Seconds of work per wave: the largest delay of a stop, and the largest loss by an interruption. On a cluster part of the
+# time is used for communication.
 _WAVE_SECONDS, _REMOTE_WAVE_SECONDS = 0.5, 3.0
-# Pieces for each worker and wave, so that workers that are done early find more to do.
-_PIECES = 4
-# With the PID it tells this process from all others: on another host a worker may have the same PID.
-_HERE = secrets.token_hex(8)
-# Equal to no process: a worker of a cluster is never the process that has sent its task.
+# Several pieces per worker and wave balance the load.
+_PIECES_PER_WORKER = 4
+# Identifies this process together with its PID, because a worker on another host may have the same PID.
+_PROCESS_TOKEN = secrets.token_hex(8)
+# Different from every process: a worker of a cluster is never the process that sent its task.
 _NO_PROCESS = ("", 0)
 
 Process = tuple[str, int]
@@ -43,57 +43,57 @@ Process = tuple[str, int]
 
 @dataclass(frozen=True)
 class Workers:
-    """How subsets are evaluated: joblib's number of jobs, and what it should prefer (``parallel_config`` overrides it)."""
+    """Evaluation by joblib: its number of jobs and its preferred backend (``parallel_config`` overrides it)."""
 
     n_jobs: int | None
     prefer: str
 
     @property
     def wave_seconds(self) -> float:
-        """Seconds of work that is given out at a time."""
+        """Seconds of work per wave."""
         return _WAVE_SECONDS
 
     @property
     def count(self) -> int:
-        """Number of evaluations at the same time."""
+        """Number of parallel evaluations."""
         return int(effective_n_jobs(self.n_jobs))
 
     @property
-    def here(self) -> bool:
-        """Whether there is but one, which is this thread."""
+    def sequential(self) -> bool:
+        """Whether all evaluations are made by the current thread."""
         return self.count == 1
 
     def parallel(self) -> Parallel:
-        """joblib's pool, to be used as a context."""
+        """Return joblib's pool, a context manager."""
         return Parallel(n_jobs=self.n_jobs, prefer=self.prefer, batch_size=1)
 
     def run(
         self, pool: Any, function: Callable[..., Any], evaluate: Evaluator, pieces: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        """Answers of ``function(evaluate, *piece, parent)`` for all pieces, in order."""
+        """Return the results of ``function(evaluate, *piece, parent)`` for all pieces, in order."""
         return list(pool(delayed(function)(evaluate, *piece, _this_process()) for piece in pieces))
 
 
 class RemoteEvaluator:
-    """A criterion that workers bind to the features: what they make it by, and the folds that all of them use."""
+    """Criterion that workers bind to the features: a handle of the bound criterion, and the folds used by all workers."""
 
     def __init__(self, prepared: Any, folds: list[Fold] | None) -> None:
         self.prepared = prepared
         self.folds = folds
 
     def __call__(self, features: np.ndarray) -> float:
-        """Not available in this process."""
-        raise NotImplementedError("the workers of the cluster evaluate subsets")
+        """Raise an error, because only workers can evaluate subsets."""
+        raise NotImplementedError("Subsets are evaluated by the workers of the cluster.")
 
 
 class TaskWorkers:
-    """Subsets are evaluated by tasks of a source, whose workers bind the criterion to the whole store.
+    """Evaluation by tasks of a source, whose workers bind the criterion to the whole store.
 
-    A task is a pure function of the store, the criterion, the labels, the folds and the subsets: any worker computes the same
-    value, and a lost worker costs a few values that are computed again.
+    A task is a pure function of the store, the criterion, the labels, the folds and the subsets. Every worker computes the
+    same value, and the values of a lost worker are computed again.
     """
 
-    here = False
+    sequential = False
     wave_seconds = _REMOTE_WAVE_SECONDS
 
     def __init__(self, source: FeatureSource) -> None:
@@ -101,11 +101,11 @@ class TaskWorkers:
         self.count = source.concurrency(1)
 
     def parallel(self) -> AbstractContextManager[None]:
-        """Nothing needs to be started or ended."""
+        """Return an empty context, because tasks need no pool."""
         return nullcontext()
 
     def bind(self, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike) -> RemoteEvaluator:
-        """The criterion on the workers; the folds are drawn once, by one of them, for all."""
+        """Bind the criterion on the workers. One of them draws the folds for all."""
         ((folds, caught),) = self.source.map_tasks(_folds, [(criterion, y, cv)], what="the folds")
         for category, message in caught:
             warnings.warn(message, category, stacklevel=5)
@@ -115,7 +115,7 @@ class TaskWorkers:
     def run(
         self, _: Any, function: Callable[..., Any], evaluate: RemoteEvaluator, pieces: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        """Answers of ``function(evaluate, *piece, parent)`` for all pieces, in order."""
+        """Return the results of ``function(evaluate, *piece, parent)`` for all pieces, in order."""
         tasks = [(evaluate.prepared, function, *piece) for piece in pieces]
         return self.source.map_tasks(_piece, tasks, what="values of subsets of the features")
 
@@ -123,14 +123,14 @@ class TaskWorkers:
 def _folds(
     source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike
 ) -> tuple[list[Fold] | None, list[tuple[type[Warning], str]]]:
-    """The folds of a criterion, and the warnings of binding it."""
+    """Return the folds of a criterion, and the warnings issued when it is bound."""
     with recorded() as caught:
         folds = criterion.bind(source, y, cv).folds
     return folds, [(one.category, one.message) for one in caught]
 
 
 def _bound(source: FeatureSource, criterion: Criterion, y: np.ndarray | None, cv: FoldsLike) -> Evaluator:
-    with ignored():  # raised by bind already
+    with ignored():  # TaskWorkers.bind has issued the warnings already
         return criterion.bind(source, y, cv)
 
 
@@ -142,45 +142,45 @@ AnyWorkers = Workers | TaskWorkers
 
 
 def evaluate_subsets(evaluate: Any, subsets: Sequence[np.ndarray], workers: AnyWorkers, pool: Any) -> np.ndarray:
-    """Values of some subsets, in order."""
-    pieces = np.array_split(np.arange(len(subsets)), min(len(subsets), _PIECES * workers.count))
+    """Return the values of subsets, in order."""
+    pieces = np.array_split(np.arange(len(subsets)), min(len(subsets), _PIECES_PER_WORKER * workers.count))
     with one_blas_thread():
-        if workers.here:
+        if workers.sequential:
             values = _values_of(evaluate, subsets, _this_process())
         else:
             own = [([subsets[i] for i in piece],) for piece in pieces]
             values = np.concatenate(workers.run(pool, _values_of, evaluate, own))
     for subset, value in zip(subsets, values, strict=True):
-        check_value(float(value), lambda: f"the features {subset.tolist()}")  # noqa: B023 (called at once)
+        check_value(float(value), lambda: f"the features {subset.tolist()}")  # noqa: B023 (called immediately)
     return values
 
 
 def _this_process() -> Process:
-    return _HERE, os.getpid()
+    return _PROCESS_TOKEN, os.getpid()
 
 
 def _values_of(evaluate: Evaluator, subsets: Sequence[np.ndarray], parent: Process) -> np.ndarray:
-    """A worker's share."""
-    if _this_process() == parent:  # a thread: the limit is set, and threads must not lift it for each other
+    """Return the values of the subsets of one task."""
+    if _this_process() == parent:  # The caller has set the limit for all threads; a thread must not reset it.
         return np.array([evaluate(subset) for subset in subsets])
     with one_blas_thread():
         return np.array([evaluate(subset) for subset in subsets])
 
 
 def _probe_values(evaluate: Evaluator, design: Design, start: int, stop: int, parent: Process) -> np.ndarray:
-    """A worker's share of the probes; it draws them itself."""
+    """Draw the probes of one task and return their values."""
     return _values_of(evaluate, [design.draw(number) for number in range(start, stop)], parent)
 
 
 class ProbeBudget(NamedTuple):
-    """When to stop: at the first of these that is met; None is never met."""
+    """Stopping rule: stop as soon as one of the limits is reached. None means no limit."""
 
     n_probes: int | None
     max_seconds: float | None
     min_coverage: int | None
 
     def is_reached(self, sums: ProbeRecord, seconds: float) -> str | None:
-        """The name of the rule that is met, if one is."""
+        """Return the name of the limit that has been reached, or None."""
         if self.n_probes is not None and sums.n_probes >= self.n_probes:
             return "n_probes"
         if self.min_coverage is not None and sums.covers(self.min_coverage):
@@ -191,10 +191,10 @@ class ProbeBudget(NamedTuple):
 
 
 def expected_probes(plan: ProbePlan, rule: ProbeBudget) -> int | None:
-    r"""About how many probes a rule will take; None where time decides, or what adaptive probes will find.
+    r"""Return the approximate number of probes of a rule, or None if it depends on time or on adaptive probes.
 
-    A feature is in a share q of the probes. With K of them the number that hold it is about normal, with mean and variance
-    K q; the smallest of m such numbers is about :math:`K q - \sqrt{2 K q \ln m}`.
+    A feature is in a share q of the probes. Among K probes the number that contain it is approximately normal with mean and
+    variance K q. The smallest of m such numbers is about :math:`K q - \sqrt{2 K q \ln m}`.
     """
     if rule.min_coverage is None or rule.max_seconds is not None or isinstance(plan, AdaptivePlan):
         return rule.n_probes if rule.max_seconds is None else None
@@ -214,13 +214,13 @@ def run_probes(
     workers: AnyWorkers,
     on_wave: Callable[[ProbeRecord, float], None],
 ) -> tuple[ProbeRecord, str]:
-    """Evaluate probes until the rule is met or the user interrupts; returns the sums and the name of what ended it.
+    """Evaluate probes until the rule is met or the user interrupts. Return the sums and the reason for stopping.
 
-    Probes go out in waves of about half a second (of three on a cluster, where an exchange takes some of it). The values of
-    a wave enter the sums in the order of the probes, and which probe is the last is decided there, probe by probe: the result
-    does not depend on workers or waves, except that time decides how many waves there are. No wave goes beyond the probes that
-    the design of the moment draws. An interruption (Ctrl-C) loses the wave that is under way. ``on_wave`` is called with
-    the sums so far and the probes per second.
+    Probes are evaluated in waves of about half a second (three seconds on a cluster, where communication takes part of the
+    time). The values of a wave are added to the sums in the order of the probes, and the rule is checked after each probe.
+    The result therefore does not depend on workers or waves, except that a time limit determines the number of waves. A
+    wave never extends beyond the probes of the current design. An interruption (Ctrl-C) discards the current wave.
+    ``on_wave`` is called with the sums so far and the probes per second.
     """
     began = time.perf_counter()
     size, finished = workers.count, sums.n_probes
@@ -232,31 +232,31 @@ def run_probes(
                 start = time.perf_counter()
                 values = _wave(evaluate, sums, size, workers, pool)
                 rate = size / max(time.perf_counter() - start, 1e-9)
-                reason = _enter(values, sums, rule, time.perf_counter() - began)
+                reason = _add_values(values, sums, rule, time.perf_counter() - began)
                 finished = sums.n_probes
                 on_wave(sums, rate)
                 size = _next_size(rate, size, rule, time.perf_counter() - began, workers)
     except KeyboardInterrupt:
         if not finished:
             raise
-        # It may have come in the middle of an entry.
+        # The interruption may have left the sums of a probe incomplete.
         return type(sums).replay(sums.plan, sums.values[:finished]), "interrupt"
     return sums, reason
 
 
 def _wave(evaluate: Any, sums: ProbeRecord, size: int, workers: AnyWorkers, pool: Any) -> np.ndarray:
-    """Values of the next probes."""
+    """Return the values of the next probes."""
     first, design = sums.n_probes, sums.design
     with one_blas_thread():
-        if workers.here:
+        if workers.sequential:
             return _probe_values(evaluate, design, first, first + size, _this_process())
-        cuts = np.linspace(first, first + size, min(size, _PIECES * workers.count) + 1).astype(np.int64)
+        cuts = np.linspace(first, first + size, min(size, _PIECES_PER_WORKER * workers.count) + 1).astype(np.int64)
         pieces = [(design, int(start), int(stop)) for start, stop in pairwise(cuts)]
         return np.concatenate(workers.run(pool, _probe_values, evaluate, pieces))
 
 
-def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
-    """Enter values until the rule is met; time counts for the whole wave."""
+def _add_values(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: float) -> str | None:
+    """Add values until the rule is met. The time limit is checked once per wave."""
     for value in values:
         sums.add(float(value))
         reason = rule.is_reached(sums, 0.0)
@@ -266,7 +266,7 @@ def _enter(values: np.ndarray, sums: ProbeRecord, rule: ProbeBudget, seconds: fl
 
 
 def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, workers: AnyWorkers) -> int:
-    """Probes of the next wave: so many as its seconds take, or what the time left allows, and no sudden leaps."""
+    """Return the number of probes of the next wave, from its duration, the remaining time and a limited growth."""
     n_workers, wave = workers.count, workers.wave_seconds
     left = wave if rule.max_seconds is None else min(wave, rule.max_seconds - seconds)
     wanted = int(min(rate * max(left, 0.0), 8 * size))
@@ -275,7 +275,7 @@ def _next_size(rate: float, size: int, rule: ProbeBudget, seconds: float, worker
 
 @dataclass(frozen=True)
 class Problem:
-    """What a fit works on: data, bound criterion, number of features wanted."""
+    """Input of a fit: data, bound criterion, number of features to select."""
 
     attributes: dict[str, Any]
     source: FeatureSource
@@ -287,7 +287,7 @@ class Problem:
 
 
 class CriterionSelector(Selector):
-    """Base class: a selector that evaluates subsets of the features by a criterion."""
+    """Base class of selectors that evaluate feature subsets by a criterion."""
 
     _allowed: ClassVar[dict[str, Rule]] = {
         "criterion": AnyValue(),
@@ -300,17 +300,17 @@ class CriterionSelector(Selector):
     _on_cluster: ClassVar[str] = "stores"
 
     def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
-        """Evaluate subsets of the features, and select.
+        """Evaluate feature subsets and select features.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
             Training data.
         y : array-like of shape (n_samples,)
-            Labels, or numbers where the criterion wants them; None for criteria that do without.
+            Labels, or numbers if the criterion requires them. None for criteria without labels.
         client : distributed.Client, default=None
-            Client of a Dask cluster whose workers evaluate the subsets, instead of ``n_jobs``; X is a store (its name, its
-            address, or opened), which each of them opens. None takes the active client, if there is one.
+            Client of a Dask cluster whose workers evaluate the subsets, instead of ``n_jobs``. X must be a store (name,
+            address or open store), which every worker opens. None means the active client, if any.
 
         Returns
         -------
@@ -337,6 +337,6 @@ class CriterionSelector(Selector):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        with suppress(ValueError):  # no criterion; fit says so
+        with suppress(ValueError):  # fit raises the error for an invalid criterion
             tags.target_tags.required = as_criterion(self.criterion).supervised
         return tags

@@ -1,4 +1,4 @@
-"""Probes: random subsets of the features, each drawn from a seed of its own, and the running sums over them."""
+"""Probes (random feature subsets, each drawn from its own seed) and the running sums over them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ Key = tuple[int, int]
 
 
 class Design(Protocol):
-    """What draws probes, each from its number alone, in any process."""
+    """Sampling design: draws each probe from its number alone, in any process."""
 
     def draw(self, number: int) -> np.ndarray:
-        """Features of a probe, sorted."""
+        """Return the sorted features of a probe."""
         ...
 
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Which features each probe holds: a function of the seed (``key``) and of the probe's number alone.
+    """Settings of uniform probes. The features of a probe depend on the seed (``key``) and the probe's number only.
 
-    Probe i is drawn by a counter-based generator (Philox) with the plan's key and i as the high word of its counter. So any
-    process can draw any probe, in any order, and none is kept. Sizes are uniform on 1, ..., ``max_size``; or every feature is
-    drawn with ``inclusion_probability``, if given, and a draw without any feature is made a probe of one feature.
+    Probe i is drawn by a counter-based generator (Philox) with the plan's key and i as the high word of its counter. Any
+    process can therefore draw any probe, in any order, and probes are not stored. Sizes are uniform on 1, ..., ``max_size``.
+    If ``inclusion_probability`` is given, every feature is drawn with this probability instead, and an empty draw is
+    replaced by a probe of one feature.
     """
 
     n_features: int
@@ -37,12 +38,12 @@ class ProbePlan:
     key: Key
 
     def generator(self, number: int) -> np.random.Generator:
-        """Random numbers of a probe."""
+        """Return the random generator of a probe."""
         counter = np.array([0, 0, 0, number], dtype=np.uint64)
         return np.random.Generator(np.random.Philox(key=np.array(self.key, dtype=np.uint64), counter=counter))
 
     def draw(self, number: int) -> np.ndarray:
-        """Features of a probe, sorted."""
+        """Return the sorted features of a probe."""
         generator = self.generator(number)
         if self.inclusion_probability is None:
             size = int(generator.integers(1, self.max_size, endpoint=True))
@@ -52,7 +53,7 @@ class ProbePlan:
 
 
 def read_key(random_state: RandomStateLike) -> Key:
-    """A seed for the probes from what scikit-learn accepts as ``random_state``."""
+    """Return the seed of the probes for a ``random_state`` as in scikit-learn."""
     if random_state is None:
         entropy: int | list[int] | None = None
     elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool) and random_state >= 0:
@@ -64,16 +65,16 @@ def read_key(random_state: RandomStateLike) -> Key:
 
 
 def _shown(features: np.ndarray) -> str:
-    """The first few features."""
+    """Return the first few features as text."""
     return ", ".join(map(str, features[:5])) + (", …" if len(features) > 5 else "")
 
 
 class ProbeRecord:
-    """What is known after some probes, however they were drawn: their values and sizes, and how many hold each feature.
+    """Results of probes for any design: values, sizes, and the number of probes per feature.
 
-    Values enter in the order of the probes' numbers and nothing is ever taken back, so that what is made of them is the same,
-    bit for bit, whichever process evaluated the probes. The values are kept, 8 bytes per probe, because the scale of DAF2 is
-    known at the end only; which features a probe holds is drawn again when needed.
+    Values are added in the order of the probes' numbers and never removed. Results are therefore bit-identical, whichever
+    process evaluated the probes. The values are stored, 8 bytes per probe, because the scale of DAF2 is known only at the
+    end. The features of a probe are drawn again when needed.
     """
 
     def __init__(self, plan: ProbePlan) -> None:
@@ -87,7 +88,7 @@ class ProbeRecord:
 
     @classmethod
     def replay(cls, plan: Any, values: np.ndarray) -> Self:
-        """What is known after probes whose values are known."""
+        """Return the record of probes with these values."""
         sums = cls(plan)
         for value in values:
             sums.add(float(value))
@@ -105,32 +106,33 @@ class ProbeRecord:
 
     @property
     def design(self) -> Design:
-        """What draws the next probes."""
+        """Design that draws the next probes."""
         return self.plan
 
     @property
     def design_ends(self) -> int | None:
-        """The first probe that :attr:`design` does not draw, where it changes with what is known."""
+        """Number of the first probe that :attr:`design` does not draw, or None if the design never changes."""
         return None
 
     @property
     def coverage(self) -> int:
-        """Smallest number of probes, over all features, with or without the feature (equation 16)."""
+        """Smallest number, over all features, of probes with or without the feature (equation 16)."""
         return min(int(self.count.min()), self.n_probes - self._most)
 
     def covers(self, least: int) -> bool:
-        """Whether the coverage is at least ``least``; looks at all features only once the last laggard has caught up."""
+        """Return True if the coverage is at least ``least``."""
+        # All features are checked only after the feature that had the lowest count has reached the limit.
         if self.n_probes - self._most < least or self.count[self._laggard] < least:
             return False
         self._laggard = int(self.count.argmin())
         return bool(self.count[self._laggard] >= least)
 
     def add(self, value: float) -> None:
-        """Enter the value of the next probe."""
+        """Add the value of the next probe."""
         raise NotImplementedError
 
     def _record(self, features: np.ndarray, value: float) -> None:
-        """Enter a probe: its value, its size, its features."""
+        """Add a probe: its value, its size, its features."""
         number = self.n_probes
         check_value(value, lambda: f"probe {number} ({len(features)} feature(s): {_shown(features)})")
         if number == len(self._values):
@@ -144,10 +146,10 @@ class ProbeRecord:
 
 
 class ProbeSums(ProbeRecord):
-    """The running sums of uniform probes.
+    """Running sums over uniform probes.
 
-    For each feature there are three numbers: how many probes hold it, and the sums of their values and squared values (less
-    the first probe's value, against cancellation).
+    There are three numbers per feature: the number of probes with it, and the sums of their values and squared values. The
+    first probe's value is subtracted from all values to avoid cancellation.
     """
 
     def __init__(self, plan: ProbePlan) -> None:
@@ -159,11 +161,11 @@ class ProbeSums(ProbeRecord):
 
     @property
     def shift(self) -> float:
-        """What the sums are taken less of: the value of the first probe."""
+        """Value of the first probe, which is subtracted from all values."""
         return float(self._values[0]) if self.n_probes else 0.0
 
     def add(self, value: float) -> None:
-        """Enter the value of the next probe."""
+        """Add the value of the next probe."""
         features = self.plan.draw(self.n_probes)
         self._record(features, value)
         difference = float(value) - self.shift

@@ -1,4 +1,4 @@
-"""The three dependency-aware scores, from the running sums over the probes."""
+"""The three dependency-aware scores, computed from the running sums over the probes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from coterie.probing.adaptive import AdaptiveSums
 from coterie.probing.probes import ProbeRecord, ProbeSums
 
-# No scale of DAF2 rests on fewer probes than this.
+# Smallest number of probes used for a scale of DAF2.
 MIN_PROBES = 10
-# Deviations below this share of the largest value are rounding, not spread.
+# Deviations below this share of the largest value are rounding errors.
 _ROUNDING = 1e-12
 
 
 class ProbeSize(NamedTuple):
-    """Values of the criterion over the probes of one size; a row of ``probe_summary_``.
+    """Summary of the criterion's values over the probes of one size; a row of ``probe_summary_``.
 
-    ``scale`` is the standard deviation that DAF2 divides by; it is pooled over sizes up to ``reach`` away.
+    ``scale`` is the divisor used by DAF2: the standard deviation, pooled over sizes that differ by at most ``reach``.
     """
 
     size: int
@@ -30,12 +30,12 @@ class ProbeSize(NamedTuple):
 
 
 def daf_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
-    """DAF0, DAF1 and DAF2 of all features, from uniform or adaptive probes."""
+    """Return DAF0, DAF1 and DAF2 of all features, from uniform or adaptive probes."""
     return _adaptive_scores(sums, summary) if isinstance(sums, AdaptiveSums) else _uniform_scores(sums, summary)
 
 
 def _adaptive_scores(sums: AdaptiveSums, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
-    """The same three from adaptive probes: the benefit, the benefit over the spread, and that of the scaled values."""
+    """Return the scores from adaptive probes: benefit, benefit over standard deviation, and benefit of scaled values."""
     known = (sums.count > 0) & (sums.count < sums.n_probes)
     found = sums.estimate
     scaled = sums.benefit_of(sums.values / _scales(sums, summary))
@@ -45,18 +45,18 @@ def _adaptive_scores(sums: AdaptiveSums, summary: list[ProbeSize]) -> dict[str, 
 
 
 def _uniform_scores(sums: ProbeRecord, summary: list[ProbeSize]) -> dict[str, np.ndarray]:
-    r"""DAF0, DAF1 and DAF2 of all features (equations 7, 10 and 15 of the paper).
+    r"""Return DAF0, DAF1 and DAF2 of all features (equations 7, 10 and 15 of the paper).
 
     .. math::
         DAF_0(f) &= \mu_f - \bar\mu_f \\
         DAF_1(f) &= (\mu_f - \bar\mu_f) \, K / (|S_f| \sigma_f + |\bar S_f| \bar\sigma_f) \\
         DAF_2(f) &= \theta_f - \bar\theta_f
 
-    with the means and standard deviations of the values over the probes that hold f and over those that do not (barred), and
-    the means :math:`\theta` of the values divided by the standard deviation over probes of the same size.
-    A feature that all probes hold, or none, has nothing to be compared with: all its scores are 0, that is, no benefit and no
-    harm is known of it. Where a feature decides the value of all probes, so that DAF1 would divide by 0, the
-    divisor is 1e-12 of the largest value.
+    with the means and standard deviations of the values over the probes with f and over those without f (barred), and the
+    means :math:`\theta` of the values divided by the standard deviation over probes of the same size.
+    A feature that is in all probes or in none cannot be compared: all its scores are 0, which means no known benefit or
+    harm. If a feature determines the value of all probes, DAF1 would divide by 0. The divisor is then 1e-12 of the largest
+    value.
     """
     assert isinstance(sums, ProbeSums)
     n_probes = sums.n_probes
@@ -79,7 +79,7 @@ def _least_spread(sums: ProbeRecord) -> float:
 
 
 def _scales(sums: ProbeRecord, summary: list[ProbeSize]) -> np.ndarray:
-    """What DAF2 divides the value of each probe by."""
+    """Return the divisor used by DAF2 for the value of each probe."""
     scale = np.ones(sums.plan.n_features + 1)
     for entry in summary:
         scale[entry.size] = entry.scale
@@ -92,7 +92,7 @@ class _Scaled(NamedTuple):
 
 
 def _scaled_sums(sums: ProbeSums, summary: list[ProbeSize]) -> _Scaled:
-    """Sums of value over scale, for each feature and over all probes; the probes are drawn once more."""
+    """Return the sums of value over scale, per feature and over all probes. The probes are drawn again."""
     scaled = sums.values / _scales(sums, summary)
     inside = np.zeros(sums.plan.n_features)
     for number, value in enumerate(scaled):
@@ -101,11 +101,11 @@ def _scaled_sums(sums: ProbeSums, summary: list[ProbeSize]) -> _Scaled:
 
 
 def summarise(sums: ProbeRecord) -> list[ProbeSize]:
-    """Mean and spread of the values for each size of probes (equations 11 and 12), and the scale that DAF2 uses.
+    """Return mean and standard deviation of the values per size of probe (equations 11 and 12), and the scale of DAF2.
 
-    The scale of size d is the standard deviation over the probes of sizes d - r, ..., d + r with the smallest reach r that
-    has at least 10 probes, whose values are not all the same. (All probes, if there are fewer than 10; 1 if all values are
-    the same.)
+    The scale of size d is the standard deviation over the probes of sizes d - r, ..., d + r, with the smallest reach r for
+    which there are at least 10 probes with different values. (With fewer than 10 probes all are used. If all values are
+    equal, the scale is 1.)
     """
     values, sizes = sums.values, sums.sizes
     n = np.bincount(sizes)
@@ -122,7 +122,7 @@ def summarise(sums: ProbeRecord) -> list[ProbeSize]:
 
 
 def _pooled(size: int, n: np.ndarray, mean: np.ndarray, squares: np.ndarray, least: float) -> tuple[float, int]:
-    """Standard deviation of the values around their mean over enough neighbouring sizes, and how far these reach."""
+    """Return the standard deviation of the values over sufficiently many neighbouring sizes, and the reach."""
     for reach in range(len(n)):
         window = slice(max(size - reach, 0), size + reach + 1)
         count = n[window].sum()

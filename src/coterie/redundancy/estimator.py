@@ -1,4 +1,4 @@
-"""The selector: scores refined by global redundancy minimisation."""
+"""Selector that refines scores by global redundancy minimisation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from coterie.methods import SCORES, score_on_cluster
 from coterie.order import ranks
 from coterie.redundancy import validation
 from coterie.redundancy.measures import (
-    LARGEST_MATRIX,
-    LARGEST_REPRESENTATION,
+    MAX_MATRIX,
+    MAX_REPRESENTATION,
     MatrixRedundancy,
     Redundancy,
     SquaredCosine,
@@ -44,11 +44,11 @@ from coterie.redundancy.options import (
     warn_about_groups,
 )
 from coterie.redundancy.refinement import (
-    Leaders,
-    Leading,
+    DistributedScores,
     LocalFeatures,
     Refined,
     Refinement,
+    TopFeatures,
     order_by_score,
     warn_about_pool,
     warn_about_solution,
@@ -59,10 +59,10 @@ from coterie.selection import Selector, feature_label, n_features_wanted
 
 @dataclass(frozen=True)
 class _Candidates:
-    """What a fit works on.
+    """Input of a fit.
 
-    ``X`` and ``y`` are as the user gave them (a score of the user's wants them so); ``matrix`` is that of all features, where
-    the user brings one; ``groups`` are positions of features.
+    ``X`` and ``y`` are as passed by the user, because user-defined scores receive them. ``matrix`` is the redundancy matrix
+    of all features, if given. ``groups`` are positions of features.
     """
 
     attributes: dict[str, Any]
@@ -75,183 +75,199 @@ class _Candidates:
 
     @property
     def source(self) -> FeatureSource:
-        """The features."""
+        """Source of the features."""
         return self.view.source
 
 
 @documented
 class GlobalRedundancySelector(Selector):
-    r"""Select features with high scores that do not repeat each other.
+    r"""Select features with high scores and low redundancy.
 
-    Global redundancy minimisation (GRM, [1]_) takes the scores s of any filter and finds refined scores z with
+    Global redundancy minimisation (GRM, [1]_) computes refined scores z from the scores s of any filter:
 
     .. math:: \min_{z \ge 0,\ \sum z = 1} \frac{z'Az}{z's},
 
-    where A holds the squared correlations of the features. A feature gets a high z when its score is high
-    and it is little correlated with the other features that have one. The problem is convex and is solved
-    exactly, with a certified gap, for any number of candidates; no matrix of all pairs is formed.
+    where A is the matrix of squared correlations of the features. A feature gets a high z if its score is high and its
+    correlation with other features of positive z is low. The problem is convex. It is solved exactly, with a certified gap,
+    for any number of candidates, without forming the matrix of all pairs.
 
-    With ``solution="set"`` redundancy counts *within* the k features that are selected, and not with all candidates:
+    With ``solution="set"``, the redundancy *within* the k selected features is penalised, not that with all candidates:
 
     .. math:: \max_{|S| = k}\ \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij},
 
-    with the scores as relevances r on the scale of A, by exchanges of single features until none is a gain.
+    where the relevances r are the scores on the scale of A. Single features are exchanged until no exchange is an
+    improvement.
 
     Parameters
     ----------
     score_func : str, callable or array-like of shape (n_features,), default="fisher"
-        The scores to refine, at least 0, higher is better. A name: ``"fisher"``, ``"information_gain"``, ``"relieff"``
-        (which need y), ``"laplacian"``, ``"lgd"``, ``"mcfs"``, ``"variance"`` (which do not); negative scores of
-        ``"relieff"`` and ``"laplacian"``, worse than noise, count as 0. A callable ``(X, y) -> scores`` or, as in
-        scikit-learn, ``(X, y) -> (scores, p-values)``. Or the scores themselves.
+        Scores to refine. They must be at least 0; higher scores are better.
+
+        - A name: ``"fisher"``, ``"information_gain"``, ``"relieff"`` (which require y), ``"laplacian"``, ``"lgd"``,
+          ``"mcfs"`` or ``"variance"`` (which do not). Negative scores of ``"relieff"`` and ``"laplacian"``, which are worse
+          than noise, are set to 0.
+        - A callable ``(X, y) -> scores`` or, as in scikit-learn, ``(X, y) -> (scores, p-values)``.
+        - An array of scores.
 
     n_features_to_select : int or float, default=20
-        Number of features, or their fraction of all features.
+        Number of features to select, or their fraction of all features.
 
     n_candidates : "auto", "cv", int or None, default="auto"
-        How many features, those with the best scores above 0, enter the problem; the others follow in the ranking by
-        their own scores. ``"auto"`` starts with 5 for each feature to select and takes half as many more until as many
-        refined scores are above 0 as features are wanted. ``"cv"`` chooses the start among 1 (the score alone), 3, 5, 10, 20
-        for each feature, and all (no more than 50,000), by held-out accuracy. A number is taken as it is; None lets all
-        features in, those with a score of 0 too. The certificate holds for the problem of the candidates. For a set
-        ``"auto"`` is 20 for each feature (at most 2,000 with measures that take a matrix of all pairs), and ``"cv"`` chooses
-        among 20, 5, 50, all, and 1. See Notes.
+        Number of candidates: the features with the highest scores above 0, which enter the problem. The other features
+        follow in the ranking by their own scores. The certificate holds for the problem of the candidates. See Notes.
+
+        - ``"auto"`` starts with 5 candidates per feature to select. It adds half as many again until as many refined scores
+          are positive as there are features to select. For a set it is 20 per feature to select (at most 2,000 with measures
+          that need the matrix of all pairs).
+        - ``"cv"`` selects the initial number by held-out accuracy: 1 (the score alone), 3, 5, 10 or 20 per feature to select,
+          or all (at most 50,000). For a set it selects among 20, 5, 50, all, and 1.
+        - An integer is used as given.
+        - None means all features, including those with a score of 0.
 
     solution : {"weights", "set"}, default="weights"
-        What is found: weights z of all candidates, or a set of ``n_features_to_select`` of them. A set is found greedily and
-        improved by exchanges; it is the best of those that differ in one feature. As relevance r of a feature counts, for
-        ``"fisher"``, the share of its variance that lies between the classes, for ``"correlation"`` the square: squared
-        correlations like the redundancies; other scores are divided by the largest.
+        Kind of solution: weights z of all candidates, or a set of ``n_features_to_select`` candidates. A set is built
+        greedily and improved by exchanges, until no set that differs in one feature is better. The relevance r of a feature
+        is, for ``"fisher"``, the share of its variance between the classes and, for ``"correlation"``, the squared score.
+        Both are squared correlations, like the redundancies. Other scores are divided by the largest.
 
     redundancy_strength : float or "cv", default=2.0
-        Factor λ of the redundancy within a set. ``"cv"`` chooses among 2, 1, 4 and 0.5.
+        Factor λ of the redundancy within a set. ``"cv"`` selects among 2, 1, 4 and 0.5.
 
     power : float or "cv", default=1.0
-        The scores enter the problem with this power: above 1 they count for more against redundancy, below 1 for less.
-        ``"cv"`` chooses among 1, 2 and 4.
+        Exponent of the scores in the problem. Values above 1 increase their weight relative to redundancy, values below 1
+        decrease it. ``"cv"`` selects among 1, 2 and 4.
 
     score_parameters : dict or None, default=None
         Parameters of a score given by name, for instance ``{"n_neighbors": 7}`` for ``"lgd"``.
 
     redundancy : {"cosine2", "mutual_info", "sparse_representation", "precomputed"}, callable or array-like, default="cosine2"
-        The matrix A. ``"cosine2"``: squared Pearson correlation. ``"mutual_info"``: mutual information on bins over the
-        geometric mean of the entropies. ``"sparse_representation"``: how much two features take part in writing each other
-        as sparse sums of all candidates (an elastic net for each, at most 2,000). A callable is called with the columns of
-        the candidates and returns their matrix. An array is the matrix of all features; with ``"precomputed"`` that is
-        what is passed as X in ``fit``, and ``score_func`` must be an array. Matrices must be symmetric and positive
-        semidefinite. Everything but ``"cosine2"`` needs a matrix of all pairs of candidates, and allows 10,000 of them.
+        Redundancy matrix A. Matrices must be symmetric and positive semidefinite. All measures except ``"cosine2"`` need
+        the matrix of all pairs of candidates, and allow at most 10,000 candidates.
+
+        - ``"cosine2"``: squared Pearson correlation.
+        - ``"mutual_info"``: mutual information of binned features, divided by the geometric mean of their entropies.
+        - ``"sparse_representation"``: mean absolute weight of two features in each other's representation as a sparse sum
+          of the other candidates (one elastic net per candidate, at most 2,000 candidates).
+        - A callable: it is called with the columns of the candidates and returns their matrix.
+        - An array: the matrix of all features.
+        - ``"precomputed"``: the matrix of all features is passed as X to ``fit``, and ``score_func`` must be an array.
 
     redundancy_parameters : dict or None, default=None
         ``n_bins`` (10) of ``"mutual_info"``; ``alpha`` (0.1) and ``l1_ratio`` (0.9) of ``"sparse_representation"``.
 
     groups : FeatureGroups or sequence of groups, default=None
-        Features that belong together, each group a list of indices or names: the refined scores of a group are
-        drawn to each other. Groups may overlap. Their members are candidates whatever their scores, unless they are constant.
-        For weights only.
+        Prior groups of features, each a list of indices or names. Differences of the refined scores within a group are
+        penalised. Groups may overlap. Their members are always candidates, unless they are constant. Only for
+        ``solution="weights"``.
 
     group_strength : float, default=1.0
         Factor γ of the groups: :math:`\gamma \sum_g \sum_{i<j \in g} (z_i - z_j)^2` is added to z'Az.
 
     method : {"working_set", "alm"}, default="working_set"
-        How the problem is solved. ``"alm"`` is the paper's augmented Lagrangian method, for comparison; it decomposes the
-        matrix of all candidates.
+        Solver. ``"alm"`` is the paper's augmented Lagrangian method, for comparison. It decomposes the matrix of all
+        candidates.
 
     method_parameters : dict or None, default=None
-        Of ``"alm"``: ``penalty_growth``, the paper's ρ between 1 and 2 (1.03), and ``penalty_start``, the µ of the first step
-        relative to the mean eigenvalue of A (0.01).
+        Parameters of ``"alm"``: ``penalty_growth``, the paper's ρ between 1 and 2 (1.03), and ``penalty_start``, the initial
+        µ relative to the mean eigenvalue of A (0.01).
 
     cv : int, splitter or iterable, default=5
-        Folds for ``"cv"``: a number (stratified for classes), a splitter of scikit-learn's, or pairs of training and test
-        samples. Features are scored and refined on the training part of each fold. The best setting is taken if it is better
-        than the first (5 for each feature and a power of 1; for a set 20, a power of 1 and a strength of 2) by more than two
-        standard errors of the differences over the folds.
+        Folds for ``"cv"``: a number (stratified for classes), a scikit-learn splitter, or pairs of training and test
+        samples. Features are scored and refined on the training samples of each fold. The default setting is 5 candidates
+        per feature and a power of 1; for a set 20 candidates per feature, a power of 1 and a strength of 2. The best setting
+        replaces the default if it is better by more than two standard errors of the differences over the folds.
 
     estimator : estimator or None, default=None
-        What predicts held-out samples from the selected features for ``"cv"``. None is the mean of two on standardised
-        features: a linear discriminant with shrinkage (or ridge regression) and five nearest neighbours.
+        Estimator that predicts held-out samples from the selected features for ``"cv"``. None means the mean score of two
+        estimators on standardised features: a linear discriminant with shrinkage (or ridge regression) and five nearest
+        neighbours.
 
     scoring : str, callable or None, default=None
-        Score of the predictions, as in scikit-learn; None for the accuracy (or R²).
+        Score of the predictions, as in scikit-learn. None means the accuracy (or R²).
 
     tol : float, default=1e-5
-        Relative gap at which the solution is good enough.
+        Tolerance of the relative duality gap.
 
     max_iter : int, default=100
-        Most rounds of the working set (or of the outer loop of ``"alm"``), or exchanges for each member of a set.
+        Largest number of rounds of the working set (or of the outer loop of ``"alm"``), or of exchanges per member of a set.
 
     n_jobs : int or None, default=None
-        Number of threads. None means all cores the process may use, but one inside joblib's workers.
+        Number of threads. None means all cores available to the process, or one inside a joblib worker.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        The scores that were refined; 0 for constant features.
+        Scores before refinement; 0 for constant features.
 
     refined_scores_ : ndarray of shape (n_features,)
-        The weights z; 0 for most features, and for all that are no candidates. Of a set, 1/k for its members.
+        Weights z; 0 for most features, and for all features that are not candidates. For a set, 1/k for each member.
 
     ranking_ : ndarray of shape (n_features,)
-        Place of each feature, 1 for the best: by refined score, those without one by their score, constant features last.
-        The members of a set come first: last of them the one that the set can do without best, and so on.
+        Rank of each feature, starting at 1: by refined score, then by score, with constant features last. The members of a
+        set come first, in the reverse order of removal: the last member is the one whose removal leaves the best set.
 
     candidates_ : ndarray of shape (n_candidates,)
-        The features that entered the problem, best score first.
+        Candidates, in decreasing order of their scores.
 
     pool_sizes_ : ndarray of int
-        Numbers of candidates that were tried, the last one that of ``candidates_``.
+        Numbers of candidates that were tried. The last one is that of ``candidates_``.
 
     n_weighted_ : int
-        How many refined scores are above 0. Where there are fewer than features to select, the rest go by their own scores,
-        and a warning says so.
+        Number of positive refined scores. If it is smaller than the number of features to select, the remaining features
+        are selected by their own scores, with a warning.
 
     power_ : float
-        The power of the scores.
+        Exponent of the scores.
 
     redundancy_strength_ : float
-        Of a set only: the factor of the redundancy.
+        Factor of the redundancy. For a set only.
 
     cv_results_ : dict of str to ndarray
-        With ``"cv"`` only: ``n_candidates`` at the start, ``power``, ``mean_test_score``, ``std_test_score`` and the score of
-        each fold, a row for each setting; makes a data frame. ``validation_score_`` is the mean score of the chosen one.
+        Initial ``n_candidates``, ``power``, ``mean_test_score``, ``std_test_score`` and the score of each fold, with one row
+        per setting. It can be converted to a data frame. With ``"cv"`` only. ``validation_score_`` is the mean score of the
+        selected setting.
 
     objective_ : float
-        Value z'Az / z's (with the groups' part, if any; s to the power), to be small; or relevance less redundancy of the
-        set, to be large.
+        Minimised value z'Az / z's (with the group penalty, if any, and s to the power); for a set, the maximised value of
+        relevance minus redundancy.
 
     duality_gap_ : float
-        Of weights only. Certified: the objective is at most this part of it above the optimum.
+        Certified relative gap: the difference between the objective and the optimum is at most this share of the objective.
+        For weights only.
 
     n_iter_ : int
-        Rounds taken; of a set, searches for an exchange, one more than were made.
+        Number of rounds; for a set, number of searches for an exchange, which is one more than the number of exchanges.
 
     working_set_size_ : int
-        Of weights only: size of the last working set; the matrix of its pairs is the largest one formed.
+        Size of the last working set. The matrix of its pairs is the largest matrix formed. For weights only.
 
     %(seen)s
 
     See Also
     --------
-    coterie.filters : The scores.
-    coterie.metrics.squared_redundancy : The mean of A over the selected pairs.
-    GroupDiscoveryClassifier : Hands the correlated features back as groups.
+    coterie.filters : Scores.
+    coterie.metrics.squared_redundancy : Mean of A over the selected pairs.
+    GroupDiscoveryClassifier : Returns correlated features as groups.
 
     Notes
     -----
-    ``n_candidates`` matters: with all features the optimum spreads over many weak features that are correlated with
-    nothing, with few it can only choose among the best, and where they are copies of each other it has not enough to choose
-    from; that is what the growing pool is for. Measured in ``docs/evidence/redundancy-evidence.md``.
+    ``n_candidates`` has a strong effect. With all features, the optimum includes many weak features that are uncorrelated
+    with the others. With few candidates, only the best features can be selected. If these are copies of each other, there
+    are too few distinct candidates; the growing pool handles this case. See ``docs/evidence/redundancy-evidence.md`` for
+    measurements.
 
-    A set asks less of the pool, since what is not chosen does no harm in it. It is made for one number of features: its first
-    members are what is left of it when others are dropped, not the best set of a smaller number.
+    A set depends less on the pool, because candidates that are not selected have no effect. A set is optimised for one
+    number of features. Its first members are those that remain when others are dropped, not the best set of a smaller
+    number.
 
-    With ``"cv"`` the training samples of a fold are copied. The score of the chosen setting, ``validation_score_``, is that of
-    the best of many and so a little too good; judge the selection on other samples.
+    With ``"cv"``, the training samples of each fold are copied. ``validation_score_`` is the score of the best of many
+    settings and therefore slightly optimistic. Evaluate the selection on other samples.
 
-    The result does not depend on the order of the columns: of tied features (scores closer than 1e-10 of the best) the
-    one that comes first is decided by the content of the columns, then by name. (Ties with ``"precomputed"`` go by position.)
+    The result does not depend on the order of the columns. Ties (scores closer than 1e-10 of the best) are broken by the
+    content of the columns, then by name. (With ``"precomputed"``, ties are broken by position.)
 
-    Memory: X is read in blocks, in its own type, dense or sparse; on top of it come a few numbers for each feature and
-    the matrix of the working set, or that of the members of a set by all candidates.
+    Memory: X is read in blocks of its own type, dense or sparse. The additional memory is a few numbers per feature and the
+    matrix of the working set, or the matrix of the members of a set by all candidates.
 
     References
     ----------
@@ -346,19 +362,19 @@ class GlobalRedundancySelector(Selector):
         return tags
 
     def fit(self, X: FeaturesLike, y: TargetsLike = None, *, client: ClientLike = None) -> Self:
-        """Score the features and refine the scores.
+        """Score the features, refine the scores and select features.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame, FeatureSource} of shape (n_samples, n_features)
             Training data; with ``redundancy="precomputed"`` the matrix of shape (n_features, n_features).
         y : array-like of shape (n_samples,), default=None
-            Labels; not needed by scores that do not learn from them.
+            Labels. Not required by unsupervised scores.
         client : distributed.Client, default=None
-            Client of a Dask cluster whose workers hold the features of X: a store (its name, its address, or opened), or a
-            Dask array chunked by features. None takes the active client, if there is one. The columns of the candidates
-            come to this process, the scores stay. For scores by name (all but ``"mcfs"``), a number of candidates or
-            ``"auto"``, and no groups.
+            Client of a Dask cluster whose workers hold the features of X: a store (name, address or open store), or a Dask
+            array chunked by features. None means the active client, if any. The columns of the candidates are sent to this
+            process; the scores stay on the workers. Requires a score by name (any except ``"mcfs"``), a number of
+            candidates or ``"auto"``, and no groups.
 
         Returns
         -------
@@ -370,7 +386,7 @@ class GlobalRedundancySelector(Selector):
     def _read(self, X: FeaturesLike, y: TargetsLike, client: ClientLike = None) -> _Candidates:
         if _is(self.redundancy, "precomputed") and (isinstance(self.score_func, str) or callable(self.score_func)):
             raise ValueError(
-                "redundancy='precomputed' means that X is a matrix of features by features; pass an array of scores as "
+                "redundancy='precomputed' means that X is a matrix of features by features. Pass an array of scores as "
                 "score_func."
             )
         check_given_options(self)
@@ -379,14 +395,14 @@ class GlobalRedundancySelector(Selector):
         view = FeatureView.of(data.source, n_threads=thread_count(self.n_jobs))
         if isinstance(self.n_candidates, (int, np.integer)) and self.n_candidates < n_selected:
             raise ValueError(
-                f"n_candidates={self.n_candidates} is less than the {n_selected} features to select; ask for more candidates."
+                f"n_candidates={self.n_candidates} is less than the {n_selected} features to select. Increase n_candidates."
             )
         matrix, groups = self._matrix(data.X, view.n_features), group_positions(self.groups, data.source)
         return _Candidates(data.attributes, view, n_selected, matrix, groups, data.X, data.y)
 
     @property
     def _on_cluster(self) -> str:
-        """Whether the workers of a cluster can compute the scores, and the best features are all that enters."""
+        """Kind of input supported on a cluster; empty unless workers can compute the scores and few features suffice."""
         there = score_on_cluster(self.score_func, self.score_parameters) if isinstance(self.score_func, str) else ""
         few = self.n_candidates is not None and not any(self._validated)
         computed = callable(self.redundancy) or (isinstance(self.redundancy, str) and self.redundancy != "precomputed")
@@ -394,7 +410,7 @@ class GlobalRedundancySelector(Selector):
 
     def _compute(self, data: _Candidates) -> dict[str, Any]:
         if data.view.source.n_workers is not None:
-            return self._compute_from_leaders(data)
+            return self._compute_on_cluster(data)
         usable = self._usable(data.view, data.matrix)
         warn_about_groups(data.groups, usable, data.view.feature_names)
         scores = checked_scores(self.score_func, self.score_parameters or {}, data.view, data.X, data.y, usable)
@@ -404,29 +420,37 @@ class GlobalRedundancySelector(Selector):
         warn_about_solution(found.solution, self.tol)
         warn_about_pool(found, setting.rule, data.n_selected, int(np.count_nonzero(usable)))
         ranking = ranks(found.order, data.view.n_features)
-        return {"scores_": scores, "ranking_": ranking, **self._found(found, setting, data, float(scores.max())), **results}
+        return {
+            "scores_": scores,
+            "ranking_": ranking,
+            **self._attributes(found, setting, data, float(scores.max())),
+            **results,
+        }
 
-    def _compute_from_leaders(self, data: _Candidates) -> dict[str, Any]:
-        """The same where the features are with the workers of a cluster: all but the best stay there."""
+    def _compute_on_cluster(self, data: _Candidates) -> dict[str, Any]:
+        """Compute the result with features on the workers of a cluster. Only the best features are sent to this process."""
         assert isinstance(self.score_func, str)
-        leaders = Leaders(data.view, self.score_func, self.score_parameters or {}, data.y)
-        best = leaders.first(1)
-        setting, _ = self._setting(data, self._refinement_of_leaders(data.view, best))
-        refinement_of = partial(self._refinement_of_leaders, data.view)
-        found = leaders.refined(data.n_selected, *setting, refinement_of)
+        distributed = DistributedScores(data.view, self.score_func, self.score_parameters or {}, data.y)
+        best = distributed.first(1)
+        setting, _ = self._setting(data, self._refinement_of_top(data.view, best))
+        refinement_of = partial(self._refinement_of_top, data.view)
+        found = distributed.refined(data.n_selected, *setting, refinement_of)
         warn_about_solution(found.solution, self.tol)
         warn_about_pool(found, setting.rule, data.n_selected, data.view.moments.n_varying)
-        ranking = leaders.ranks(found)
-        return {"scores_": leaders.scores, "ranking_": ranking, **self._found(found, setting, data, float(best.scores[0]))}
+        ranking = distributed.ranks(found)
+        attributes = self._attributes(found, setting, data, float(best.scores[0]))
+        return {"scores_": distributed.scores, "ranking_": ranking, **attributes}
 
-    def _refinement_of_leaders(self, view: FeatureView, leading: Leading) -> Refinement:
-        count = len(leading.scores)
-        plain = self._refinement(view, leading.scores, np.ones(count, dtype=bool), None, [], order=np.arange(count))
-        return replace(plain, redundancy=lambda pool: self._redundancy(view, None, leading.features[pool]))
+    def _refinement_of_top(self, view: FeatureView, top: TopFeatures) -> Refinement:
+        count = len(top.scores)
+        plain = self._refinement(view, top.scores, np.ones(count, dtype=bool), None, [], order=np.arange(count))
+        return replace(plain, redundancy=lambda pool: self._redundancy(view, None, top.features[pool]))
 
     @staticmethod
-    def _found(found: Refined, setting: validation.RefinementSettings, data: _Candidates, highest: float) -> dict[str, Any]:
-        """The attributes that the solution makes."""
+    def _attributes(
+        found: Refined, setting: validation.RefinementSettings, data: _Candidates, highest: float
+    ) -> dict[str, Any]:
+        """Return the fitted attributes of a solution."""
         solution = found.solution
         common = {
             "refined_scores_": found.weights,
@@ -447,8 +471,8 @@ class GlobalRedundancySelector(Selector):
         }
 
     def _setting(self, data: _Candidates, refinement: Refinement) -> tuple[validation.RefinementSettings, dict[str, Any]]:
-        """The pool and the power, as given or chosen by validation, and what validation has found."""
-        paired = refinement.most is not None and data.matrix is None
+        """Return the settings, as given or selected by validation, and the attributes with validation results."""
+        paired = refinement.max_candidates is not None and data.matrix is None
         powers = validation.POWERS if _is(self.power, "cv") else (float(self.power),)
         strengths: Sequence[float | None] = (None,)
         if self.solution == "set":
@@ -472,29 +496,32 @@ class GlobalRedundancySelector(Selector):
 
     @property
     def _validated(self) -> tuple[bool, bool, bool]:
-        """Whether the pool, the power and the strength of redundancy are chosen by validation."""
+        """Whether the pool, the power and the strength of redundancy are selected by validation."""
         strength = self.solution == "set" and _is(self.redundancy_strength, "cv")
         return _is(self.n_candidates, "cv"), _is(self.power, "cv"), strength
 
     def _labels_and_folds(self, data: _Candidates) -> tuple[np.ndarray, list[Fold]]:
-        """Labels as numbers (or the numbers to predict), and the folds."""
+        """Return the class codes (or the numbers to predict) and the folds."""
         if _is(self.redundancy, "precomputed"):
-            raise ValueError(f"{self._validated_words} needs samples, and redundancy='precomputed' has none.")
+            raise ValueError(f"{self._validated_parameter} requires samples, but redundancy='precomputed' has none.")
         y = data.y
         if y is None:
-            raise ValueError(f"requires y to be passed, but the target y is None: {self._validated_words} predicts it.")
+            raise ValueError(
+                f"{self._validated_parameter} requires y to be passed, but the target y is None. Pass y, or set a number."
+            )
         check_consistent_length(np.empty((data.view.n_samples, 0)), y)
         numeric = validation.is_numeric(np.asarray(y))
         known = read_targets(np.asarray(y)) if numeric else class_codes(y, data.view.n_samples, "n_candidates='cv'")[1]
         return known, read_folds(self.cv, known, classifier=not numeric)
 
     @property
-    def _validated_words(self) -> str:
+    def _validated_parameter(self) -> str:
+        """First parameter that is selected by validation, as shown in messages."""
         names = ("n_candidates", "power", "redundancy_strength")
         return next(f"{name}='cv'" for name, given in zip(names, self._validated, strict=True) if given)
 
     def _refinement_of(self, data: _Candidates, X: Any, y: np.ndarray) -> Refinement:
-        """The scores of the training part of a fold, ready to be refined."""
+        """Return the refinement for the training samples of a fold."""
         view = FeatureView.of(as_source(X, data.view.feature_names), n_threads=data.view.n_threads)
         usable = self._usable(view, data.matrix)
         scores = checked_scores(self.score_func, self.score_parameters or {}, view, X, y, usable)
@@ -509,11 +536,11 @@ class GlobalRedundancySelector(Selector):
         groups: list[np.ndarray],
         order: np.ndarray | None = None,
     ) -> Refinement:
-        most = None
-        if order is None:  # the rows of a matrix that is passed as X are in the order of its columns
+        max_candidates = None
+        if order is None:  # the rows of a matrix passed as X have the order of its columns, hence ties by position
             order = order_by_score(view, scores, usable, by_position=_is(self.redundancy, "precomputed"))
         if self.method == "alm" or not _is(self.redundancy, "cosine2"):
-            most = LARGEST_REPRESENTATION if _is(self.redundancy, "sparse_representation") else LARGEST_MATRIX
+            max_candidates = MAX_REPRESENTATION if _is(self.redundancy, "sparse_representation") else MAX_MATRIX
         return Refinement(
             scores=scores,
             relevance=on_redundancy_scale(self.score_func, scores),
@@ -525,25 +552,25 @@ class GlobalRedundancySelector(Selector):
             solve=solve if self.method == "working_set" else partial(solve_alm, **(self.method_parameters or {})),
             tol=float(self.tol),
             max_iter=int(self.max_iter),
-            most=most,
+            max_candidates=max_candidates,
         )
 
     def _usable(self, view: FeatureView, matrix: np.ndarray | None) -> np.ndarray:
-        """Which features can be candidates: not constant, and with a redundancy of their own."""
+        """Return a mask of the features that can be candidates: not constant, and with a positive diagonal of A."""
         varying = view.moments.norm > 0
         usable = varying if matrix is None else np.diag(matrix) > 0
         if matrix is not None and not _is(self.redundancy, "precomputed"):
             usable = usable & varying
         if not usable.any():
             view.moments.require_variation()
-            raise ValueError("No feature has a redundancy above 0 with itself; the diagonal of redundancy must be positive.")
+            raise ValueError("No feature has a positive redundancy with itself. The diagonal of redundancy must be positive.")
         return usable
 
     def _matrix(self, X: Any, n_features: int) -> np.ndarray | None:
-        """The matrix of all features, where the user brings it."""
+        """Return the matrix of all features, or None unless the user provides it."""
         if _is(self.redundancy, "precomputed"):
             if isinstance(X, FeatureSource):
-                raise ValueError("redundancy='precomputed' needs X to be an array of features by features.")
+                raise ValueError("redundancy='precomputed' requires X to be an array of features by features.")
             return checked_matrix(X, n_features, "X, the redundancy matrix,")
         if isinstance(self.redundancy, str) or callable(self.redundancy):
             return None
@@ -552,22 +579,22 @@ class GlobalRedundancySelector(Selector):
     def _redundancy(self, view: FeatureView, matrix: np.ndarray | None, pool: np.ndarray) -> Redundancy:
         if matrix is not None:
             return MatrixRedundancy(matrix[np.ix_(pool, pool)])
-        near = LocalFeatures(view, pool)
+        local = LocalFeatures(view, pool)
         if _is(self.redundancy, "cosine2"):
-            return SquaredCosine(near.view, near.places)
+            return SquaredCosine(local.view, local.positions)
         if isinstance(self.redundancy, str):
             measure, parameters = MEASURES[self.redundancy], self.redundancy_parameters or {}
-            return MatrixRedundancy(measure(near.view, near.places, **parameters))
+            return MatrixRedundancy(measure(local.view, local.positions, **parameters))
         assert callable(self.redundancy)
-        made = self.redundancy(near.view.columns(near.places))
-        matrix = checked_matrix(made, len(pool), "The matrix that redundancy returned")
-        alone = np.flatnonzero(np.diag(matrix) <= 0.0)
-        if len(alone):
-            label = feature_label(view.feature_names, pool[alone[0]])
-            raise ValueError(f"redundancy gives feature {label!r} a redundancy of 0 with itself; it must be positive.")
+        returned = self.redundancy(local.view.columns(local.positions))
+        matrix = checked_matrix(returned, len(pool), "The matrix returned by redundancy")
+        zeros = np.flatnonzero(np.diag(matrix) <= 0.0)
+        if len(zeros):
+            label = feature_label(view.feature_names, pool[zeros[0]])
+            raise ValueError(f"redundancy returned 0 for feature {label!r} with itself. The diagonal must be positive.")
         return MatrixRedundancy(matrix)
 
 
 def _is(value: object, name: str) -> bool:
-    """Whether a parameter is the given word (and not an array, which compares item by item)."""
+    """Return True if a parameter is the given string (arrays would be compared elementwise)."""
     return isinstance(value, str) and value == name

@@ -1,8 +1,8 @@
-r"""Redundancy between the candidates: the matrix A of the problem, as its products and small parts of it.
+r"""Redundancy of the candidates: products with the matrix A of the problem, and submatrices of it.
 
-:class:`SquaredCosine` never holds more of A than is asked for. With unit-length centred features F and weights z on
+:class:`SquaredCosine` stores no more of A than requested. With unit-length centred features F and weights z on
 a support S, :math:`(Az)_i = \sum_{j \in S} (f_i'f_j)^2 z_j = f_i' M f_i` with
-:math:`M = F_S\,\mathrm{diag}(z_S)\,F_S'`: the second form is cheaper when S is larger than the number of samples.
+:math:`M = F_S\,\mathrm{diag}(z_S)\,F_S'`. The second form is cheaper if S is larger than the number of samples.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from coterie.correlation.uncertainty import SymmetricalUncertainty
 from coterie.data.source import LARGEST_NORM, SMALLEST_NORM, Columns
 from coterie.data.view import FeatureView
 
-# Candidates of a block of a pass; and the entries of one, which bounds long columns.
+# Largest number of candidates per block of a pass, and of entries per block, which limits blocks of long columns.
 _BLOCK_FEATURES = 1024
 _BLOCK_ENTRIES = 1 << 22
 # Largest number of candidates for measures that need the matrix of all pairs (800 MB).
-LARGEST_MATRIX = 10_000
-# The same for the sparse representation, which solves a regression for each candidate.
-LARGEST_REPRESENTATION = 2_000
-# A matrix is positive semidefinite when no eigenvalue is below minus this part of the largest.
+MAX_MATRIX = 10_000
+# Largest number of candidates for the sparse representation, which solves one regression per candidate.
+MAX_REPRESENTATION = 2_000
+# Tolerance for positive semidefinite matrices: smallest eigenvalue relative to minus the largest.
 _ROUNDING = 1e-9
 
 
 class Redundancy(Protocol):
-    """A positive semidefinite matrix A of the candidates, as the solver needs it."""
+    """Positive semidefinite matrix A of the candidates, with the operations of the solver."""
 
     @property
     def size(self) -> int:
@@ -43,18 +43,18 @@ class Redundancy(Protocol):
         ...
 
     def within(self, candidates: np.ndarray) -> np.ndarray:
-        """The matrix between a few candidates."""
+        """Return the matrix between some candidates."""
         ...
 
     def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``A z`` for all candidates, z being ``weights`` on ``support`` and zero elsewhere."""
+        """Return ``A z`` for all candidates, where z is ``weights`` on ``support`` and zero elsewhere."""
         ...
 
 
 class SquaredCosine:
-    """Squared cosine of the centred features (eq. 2 of the paper), that is, the squared Pearson correlation.
+    """Squared cosine of the centred features (eq. 2 of the paper), which is the squared Pearson correlation.
 
-    The candidates are ``features`` of the view, none of them constant.
+    The candidates are ``features`` of the view. None of them is constant.
     """
 
     def __init__(self, view: FeatureView, features: np.ndarray) -> None:
@@ -63,9 +63,9 @@ class SquaredCosine:
         self.features = features
         self.n_threads = view.n_threads
         self.n_samples = view.n_samples
-        # Sparse columns are centred after the product, which takes a mean that is not far above what varies.
+        # Sparse columns are centred after the product. This is accurate if means are not far above the deviations.
         self._is_sparse = view.is_sparse and not view.moments.is_far(features).any()
-        self._by_place = np.argsort(features, kind="stable")  # passes go in order of storage
+        self._storage_order = np.argsort(features, kind="stable")
 
     @property
     def size(self) -> int:
@@ -73,12 +73,12 @@ class SquaredCosine:
         return len(self.features)
 
     def unit_columns(self, candidates: np.ndarray) -> np.ndarray:
-        """Centred columns of unit length, in F order."""
+        """Return centred columns of unit length, in F order."""
         chosen = self.features[candidates]
         return self._unit(self.source.columns(chosen), chosen)
 
     def within(self, candidates: np.ndarray) -> np.ndarray:
-        """The matrix between a few candidates."""
+        """Return the matrix between some candidates."""
         if self._is_sparse:
             chosen = self.features[candidates]
             columns = sparse.csc_array(self.source.columns(chosen), dtype=np.float64)
@@ -95,17 +95,17 @@ class SquaredCosine:
         return products
 
     def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``A z`` for all candidates, block by block."""
+        """Return ``A z`` for all candidates, computed in blocks."""
         result = np.empty(self.size)
         part = self._sparse_part(support, weights) if self._is_sparse else self._dense_part(support, weights)
         size = max(16, min(_BLOCK_FEATURES, _BLOCK_ENTRIES // self.n_samples))
 
         def block(start: int, stop: int) -> None:
-            places = self._by_place[start:stop]
-            chosen = self.features[places]
+            positions = self._storage_order[start:stop]
+            chosen = self.features[positions]
             first, last = int(chosen[0]), int(chosen[-1]) + 1
-            whole = last - first == len(chosen)
-            result[places] = part(self.source.block(first, last) if whole else self.source.columns(chosen), chosen)
+            contiguous = last - first == len(chosen)
+            result[positions] = part(self.source.block(first, last) if contiguous else self.source.columns(chosen), chosen)
 
         run_chunks(block, [*range(0, self.size, size), self.size], self.n_threads)
         return result
@@ -138,7 +138,7 @@ class SquaredCosine:
         return from_scatter
 
     def _sparse_part(self, support: np.ndarray, weights: np.ndarray) -> Callable[[Columns, np.ndarray], np.ndarray]:
-        r"""Centring by hand: :math:`\sum_j z_j (g_{ij} - n\mu_i\mu_j)^2 / \|f_j\|^2` from the sparse products g."""
+        r"""Return a function for :math:`\sum_j z_j (g_{ij} - n\mu_i\mu_j)^2 / \|f_j\|^2` from the sparse products g."""
         mine = self.features[support]
         few = sparse.csr_array(self.source.columns(mine), dtype=np.float64)
         means, scaled = self.moments.mean[mine], weights / self.moments.norm[mine] ** 2
@@ -155,7 +155,7 @@ class SquaredCosine:
 
 
 class MatrixRedundancy:
-    """A given positive semidefinite matrix, already checked."""
+    """Positive semidefinite matrix that is given and has been checked."""
 
     def __init__(self, matrix: np.ndarray) -> None:
         self.matrix = matrix
@@ -166,20 +166,20 @@ class MatrixRedundancy:
         return len(self.matrix)
 
     def within(self, candidates: np.ndarray) -> np.ndarray:
-        """The matrix between a few candidates."""
+        """Return the matrix between some candidates."""
         return self.matrix[np.ix_(candidates, candidates)]
 
     def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``A z`` for all candidates."""
+        """Return ``A z`` for all candidates."""
         return np.asarray(self.matrix[:, support] @ weights)
 
 
 def mutual_information(view: FeatureView, features: np.ndarray, *, n_bins: int = 10) -> np.ndarray:
-    r"""Matrix of :math:`I(f_i; f_j) / \sqrt{H(f_i) H(f_j)}` on bins of equal width; its diagonal is 1.
+    r"""Return the matrix of :math:`I(f_i; f_j) / \sqrt{H(f_i) H(f_j)}` on bins of equal width, with a diagonal of 1.
 
-    Divided by the entropies, since a feature of low entropy would otherwise be redundant with nothing, itself
-    included. Matrices of mutual information are not positive semidefinite as a rule, though nearly so: the
-    diagonal is raised by what the smallest eigenvalue lacks.
+    Without the division by the entropies, a feature of low entropy would have a low redundancy with all features, itself
+    included. Matrices of mutual information are usually not positive semidefinite, but nearly so. If the smallest eigenvalue
+    is negative, its absolute value is added to the diagonal.
     """
     check("n_bins", n_bins, N_BINS)
     measure = SymmetricalUncertainty(view, n_bins=int(n_bins))
@@ -191,25 +191,25 @@ def mutual_information(view: FeatureView, features: np.ndarray, *, n_bins: int =
 
 
 def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: float = 0.1, l1_ratio: float = 0.9) -> np.ndarray:
-    r"""Matrix of :math:`\frac12(|c_{ij}| + |c_{ji}|)`, where :math:`c_i` writes feature i as a sparse sum of the others.
+    r"""Return the matrix of :math:`\frac12(|c_{ij}| + |c_{ji}|)`, with :math:`c_i` the sparse representation of feature i.
 
     .. math:: \min_{c,\ c_{ii} = 0}\ \tfrac12 \|f_i - \textstyle\sum_j c_{ij} f_j\|^2
         + \alpha\big(\theta \|c_i\|_1 + \tfrac{1-\theta}2 \|c_i\|^2\big)
 
-    for centred features of unit length, so that no correlation below :math:`\alpha\theta` counts. The paper names the measure
-    (Algorithm 3) without a formula. The quadratic part makes the representation unique: without it a feature could be
-    written by any of several copies.
-    The diagonal is 1, and is raised by what the smallest eigenvalue lacks.
+    for centred features of unit length. Correlations below :math:`\alpha\theta` therefore have no effect. The paper names
+    the measure (Algorithm 3) without a formula. The quadratic term makes the representation unique: without it a feature
+    could be represented by any of several copies.
+    The diagonal is 1. If the smallest eigenvalue is negative, its absolute value is added to the diagonal.
     """
     check("alpha", alpha, Number(at_most=1.0))
     check("l1_ratio", l1_ratio, Number(below=1.0))
     n_samples = view.n_samples
-    # scikit-learn divides the loss by the number of samples; columns of this length make that no difference.
+    # scikit-learn divides the loss by the number of samples. Columns of length sqrt(n_samples) compensate for this.
     columns = SquaredCosine(view, features).unit_columns(np.arange(len(features))) * np.sqrt(n_samples)
     gram = columns.T @ columns
     matrix = np.zeros_like(gram)
     candidates = np.arange(len(features))
-    with ignored(ConvergenceWarning):  # close enough for a measure of similarity
+    with ignored(ConvergenceWarning):  # the precision is sufficient for a measure of similarity
         for i in candidates if len(features) > 1 else ():
             others = np.delete(candidates, i)
             own = gram[np.ix_(others, others)]
@@ -222,7 +222,7 @@ def sparse_representation(view: FeatureView, features: np.ndarray, *, alpha: flo
 
 
 def _made_semidefinite(matrix: np.ndarray) -> np.ndarray:
-    """The symmetric part of a matrix, with a diagonal of 1 or, if that is not enough for a semidefinite one, more."""
+    """Return the symmetric part of a matrix with a diagonal of 1, or more if required for positive semidefiniteness."""
     matrix = 0.5 * (matrix + matrix.T)
     np.fill_diagonal(matrix, 1.0)
     lowest = float(np.linalg.eigvalsh(matrix)[0])
@@ -232,22 +232,22 @@ def _made_semidefinite(matrix: np.ndarray) -> np.ndarray:
 
 
 def as_numbers(values: ArrayLike, wrong: str) -> np.ndarray:
-    """A new float64 array of real numbers, or an error that begins as told; text and complex numbers are none."""
+    """Return a new float64 array of real numbers. The error for text or complex numbers starts with ``wrong``."""
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
-            raise TypeError(f"the values are of type {given.dtype}")
+            raise TypeError(f"the values have type {given.dtype}")
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{wrong}: {str(error).rstrip('.')}.") from error
 
 
 def checked_matrix(matrix: ArrayLike | sparse.sparray | sparse.spmatrix, n_features: int, origin: str) -> np.ndarray:
-    """A float64 matrix that is square, finite, symmetric and positive semidefinite, or an error that says what it is not."""
+    """Return a float64 matrix. Raise an error unless it is square, finite, symmetric and positive semidefinite."""
     dense = matrix.toarray() if isinstance(matrix, (sparse.sparray, sparse.spmatrix)) else matrix
     result = as_numbers(dense, f"{origin} must be a matrix of numbers")
     if result.ndim != 2 or result.shape[0] != result.shape[1]:
-        raise ValueError(f"{origin} must be a square matrix of features by features, got shape {result.shape}.")
+        raise ValueError(f"{origin} must be a square matrix of features by features, but has shape {result.shape}.")
     if len(result) != n_features:
         raise ValueError(f"{origin} has shape {result.shape}, but there are {n_features} features.")
     bad = np.argwhere(~np.isfinite(result))
@@ -255,7 +255,7 @@ def checked_matrix(matrix: ArrayLike | sparse.sparray | sparse.spmatrix, n_featu
         raise ValueError(f"{origin} contains NaN or infinity, first between features {bad[0][0]} and {bad[0][1]}.")
     scale = float(np.abs(result).max(initial=0.0))
     if scale > LARGEST_NORM or 0.0 < scale < SMALLEST_NORM:
-        raise ValueError(f"{origin} has a largest value of {scale:.0e}, too far from 1 to compute with; divide it by that.")
+        raise ValueError(f"{origin} has a largest value of {scale:.0e}, which is too far from 1. Divide it by this value.")
     uneven = np.argwhere(np.abs(result - result.T) > 1e-8 * scale)
     if len(uneven):
         i, j = uneven[0]
@@ -265,6 +265,6 @@ def checked_matrix(matrix: ArrayLike | sparse.sparray | sparse.spmatrix, n_featu
     if values[0] < -_ROUNDING * max(values[-1], 0.0) or values[-1] <= 0.0:
         raise ValueError(
             f"{origin} is not positive semidefinite (smallest eigenvalue {values[0]:.3g}, largest {values[-1]:.3g}), so the "
-            "problem would not be convex. Square absolute correlations, or add the missing amount to the diagonal."
+            "problem would not be convex. Square the correlations, or increase the diagonal."
         )
     return result

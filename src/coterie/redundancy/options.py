@@ -1,4 +1,4 @@
-"""What the selector is given: scores to refine, prior groups, and options of what is chosen by name."""
+"""Checks of the selector's input: scores to refine, prior groups, and parameters of named methods."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from coterie.redundancy.measures import as_numbers, mutual_information, sparse_r
 from coterie.redundancy.solver import solve_alm
 from coterie.selection import feature_label, feature_positions
 
-# Scores to refine: a name, a function of X and y, or the scores; redundancy: a name, a function of columns, or a matrix.
+# Scores to refine: a name, a function of X and y, or an array. Redundancy: a name, a function of columns, or a matrix.
 ScoreLike: TypeAlias = "str | Callable[..., ArrayLike | tuple[ArrayLike, ...]] | ArrayLike"
 RedundancyLike: TypeAlias = "str | Callable[..., ArrayLike] | ArrayLike"
 GroupsLike: TypeAlias = "FeatureGroups | Sequence[FeatureGroup | ArrayLike] | None"
-# Measures that are computed from the columns of the candidates, by name.
+# Measures computed from the columns of the candidates, by name.
 MEASURES: dict[str, Callable[..., np.ndarray]] = {
     "mutual_info": mutual_information,
     "sparse_representation": sparse_representation,
 }
-NO_SCORES = "All scores are 0, so no feature is better than another. Use another score_func, or check y."
+NO_SCORES = "All scores are 0, so features cannot be ranked. Use another score_func, or check y."
 
 
 def check_given_options(selector: Any) -> None:
-    """Refuse options that what they are for does not take."""
+    """Raise an error for parameters that do not apply to the selected solution, score, measure or method."""
     if selector.solution == "set":
         for name, given in (("groups", selector.groups is not None), ("method='alm'", selector.method == "alm")):
             if given:
-                raise ValueError(f"{name} is for solution='weights'; a set is chosen without.")
+                raise ValueError(f"{name} only applies to solution='weights'. Remove it, or set solution='weights'.")
     known: Mapping[str, Method | Callable[..., Any]]
     for name, chosen, known in (
         ("score_parameters", selector.score_func, SCORES),
@@ -48,21 +48,21 @@ def check_given_options(selector: Any) -> None:
         if not given:
             continue
         if not isinstance(chosen, str) or chosen not in known:
-            shown = repr(chosen) if isinstance(chosen, str) else "something of your own"
-            raise ValueError(f"{name} are for {', '.join(map(repr, known))}; {shown} takes none.")
-        taker = known[chosen]
-        check_options(name, given, taker.load() if isinstance(taker, Method) else taker)
+            shown = repr(chosen) if isinstance(chosen, str) else "a function or an array"
+            raise ValueError(f"{name} only apply to {', '.join(map(repr, known))}, not to {shown}. Remove them.")
+        function = known[chosen]
+        check_options(name, given, function.load() if isinstance(function, Method) else function)
 
 
 def named_scores(name: str, parameters: Mapping[str, Any], view: FeatureView, y: TargetsLike) -> np.ndarray:
-    """The scores of a filter."""
+    """Return the scores of a filter."""
     return SCORES[name].load()(view.source, y, **{"n_jobs": view.n_threads, **parameters})
 
 
 def checked_scores(
     score_func: ScoreLike, parameters: Mapping[str, Any], view: FeatureView, X: Any, y: Any, usable: np.ndarray
 ) -> np.ndarray:
-    """Checked scores by a name, a function or an array, 0 for features that are not ``usable``."""
+    """Return checked scores, given a name, a function or an array. Features that are not ``usable`` have a score of 0."""
     clip = False
     given: ArrayLike
     if isinstance(score_func, str):
@@ -73,13 +73,13 @@ def checked_scores(
             check_consistent_length(np.empty((view.n_samples, 0)), y)
         if not isinstance(X, FeatureSource):
             X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
-        made = score_func(X, y)
-        given = made[0] if isinstance(made, tuple) else made
+        returned = score_func(X, y)
+        given = returned[0] if isinstance(returned, tuple) else returned
     else:
         given = score_func
-    scores = as_numbers(given, "score_func must give numbers")
+    scores = as_numbers(given, "The scores of score_func must be numbers")
     if scores.shape != (len(usable),):
-        raise ValueError(f"score_func gives scores of shape {scores.shape}, but X has {len(usable)} features.")
+        raise ValueError(f"The scores of score_func have shape {scores.shape}, but X has {len(usable)} features.")
     scores[~usable] = 0.0
     if clip:
         np.maximum(scores, 0.0, out=scores)
@@ -88,10 +88,10 @@ def checked_scores(
 
 
 def on_redundancy_scale(score_func: ScoreLike, scores: np.ndarray) -> np.ndarray:
-    """Relevances between 0 and 1, to be weighed against redundancies between 0 and 1.
+    """Return relevances between 0 and 1, the range of the redundancies.
 
-    Where the score is made of a squared correlation, that: of Fisher's score the share of the variance that lies between the
-    classes, of the absolute correlation its square. Others are divided by the largest.
+    Scores derived from a squared correlation are converted to it: the Fisher score to the share of the variance between the
+    classes, the absolute correlation to its square. Other scores are divided by the largest.
     """
     if isinstance(score_func, str) and score_func == "fisher":
         return np.asarray(scores / (1.0 + scores))
@@ -101,24 +101,24 @@ def on_redundancy_scale(score_func: ScoreLike, scores: np.ndarray) -> np.ndarray
 
 
 def _refuse_bad_scores(scores: np.ndarray, names: Sequence[str] | None) -> None:
-    """Raise unless all scores are finite, none is negative, and one is above 0."""
+    """Raise an error unless all scores are finite, none is negative, and one is above 0."""
     for bad, what, remedy in (
-        (np.isnan(scores), "NaN", "Give every feature a score, 0 for the worst."),
-        (np.isinf(scores), "infinite", "Cap the scores at a finite value."),
+        (np.isnan(scores), "NaN", "Assign a score to every feature, with 0 for the worst."),
+        (np.isinf(scores), "infinite", "Clip the scores at a finite value."),
         (scores < 0, "negative", "Clip the scores at 0 or shift them, so that higher is better and 0 is worst."),
     ):
         if bad.any():
             first = int(np.argmax(bad))
             count = int(np.count_nonzero(bad))
             raise ValueError(
-                f"score_func gives {count} {what} score(s), the first to feature {feature_label(names, first)!r}. {remedy}"
+                f"score_func returned {count} {what} score(s), the first for feature {feature_label(names, first)!r}. {remedy}"
             )
     if not scores.any():
         raise ValueError(NO_SCORES)
 
 
 def group_positions(groups: GroupsLike, source: FeatureSource) -> list[np.ndarray]:
-    """The groups as positions of features."""
+    """Return the groups as positions of features."""
     if groups is None:
         return []
     if not isinstance(groups, Sequence):
@@ -133,14 +133,13 @@ def group_positions(groups: GroupsLike, source: FeatureSource) -> list[np.ndarra
 
 
 def warn_about_groups(groups: Sequence[np.ndarray], usable: np.ndarray, names: Sequence[str] | None) -> None:
-    """Say which members of the groups cannot be candidates."""
+    """Warn if members of the groups cannot be candidates."""
     members = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *groups]))
     constant = members[~usable[members]]
     if len(constant):
         label = feature_label(names, constant[0])
         warnings.warn(
-            f"{len(constant)} feature(s) of groups, the first of them {label!r}, do not vary and are left out of their "
-            "groups.",
+            f"{len(constant)} feature(s) of the groups are constant and are removed from the groups. The first is {label!r}.",
             UserWarning,
             stacklevel=5,
         )

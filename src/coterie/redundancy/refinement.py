@@ -1,4 +1,4 @@
-"""From scores to refined ones: which features enter the problem, how many it takes, and the ranking that comes out."""
+"""Refinement of scores: selection of the candidates, growth of the pool, and the resulting ranking."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from coterie.redundancy.measures import MatrixRedundancy, Redundancy
 from coterie.redundancy.options import NO_SCORES, named_scores
 from coterie.redundancy.solver import ChosenSet, GroupPenalty, Objective, RefinedWeights, choose_set
 
-# Weights closer than this part of the largest are tied, and those below it are none.
+# Weights closer than this share of the largest are tied, and smaller weights are 0.
 _WEIGHT_TIE = 1e-9
-# Seed of the vector that breaks ties: another one than elsewhere, so that selections stay what they have been.
+# Seed of the vector that breaks ties. It differs from the seed used elsewhere, so that earlier selections are reproduced.
 TIE_SEED = 20150427
-# Candidates up to which the matrix of all pairs is computed once for all exchanges and settings (32 MB).
-_HELD = 2048
-# Growth of the pool beyond its first size that is worth a word.
-_FAR = 8
+# Largest number of candidates for which the matrix of all pairs is computed once for all exchanges and settings (32 MB).
+_MAX_STORED = 2048
+# Growth of the pool relative to its first size that triggers a warning.
+_WARN_GROWTH = 8
 
 Solve = Callable[[Objective, float, int], RefinedWeights]
-# Features that come first, at least; and how many times as many where the pool grows beyond them.
-_FIRST, _TIMES = 4096, 4
+# Smallest number of top features obtained from the workers of a cluster, and growth factor if the pool needs more.
+_FIRST, _GROWTH = 4096, 4
 
 
 @dataclass(frozen=True)
 class PoolRule:
-    """How many candidates there are: ``size`` at first, or all features, those with a score of 0 too, for None.
+    """Number of candidates: initially ``size``, or all features, including those with a score of 0, for None.
 
-    A rule that ``grows`` takes half as many candidates more until as many weights as features wanted are positive, or there
-    are no more candidates.
+    If the rule ``grows``, half as many candidates are added until there are as many positive weights as features to select,
+    or no more candidates.
     """
 
     size: int | None
@@ -50,9 +50,9 @@ class PoolRule:
 class Refined(NamedTuple):
     """Refined scores of one pool.
 
-    ``order`` has all features: by weight (members of a set first, in their order), then by score, unusable ones last.
-    ``weights`` are the z of all features, equal ones for the members of a set; ``pool`` are the candidates, best score first,
-    and ``sizes`` those of all pools that were tried, the last one that of ``pool``.
+    ``order`` contains all features: by weight (members of a set first, in their order), then by score, unusable ones last.
+    ``weights`` are the z of all features, equal for the members of a set. ``pool`` contains the candidates in decreasing
+    order of their scores. ``sizes`` are the sizes of all pools that were tried; the last one is that of ``pool``.
     """
 
     order: np.ndarray
@@ -65,13 +65,13 @@ class Refined(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """Scores of some samples, ready to be refined with any pool and power, or chosen from as a set.
+    """Scores of one set of samples, which can be refined with any pool and power, or used to select a set.
 
-    ``scores`` are 0 for features that are not ``usable`` as candidates, and not all 0; ``relevance`` has them on the scale of
-    the redundancy, between 0 and 1, which is what a set is chosen by. ``order`` has all features, best score first, unusable
-    ones last. ``redundancy`` makes the matrix A of some candidates, of which there can be ``most``. Usable members of the
-    prior ``groups`` are candidates whatever their scores. ``max_iter`` is the limit of rounds of the solver, or of exchanges
-    for each member of a set.
+    ``scores`` are 0 for features that are not ``usable`` as candidates, and not all 0. ``relevance`` contains them on the
+    scale of the redundancy, between 0 and 1, and is used to select a set. ``order`` contains all features in decreasing order
+    of their scores, unusable ones last. ``redundancy`` returns the matrix A of at most ``max_candidates`` candidates. Usable
+    members of the prior ``groups`` are always candidates. ``max_iter`` is the largest number of rounds of the solver, or of
+    exchanges per member of a set.
     """
 
     scores: np.ndarray
@@ -84,25 +84,25 @@ class Refinement:
     solve: Solve
     tol: float
     max_iter: int
-    most: int | None
+    max_candidates: int | None
     _known: dict[bytes, Redundancy] = field(default_factory=dict)
 
     def refine(self, n_selected: int, rule: PoolRule, power: float = 1.0, strength: float | None = None) -> Refined:
-        """Rank all features by the weights of the problem, or by the set where there is a ``strength`` of redundancy."""
+        """Rank all features by weights or, if a ``strength`` of redundancy is given, by a set."""
         ranked = self.order[(self.usable if rule.size is None else self.scores > 0)[self.order]]
         size = len(ranked) if rule.size is None else min(rule.size, len(ranked))
         pool = self._with_members(ranked[:size])
         self._refuse_too_many(len(pool))
         if strength is not None:
             return self._set_of(pool, min(n_selected, len(pool)), self.relevance**power, strength)
-        # A power above 1 may leave nothing of a small score; its feature stays a candidate.
+        # A power above 1 may reduce a small score to 0. Its feature remains a candidate.
         return self._weighted(n_selected, rule, pool, ranked, (self.scores / self.scores.max()) ** power)
 
     def _set_of(self, pool: np.ndarray, n_wanted: int, relevance: np.ndarray, strength: float) -> Refined:
-        """The set of so many candidates that no exchange improves, ahead of all others."""
+        """Rank a set of candidates that no exchange improves before all other features."""
         with one_blas_thread():
             redundancy = self._redundancy_of(pool)
-            if len(pool) <= _HELD and not isinstance(redundancy, MatrixRedundancy):
+            if len(pool) <= _MAX_STORED and not isinstance(redundancy, MatrixRedundancy):
                 redundancy = MatrixRedundancy(redundancy.within(np.arange(len(pool))))
                 self._known[pool.tobytes()] = redundancy
             chosen = choose_set(relevance[pool], redundancy, n_wanted, strength, n_wanted * self.max_iter)
@@ -115,7 +115,7 @@ class Refinement:
     def _weighted(
         self, n_selected: int, rule: PoolRule, pool: np.ndarray, ranked: np.ndarray, strength: np.ndarray
     ) -> Refined:
-        """Solve the problem of a pool, and of larger ones of the ``ranked`` where the rule says so."""
+        """Solve the problem of a pool and, if the rule grows, of larger pools of the ``ranked`` features."""
         size = len(ranked) if rule.size is None else min(rule.size, len(ranked))
         sizes: list[int] = []
         while True:
@@ -129,7 +129,7 @@ class Refinement:
                 break
             size = min(size + (size + 1) // 2, len(ranked))
             larger = self._with_members(ranked[:size])
-            if self.most is not None and len(larger) > self.most:
+            if self.max_candidates is not None and len(larger) > self.max_candidates:
                 break
             pool = larger
         pool_order = pool[np.argsort(-steps, kind="stable")]
@@ -139,7 +139,7 @@ class Refinement:
         return Refined(order, refined, pool, tuple(sizes), n_weighted, solution)
 
     def _with_members(self, pool: np.ndarray) -> np.ndarray:
-        """The pool and all usable members of the prior groups, best score first."""
+        """Return the pool and all usable members of the prior groups, in decreasing order of their scores."""
         if not self.groups:
             return pool
         inside = np.zeros(len(self.order), dtype=bool)
@@ -150,14 +150,14 @@ class Refinement:
         return self.order[inside[self.order]]
 
     def _refuse_too_many(self, n_candidates: int) -> None:
-        if self.most is not None and n_candidates > self.most:
+        if self.max_candidates is not None and n_candidates > self.max_candidates:
             raise ValueError(
-                f"The matrix of all pairs of {n_candidates} candidates is too large; set n_candidates to at most "
-                f"{self.most}, or use redundancy='cosine2' with method='working_set', which does not need it."
+                f"The matrix of all pairs of {n_candidates} candidates is too large. Set n_candidates to at most "
+                f"{self.max_candidates}, or use redundancy='cosine2' with method='working_set', which does not need it."
             )
 
     def _redundancy_of(self, pool: np.ndarray) -> Redundancy:
-        """That of a pool; kept until the next one, since several powers share it."""
+        """Return the redundancy of a pool. It is cached until the next pool, because several powers share it."""
         key = pool.tobytes()
         if key not in self._known:
             self._known.clear()
@@ -175,7 +175,7 @@ class Refinement:
 
 
 def order_by_score(view: FeatureView, scores: np.ndarray, usable: np.ndarray, *, by_position: bool = False) -> np.ndarray:
-    """All features, best score first, unusable ones last; ties by content, or ``by_position``."""
+    """Return all features in decreasing order of score, unusable ones last. Ties are broken by content or position."""
     tie = TIE * float(scores.max(initial=0.0))
     parts = []
     for features in (np.flatnonzero(usable), np.flatnonzero(~usable)):
@@ -188,51 +188,51 @@ def order_by_score(view: FeatureView, scores: np.ndarray, usable: np.ndarray, *,
 
 
 def warn_about_solution(solution: RefinedWeights | ChosenSet, tol: float) -> None:
-    """Say where the solver ended before it was done."""
+    """Warn if the solver has not converged."""
     if solution.converged:
         return
-    words = (
-        f"The set can be improved still after {solution.n_exchanges} exchanges; raise max_iter."
+    message = (
+        f"The set can still be improved after {solution.n_exchanges} exchanges. Increase max_iter."
         if isinstance(solution, ChosenSet)
-        else f"The relative gap is {solution.gap:.1e} after {solution.n_iter} rounds, above tol={tol}; raise max_iter or tol."
+        else f"The relative gap {solution.gap:.1e} after {solution.n_iter} rounds exceeds tol={tol}. Increase max_iter or tol."
     )
-    warnings.warn(words, ConvergenceWarning, stacklevel=5)
+    warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
 def warn_about_pool(found: Refined, rule: PoolRule, n_selected: int, n_usable: int) -> None:
-    """Say where GRM did not decide about all the features selected, or had to look far for them."""
+    """Warn if fewer weights are positive than features are selected, or if the pool had to grow a lot."""
     wanted = min(n_selected, n_usable)
-    if found.n_weighted < wanted and len(found.pool) > wanted:  # else all candidates are selected, as was asked for
+    if found.n_weighted < wanted and len(found.pool) > wanted:  # otherwise all candidates are selected, as requested
         exhausted = rule.size is None or rule.grows
-        remedy = "ask for fewer features" if exhausted else "raise n_candidates or leave it at 'auto', which grows by itself"
+        remedy = "Select fewer features" if exhausted else "Increase n_candidates, or use 'auto', which grows automatically"
         warnings.warn(
-            f"Only {found.n_weighted} of the {len(found.pool)} candidates have a refined score above 0, so "
-            f"{wanted - found.n_weighted} of the {n_selected} features selected go by their own scores and may repeat the "
-            f"others; {remedy}.",
+            f"Only {found.n_weighted} of the {len(found.pool)} candidates have a refined score above 0. Therefore "
+            f"{wanted - found.n_weighted} of the {n_selected} features are selected by their own scores and may be redundant. "
+            f"{remedy}.",
             UserWarning,
             stacklevel=5,
         )
-    elif rule.grows and found.sizes[-1] > _FAR * found.sizes[0]:
+    elif rule.grows and found.sizes[-1] > _WARN_GROWTH * found.sizes[0]:
         warnings.warn(
-            f"The best features by score repeat each other so much that it took {found.sizes[-1]} candidates instead of "
-            f"{found.sizes[0]} to find {n_selected} that do not; features with low scores are among them "
-            "(scores_ and refined_scores_ tell). Ask for fewer features, or set n_candidates.",
+            f"The features with the highest scores are so redundant that {found.sizes[-1]} candidates instead of "
+            f"{found.sizes[0]} were needed to select {n_selected} features. Some selected features have low scores "
+            "(compare scores_ and refined_scores_). Select fewer features, or set n_candidates.",
             UserWarning,
             stacklevel=5,
         )
 
 
-class Leading(NamedTuple):
-    """The features with the best scores, best first; those above 0 come with them as ``scores``."""
+class TopFeatures(NamedTuple):
+    """Features with the highest scores, in decreasing order. ``scores`` contains the scores above 0."""
 
     features: np.ndarray
     scores: np.ndarray
 
 
-class Leaders:
-    """Scores of features that are with the workers of a cluster, and the best of them.
+class DistributedScores:
+    """Scores of features on the workers of a cluster, and the features with the highest scores.
 
-    ``score_func`` is the name of a score that workers can compute. The ``scores`` stay with the workers; they are 0 for
+    ``score_func`` is the name of a score that workers can compute. The ``scores`` stay on the workers. They are 0 for
     constant features.
     """
 
@@ -245,11 +245,11 @@ class Leaders:
         if self._order.highest <= 0.0:
             raise ValueError(NO_SCORES)
 
-    def first(self, count: int) -> Leading:
-        """The best features."""
+    def first(self, count: int) -> TopFeatures:
+        """Return the features with the highest scores."""
         features = self._order.first(count)
         scores = np.asarray(self.scores[features])
-        return Leading(features, scores[scores > 0.0])
+        return TopFeatures(features, scores[scores > 0.0])
 
     def refined(
         self,
@@ -257,45 +257,45 @@ class Leaders:
         rule: PoolRule,
         power: float,
         strength: float | None,
-        refinement_of: Callable[[Leading], Refinement],
+        refinement_of: Callable[[TopFeatures], Refinement],
     ) -> Refined:
-        """Refined scores of a pool of leaders, whose numbers in the answer are those of all features."""
+        """Return refined scores of a pool of top features, with the indices of all features."""
         n_features = self.view.n_features
         count = max(_FIRST, n_selected, rule.size or 0)
         while True:
-            leading = self.first(min(count, n_features))
-            n_scored = len(leading.scores)
-            found = refinement_of(leading).refine(n_selected, rule, power, strength)
+            top = self.first(min(count, n_features))
+            n_scored = len(top.scores)
+            found = refinement_of(top).refine(n_selected, rule, power, strength)
             exhausted = rule.grows and len(found.pool) == n_scored and found.n_weighted < n_selected
             if not exhausted or n_scored < count:
                 break
-            count *= _TIMES
-        pool = leading.features[found.pool]
-        begin = leading.features[found.order]
-        rest = leading.features[~np.isin(leading.features, begin)]
-        return found._replace(order=np.concatenate([begin, rest]), pool=pool, weights=self._spread(leading, found.weights))
+            count *= _GROWTH
+        pool = top.features[found.pool]
+        begin = top.features[found.order]
+        rest = top.features[~np.isin(top.features, begin)]
+        return found._replace(order=np.concatenate([begin, rest]), pool=pool, weights=self._spread(top, found.weights))
 
-    def _spread(self, leading: Leading, weights: np.ndarray) -> Any:
-        """Weights of the leaders as an array of all features."""
+    def _spread(self, top: TopFeatures, weights: np.ndarray) -> Any:
+        """Return the weights of the top features as an array of all features."""
         own = np.flatnonzero(weights)
-        rising = own[np.argsort(leading.features[own])]
-        return self.view.source.spread(leading.features[rising], weights[rising])
+        rising = own[np.argsort(top.features[own])]
+        return self.view.source.spread(top.features[rising], weights[rising])
 
     def ranks(self, found: Refined) -> FeatureRanks:
-        """Rank of each feature: that of the leaders, and of all others when they are asked for."""
+        """Return the rank of each feature. Ranks of features outside the pool are computed when accessed."""
 
-        def whole() -> np.ndarray:
+        def full_order() -> np.ndarray:
             ranked = self._order.first(self.view.n_features)
             begin = found.order[: len(found.pool)]
             return np.concatenate([begin, ranked[~np.isin(ranked, begin)]])
 
-        return FeatureRanks(found.order, self.view.n_features, whole)
+        return FeatureRanks(found.order, self.view.n_features, full_order)
 
 
 class LocalFeatures:
-    """A view of some features whose columns have come to this process together, and their places in it.
+    """View of features whose columns are in this process, and their positions in it.
 
-    Where all features are in this process already, it is the view of all.
+    If all features are in this process, it is the view of all features. Otherwise their columns are loaded together.
     """
 
     def __init__(self, view: FeatureView, features: np.ndarray) -> None:
@@ -304,7 +304,7 @@ class LocalFeatures:
 
     @cached_property
     def view(self) -> FeatureView:
-        """The view."""
+        """View with the features."""
         source = self._whole.source
         if source.n_workers is None:
             return self._whole
@@ -313,15 +313,15 @@ class LocalFeatures:
         return FeatureView(as_source(source.columns(rising)), own, n_threads=self._whole.n_threads)
 
     @cached_property
-    def places(self) -> np.ndarray:
-        """What the features are in it."""
+    def positions(self) -> np.ndarray:
+        """Positions of the features in the view."""
         if self.view is self._whole:
             return self._features
         return np.searchsorted(np.sort(self._features), self._features)
 
 
 def _scores_and_keys(view: FeatureView, scores: np.ndarray, clip: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of a block, and what orders them: constant features come last."""
+    """Return the scores of a block and the keys of their order, in which constant features are last."""
     usable = view.moments.norm > 0.0
     own = np.where(usable, np.maximum(scores, 0.0) if clip else scores, 0.0)
     return own, np.where(usable, own, -np.inf)

@@ -1,30 +1,30 @@
-r"""Solvers of global redundancy minimisation: the working set, the paper's own, and exchanges within a set.
+r"""Solvers of global redundancy minimisation: working set, the paper's method, and exchanges within a set.
 
-**The problem** (eqs. 1 and 26 of the paper), without a matrix of all pairs:
+**Problem** (eqs. 1 and 26 of the paper), without a matrix of all pairs:
 
 .. math:: \min_{z \ge 0,\ 1'z = 1} f(z) = \frac{q(z)}{s'z}, \qquad q(z) = z'(A + \gamma G'G)z.
 
-Quadratic over linear is jointly convex, so f is convex. With :math:`t = s'z`,
+A quadratic over a linear function is jointly convex, so f is convex. With :math:`t = s'z`,
 :math:`\nabla f = 2(A + \gamma G'G)z/t - (f/t)\,s` and :math:`\nabla f'z = f`, hence for every other point z' of the simplex
-:math:`f(z') \ge f(z) + \nabla f'(z' - z) \ge \min_i \nabla_i f`: the smallest entry of the gradient is a lower bound of the
+:math:`f(z') \ge f(z) + \nabla f'(z' - z) \ge \min_i \nabla_i f`. The smallest entry of the gradient is a lower bound on the
 optimum, and the Frank-Wolfe gap :math:`f - \min_i \nabla_i f` is a certificate.
 
-**Working set.** Few candidates have a positive weight at the optimum. The problem is solved on a working set of them, by
-coordinate descent; the gradient of *all* candidates (one pass over the data) then either certifies the solution or names the
-candidates that must join.
+**Working set.** Few candidates have a positive weight at the optimum. The problem is solved on a working set of them by
+coordinate descent. The gradient of *all* candidates (one pass over the data) then either certifies the solution or
+determines the candidates to add.
 
-**The paper's own solver** (Algorithms 2 and 4) is an augmented Lagrangian method with the matrix of all pairs, for comparison
-on few candidates. Where the paper inverts :math:`A + \frac\mu2 I` in every step, A is decomposed once here, which gives the
-same steps.
+**The paper's method** (Algorithms 2 and 4) is an augmented Lagrangian method with the matrix of all pairs, for comparison
+on few candidates. The paper inverts :math:`A + \frac\mu2 I` in every step. Here A is decomposed once, which gives the same
+steps.
 
-**Sets.** Relevance less redundancy of a whole set of k candidates is
+**Sets.** Relevance minus redundancy of a set of k candidates is
 
 .. math:: J(S) = \frac1k \sum_{i \in S} r_i - \lambda\,\frac{1}{k(k-1)} \sum_{i \ne j \in S} A_{ij}.
 
-The convex problem punishes what resembles *any* candidate with a weight; here only the members count. Adding the feature that
-raises J most, one at a time, is the greedy way (mRMR by difference is that with :math:`\lambda = 1/2` and mutual information),
-and what it takes first it never gives back. Exchanges do: the search ends when no candidate outside can replace a member with
-a gain. Only the rows of A of the members are held.
+The convex problem penalises redundancy with *any* candidate of positive weight; here only redundancy with members counts. The
+greedy method adds the feature with the largest increase of J, one at a time (mRMR by difference is the case
+:math:`\lambda = 1/2` with mutual information). It never removes a feature. Exchanges do: the search ends when no replacement
+of a member by another candidate increases J. Only the rows of A of the members are stored.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ from coterie.kernels import descent as kernels
 from coterie.order import TIE
 from coterie.redundancy.measures import Redundancy, SquaredCosine
 
-# Candidates of the first working set, and the fewest that join at a time.
+# Size of the first working set, and lower limit of the number of candidates added per round.
 _FIRST = 512
-# Largest working set whose matrix is held (0.5 GB); beyond it products go through a matrix of samples by samples,
-# unless there are too many samples for that.
-_LARGEST_MATRIX = 8192
+# Largest working set whose matrix is stored (0.5 GB). For larger ones, products use a matrix of samples by samples, if the
+# number of samples is at most _MAX_SAMPLES.
+_MAX_MATRIX = 8192
 _MAX_SAMPLES = 4096
-# Two candidates are copies when their redundancy is less than this part below that with themselves.
+# Two candidates are copies if their redundancy is at most this share below that with themselves.
 _COPY = 1e-12
-# Sweeps of one call of coordinate descent.
-_SWEEPS = 500
-# Attempts to solve for the support exactly: each drops the candidates that leave it.
-_POLISHES = 12
-# Where z and v agree, and the most steps until they do.
+# Largest number of sweeps per call of coordinate descent.
+_MAX_SWEEPS = 500
+# Largest number of attempts to solve for the support exactly. Each attempt drops candidates.
+_MAX_POLISHES = 12
+# Relative tolerance for the agreement of z and v, and largest number of steps.
 _AGREEMENT = 1e-10
 _MAX_STEPS = 2000
 
 
 class Certificate(NamedTuple):
-    """Value and gradient of the objective at some point, and a lower bound of the optimum."""
+    """Value and gradient of the objective at a point, and a lower bound on the optimum."""
 
     value: float
     gradient: np.ndarray
@@ -67,16 +67,16 @@ class Certificate(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """Upper bound of how much larger the value is than the optimum, relative to the value."""
+        """Upper bound on the difference between value and optimum, relative to the value."""
         return max(self.value - self.bound, 0.0) / self.value
 
 
 class GroupPenalty:
-    r"""Prior groups (section 2.4): :math:`\|Gz\|^2 = \sum_g \sum_{i<j \in g} (z_i - z_j)^2`, times a strength γ.
+    r"""Penalty of prior groups (section 2.4): :math:`\|Gz\|^2 = \sum_g \sum_{i<j \in g} (z_i - z_j)^2`, times a strength γ.
 
-    For each group, which may overlap others, this is the Laplacian of its complete graph,
-    :math:`m_g \sum z_i^2 - (\sum z_i)^2`, so that a product takes one pass over the members, and G, with a row for each pair,
-    is never built.
+    For each group (groups may overlap), this is the Laplacian of its complete graph,
+    :math:`m_g \sum z_i^2 - (\sum z_i)^2`. A product therefore takes one pass over the members, and G, with one row per pair,
+    is never formed.
     """
 
     def __init__(self, groups: Sequence[np.ndarray], n_candidates: int, strength: float) -> None:
@@ -89,14 +89,14 @@ class GroupPenalty:
         self.degree = np.asarray(self.membership @ sizes.astype(np.float64))
 
     def within(self, candidates: np.ndarray) -> np.ndarray:
-        """The Laplacian between a few candidates, times γ."""
+        """Return the Laplacian between some candidates, times γ."""
         rows = self.membership[candidates]
         matrix = -(rows @ rows.T).toarray()
         matrix[np.diag_indices_from(matrix)] += self.degree[candidates]
         return self.strength * matrix
 
     def product(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """γ G'G z for all candidates."""
+        """Return γ G'G z for all candidates."""
         sums = weights @ self.membership[support]
         result = -(self.membership @ sums)
         result[support] += self.degree[support] * weights
@@ -104,7 +104,7 @@ class GroupPenalty:
 
 
 class Objective:
-    """Scores (non-negative, not all zero), redundancy and prior groups of the candidates put together."""
+    """Objective of the problem: scores (non-negative, not all zero), redundancy and prior groups of the candidates."""
 
     def __init__(self, scores: np.ndarray, redundancy: Redundancy, penalty: GroupPenalty | None = None) -> None:
         self.scores = scores
@@ -117,12 +117,12 @@ class Objective:
         return len(self.scores)
 
     def within(self, candidates: np.ndarray) -> np.ndarray:
-        """The quadratic form between a few candidates."""
+        """Return the matrix of the quadratic form between some candidates."""
         matrix = self.redundancy.within(candidates)
         return matrix if self.penalty is None else matrix + self.penalty.within(candidates)
 
     def certificate(self, support: np.ndarray, weights: np.ndarray) -> Certificate:
-        """Value, gradient and bound at z, which is ``weights`` (with sum 1) on ``support``."""
+        """Return value, gradient and bound at z, which is ``weights`` (with sum 1) on ``support``."""
         product = self.redundancy.product(support, weights)
         if self.penalty is not None:
             product = product + self.penalty.product(support, weights)
@@ -134,7 +134,7 @@ class Objective:
 
 
 class RefinedWeights(NamedTuple):
-    """Weights of the candidates, how good they are, and what they took."""
+    """Weights of the candidates, with objective, bound, gap and iterations."""
 
     support: np.ndarray
     weights: np.ndarray
@@ -149,8 +149,8 @@ class RefinedWeights(NamedTuple):
 def solve(objective: Objective, tol: float, max_iter: int) -> RefinedWeights:
     """Minimise the objective to a relative gap of ``tol``.
 
-    Candidates are expected in an order that does not depend on the data's (best score first): it decides which of
-    several equal ones gets the weight.
+    Candidates must be in an order that does not depend on the order of the data (decreasing scores). Of several equal
+    candidates the first one gets the weight.
     """
     working = np.arange(min(_FIRST, objective.size))
     weights = np.zeros(len(working))
@@ -167,7 +167,7 @@ def solve(objective: Objective, tol: float, max_iter: int) -> RefinedWeights:
         if gap <= tol or iteration == max_iter or (not len(joining) and precision < 1e-14):
             break
         if not len(joining):
-            precision *= 0.01  # the working set is right but not solved well enough
+            precision *= 0.01  # the working set is correct, but its solution is not precise enough
         order = np.argsort(np.concatenate([working, joining]))
         weights = np.concatenate([weights, np.zeros(len(joining))])[order]
         working = np.concatenate([working, joining])[order]
@@ -175,7 +175,7 @@ def solve(objective: Objective, tol: float, max_iter: int) -> RefinedWeights:
 
 
 def _violators(found: Certificate, working: np.ndarray, tol: float, most: int) -> np.ndarray:
-    """Candidates outside the working set whose gradient is too small, the smallest first, ties in their own order."""
+    """Return candidates outside the working set with too small a gradient, in increasing order; ties keep their order."""
     low = found.gradient < found.value * (1.0 - 0.5 * tol)
     low[working] = False
     candidates = np.flatnonzero(low)
@@ -184,23 +184,23 @@ def _violators(found: Certificate, working: np.ndarray, tol: float, most: int) -
 
 
 def _restricted(objective: Objective, working: np.ndarray, weights: np.ndarray, precision: float) -> np.ndarray:
-    """Solve the problem on the working set, starting from some weights."""
+    """Solve the problem on the working set, starting from given weights."""
     scores = objective.scores[working]
     redundancy = objective.redundancy
-    if len(working) > _LARGEST_MATRIX and isinstance(redundancy, SquaredCosine) and redundancy.n_samples <= _MAX_SAMPLES:
+    if len(working) > _MAX_MATRIX and isinstance(redundancy, SquaredCosine) and redundancy.n_samples <= _MAX_SAMPLES:
         return _implicit(objective, redundancy, working, weights, precision)
     matrix = objective.within(working)
     product = matrix @ weights
     length = 2.0 * np.sqrt(scores @ weights) / (weights @ product)
     x = length * weights
-    kernels.descend(matrix, scores, x, length * product, precision, _SWEEPS)
+    kernels.descend(matrix, scores, x, length * product, precision, _MAX_SWEEPS)
     return _polish(matrix, scores, _merge_copies(matrix, x / x.sum()))
 
 
 def _implicit(
     objective: Objective, redundancy: SquaredCosine, working: np.ndarray, weights: np.ndarray, precision: float
 ) -> np.ndarray:
-    """Coordinate descent without the matrix of the working set."""
+    """Solve the problem by coordinate descent without the matrix of the working set."""
     rows = np.ascontiguousarray(redundancy.unit_columns(working).T)
     scores = objective.scores[working]
     scatter = (rows.T * weights) @ rows
@@ -215,12 +215,15 @@ def _implicit(
         quadratic += strength * (degree @ weights**2 - sums @ sums)
     length = 2.0 * np.sqrt(scores @ weights) / quadratic
     x, scatter, sums = length * weights, length * scatter, length * sums
-    kernels.descend_implicit(rows, scores, scatter, x, degree, indptr, indices, strength, sums, precision, _SWEEPS)
+    kernels.descend_implicit(rows, scores, scatter, x, degree, indptr, indices, strength, sums, precision, _MAX_SWEEPS)
     return x / x.sum()
 
 
 def _merge_copies(matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Move the weight of copies (rows that are equal) to the first of them, which has the best score: no loss, and unique."""
+    """Move the weight of copies (equal rows) to the first, which has the highest score.
+
+    The objective does not increase, and the solution becomes unique.
+    """
     support = np.flatnonzero(weights)
     small = matrix[np.ix_(support, support)]
     size = np.diag(small)
@@ -231,14 +234,16 @@ def _merge_copies(matrix: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _polish(matrix: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Solve for the weights of a known support: on it :math:`Az = (f/2)(s + \tau 1)`, so that
+    r"""Solve for the weights of a known support.
+
+    On the support :math:`Az = (f/2)(s + \tau 1)`, so that
 
     .. math:: z \propto u + \tau v, \qquad A u = s,\ A v = 1,\ \tau = \sqrt{s'u / 1'v}.
 
-    Weights that would become negative are dropped on the way there, along which the objective falls.
+    Weights that become negative on the segment to this point are dropped. The objective decreases along the segment.
     """
     result = weights.copy()
-    for _ in range(_POLISHES):
+    for _ in range(_MAX_POLISHES):
         support = np.flatnonzero(result)
         target = _stationary(matrix[np.ix_(support, support)], scores[support])
         if target is None:
@@ -253,12 +258,12 @@ def _polish(matrix: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.n
         moved = np.maximum(current + step * (target - current), 0.0)
         moved[np.flatnonzero(leaving)[steps <= step]] = 0.0
         result[support] = moved / moved.sum()
-    # Nearly equal candidates make the equations worthless; coordinate descent does not mind them.
+    # Nearly equal candidates make the equations ill-conditioned. Coordinate descent is not affected.
     return result if _value(matrix, scores, result) <= _value(matrix, scores, weights) else weights
 
 
 def _stationary(matrix: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
-    """Stationary point of the objective on the hyperplane of weights with sum 1; None where the equations have none."""
+    """Return the stationary point of the objective for weights with sum 1, or None if the equations have no solution."""
     try:
         solved = cho_solve(cho_factor(matrix, lower=True), np.column_stack([scores, np.ones(len(scores))]))
     except LinAlgError:
@@ -278,11 +283,12 @@ def _value(matrix: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float
 def solve_alm(
     objective: Objective, tol: float, max_iter: int, *, penalty_growth: float = 1.03, penalty_start: float = 0.01
 ) -> RefinedWeights:
-    """Algorithm 2: outer loop over :math:`\\lambda = z'Az/z's`, inner augmented Lagrangian loop for eq. 6.
+    """Minimise the objective by Algorithm 2.
 
-    ``penalty_growth`` is the paper's ρ, the factor by which the penalty µ grows in each step, between 1 and 2;
-    ``penalty_start`` is the µ that each inner loop starts with, relative to the mean eigenvalue of A. The paper states
-    neither.
+    The outer loop is over :math:`\\lambda = z'Az/z's`; the inner augmented Lagrangian loop solves eq. 6.
+
+    ``penalty_growth`` is the paper's ρ, the growth factor of the penalty µ per step, between 1 and 2. ``penalty_start`` is
+    the initial µ of each inner loop, relative to the mean eigenvalue of A. The paper does not state their values.
     """
     check("penalty_growth", penalty_growth, Number(above=1.0, below=2.0))
     check("penalty_start", penalty_start, Number())
@@ -316,7 +322,7 @@ def _quadratic_program(
     penalty: float,
     growth: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Eq. 6, :math:`\\min z'Az - \\lambda z's` on the simplex, by the inner loop of Algorithm 2; also the multipliers α."""
+    """Solve eq. 6, :math:`\\min z'Az - \\lambda z's` on the simplex, by the inner loop of Algorithm 2. Return z and α."""
     for _ in range(_MAX_STEPS):
         right = 0.5 * ratio * turned + vectors.T @ (0.5 * (penalty * z + dual))
         v = vectors @ (right / (values + 0.5 * penalty))  # eq. 8
@@ -330,7 +336,7 @@ def _quadratic_program(
 
 
 def project_to_simplex(w: np.ndarray) -> np.ndarray:
-    r"""Nearest point of the simplex, :math:`z_i = (u_i - \bar\lambda)_+` (eqs. 10 to 24).
+    r"""Return the nearest point of the simplex, :math:`z_i = (u_i - \bar\lambda)_+` (eqs. 10 to 24).
 
     Newton's method finds the root of eq. 24, a convex piecewise linear function, in a finite number of steps.
 
@@ -356,10 +362,11 @@ def project_to_simplex(w: np.ndarray) -> np.ndarray:
 
 
 class ChosenSet(NamedTuple):
-    """A set of candidates and its J.
+    """Set of candidates and its J.
 
-    ``members`` are in order: last the one without which J of the rest is highest, and so on. ``n_exchanges`` were made since
-    the greedy set; it has ``converged`` when no exchange of one member improves it.
+    ``members`` are in the reverse order of removal: the removal of the last member leaves the set with the highest J, and so
+    on. ``n_exchanges`` is the number of exchanges after the greedy search. ``converged`` is True if no exchange of one member
+    improves the set.
     """
 
     members: np.ndarray
@@ -368,13 +375,11 @@ class ChosenSet(NamedTuple):
     converged: bool
 
 
-def choose_set(
-    relevance: np.ndarray, redundancy: Redundancy, n_wanted: int, strength: float, most_exchanges: int
-) -> ChosenSet:
-    """Greedy set, then the best exchange as long as one raises J.
+def choose_set(relevance: np.ndarray, redundancy: Redundancy, n_wanted: int, strength: float, max_exchanges: int) -> ChosenSet:
+    """Build a set greedily, then make the best exchange as long as it increases J.
 
-    Candidates are expected in an order that does not depend on the data's (best score first): of equal ones the first enters,
-    and the last leaves.
+    Candidates must be in an order that does not depend on the order of the data (decreasing scores). Of equal candidates
+    the first enters and the last leaves.
     """
     tie = TIE * max(float(relevance.max()), strength)
     members, rows = _greedy(relevance, redundancy, n_wanted, strength, tie)
@@ -383,18 +388,18 @@ def choose_set(
     while True:
         leaving, entering = _best_exchange(relevance, members, rows, factor, tie)
         converged = leaving < 0
-        if converged or n_exchanges == most_exchanges:
+        if converged or n_exchanges == max_exchanges:
             break
         members[leaving], rows[leaving] = entering, _row(redundancy, entering)
         n_exchanges += 1
     within = rows[:, members]
-    order = _taken_apart(relevance[members], within, strength, members, tie)
+    order = _removal_order(relevance[members], within, strength, members, tie)
     value = float(relevance[members].mean()) - 0.5 * factor * float(within.sum()) / n_wanted
     return ChosenSet(members[order], value, n_exchanges, converged)
 
 
 def _row(redundancy: Redundancy, candidate: int) -> np.ndarray:
-    """Redundancy of all candidates with one, none with itself."""
+    """Return the redundancy of all candidates with one candidate, 0 with itself."""
     row = redundancy.product(np.array([candidate]), np.ones(1))
     row[candidate] = 0.0
     return row
@@ -403,7 +408,7 @@ def _row(redundancy: Redundancy, candidate: int) -> np.ndarray:
 def _greedy(
     relevance: np.ndarray, redundancy: Redundancy, n_wanted: int, strength: float, tie: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The set that grows by the candidate that raises J most, and its rows of A."""
+    """Return the greedy set, to which the candidate with the largest increase of J is added, and its rows of A."""
     members, rows = np.empty(n_wanted, dtype=np.int64), np.empty((n_wanted, len(relevance)))
     total = np.zeros(len(relevance))
     for place in range(n_wanted):
@@ -416,9 +421,9 @@ def _greedy(
 
 
 def _best_exchange(relevance: np.ndarray, members: np.ndarray, rows: np.ndarray, factor: float, tie: float) -> tuple[int, int]:
-    """Place of the member that leaves and the candidate that enters; (-1, -1) where no exchange is a gain."""
+    """Return the position of the leaving member and the entering candidate, or (-1, -1) if no exchange increases J."""
     value = relevance - factor * rows.sum(axis=0)
-    # An entering candidate is not redundant with the member that makes room for it.
+    # Redundancy of the entering candidate with the leaving member does not count.
     gains = factor * rows
     gains += value
     gains -= value[members][:, None]
@@ -432,14 +437,14 @@ def _best_exchange(relevance: np.ndarray, members: np.ndarray, rows: np.ndarray,
     return int(able[np.argmax(members[able])]), first
 
 
-def _taken_apart(relevance: np.ndarray, within: np.ndarray, strength: float, members: np.ndarray, tie: float) -> np.ndarray:
-    """The members in order: from the end, the one without which J of the rest is highest."""
+def _removal_order(relevance: np.ndarray, within: np.ndarray, strength: float, members: np.ndarray, tie: float) -> np.ndarray:
+    """Return the members in the reverse order of removal. Each step removes the one that leaves the highest J."""
     left = np.argsort(members)
     order: list[int] = []
     while len(left):
         factor = 2.0 * strength / max(len(left) - 2, 1)
         worth = relevance[left] - factor * within[np.ix_(left, left)].sum(axis=1)
-        if len(left) == 2:  # of two, redundant with each other alike, the more relevant one stays
+        if len(left) == 2:  # the redundancy of two members is the same for both, so the more relevant one stays
             worth = relevance[left]
         last = int(np.flatnonzero(worth <= worth.min() + tie)[-1])
         order.append(int(left[last]))

@@ -1,4 +1,4 @@
-"""The size of the pool, the power of the scores and the strength of redundancy, chosen by held-out accuracy."""
+"""Selection of the pool size, the power of the scores and the strength of redundancy by held-out accuracy."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from coterie.inputs.types import ScoringLike
 from coterie.redundancy.refinement import PoolRule, Refinement
 from coterie.validation.score_table import standard_error
 
-# Candidates for each feature asked for, None for all, 1 for the score alone; and powers of the scores. The first of each is
-# what is taken without validation, and what wins where others are no better.
+# Candidates per feature to select (None: all features; 1: the score alone), and powers of the scores. The first value of
+# each is used without validation, and with validation unless another one is better.
 FACTORS: tuple[int | None, ...] = (5, 3, 10, 20, None, 1)
 POWERS = (1.0, 2.0, 4.0)
-# Candidates for each member of a set, and strengths of the redundancy within it, in the same way.
+# Candidates per member of a set, and strengths of the redundancy within it, in the same order.
 SET_FACTORS: tuple[int | None, ...] = (20, 5, 50, None, 1)
 STRENGTHS = (2.0, 1.0, 4.0, 0.5)
-# Most candidates where a matrix of all their pairs is computed for each setting and fold, and where none is: of 100,000
-# features, a single one of the settings with all of them took longer than all others together.
+# Largest numbers of candidates with and without a matrix of all pairs per setting and fold. With 100,000 features, a single
+# setting with all of them took longer than all other settings together.
 MAX_PAIRED, MAX_VALIDATED = 2000, 50_000
 _NEIGHBOURS = 5
-# Standard errors by which a setting must be better than the first.
-_ERRORS = 2.0
+# Number of standard errors by which a setting must be better than the first.
+_N_STANDARD_ERRORS = 2.0
 
 
 class RefinementSettings(NamedTuple):
-    """What the problem is built with; without a strength of redundancy it is that of the weights, else that of a set."""
+    """Settings of the problem. Without a strength of redundancy it is that of weights, otherwise that of a set."""
 
     rule: PoolRule
     power: float
@@ -52,7 +52,7 @@ class RefinementSettings(NamedTuple):
 
 
 def pool_rules(n_candidates: int | str | None, n_selected: int, *, is_set: bool, paired: bool) -> list[PoolRule]:
-    """The numbers of candidates to try; where all their pairs are computed, the standard one of a set is not too large."""
+    """Return the numbers of candidates to try. The default of a set is limited if all pairs are computed."""
     if not isinstance(n_candidates, str):
         return [PoolRule(None if n_candidates is None else int(n_candidates))]
     factors = (SET_FACTORS if is_set else FACTORS)[: None if n_candidates == "cv" else 1]
@@ -69,9 +69,9 @@ def settings_of(
     paired: bool,
     strengths: Sequence[float | None] = (None,),
 ) -> list[RefinementSettings]:
-    """All settings, those that amount to the same left out, and those with too many candidates unless there is but one.
+    """Return all distinct settings. Pools with too many candidates are left out unless there is only one pool.
 
-    ``n_scored`` is the number of features with a score above 0, ``paired`` whether a matrix of all pairs is computed.
+    ``n_scored`` is the number of features with a score above 0. ``paired`` is True if a matrix of all pairs is computed.
     """
     distinct: dict[tuple[int, bool], PoolRule] = {}
     for rule in pools:
@@ -82,7 +82,7 @@ def settings_of(
 
 
 def default_models(y: np.ndarray, n_train: int) -> list[BaseEstimator]:
-    """A linear model and one of near samples, for classes or numbers: what is good for both is a good selection."""
+    """Return a linear model and nearest neighbours, for classes or numbers. A good selection suits both."""
     n_neighbors = min(_NEIGHBOURS, n_train)
     if is_numeric(y):
         models = [Ridge(), KNeighborsRegressor(n_neighbors)]
@@ -92,7 +92,7 @@ def default_models(y: np.ndarray, n_train: int) -> list[BaseEstimator]:
 
 
 def is_numeric(y: np.ndarray) -> bool:
-    """Whether targets are numbers to predict, and no classes."""
+    """Return True if targets are numbers to predict, not classes."""
     return bool(y.dtype.kind == "f" and type_of_target(y).startswith("continuous"))
 
 
@@ -106,22 +106,22 @@ def validated_scores(
     models: Sequence[BaseEstimator],
     scoring: ScoringLike,
 ) -> np.ndarray:
-    """Held-out scores of shape (n_settings, n_folds): means over the models.
+    """Return held-out scores of shape (n_settings, n_folds): means over the models.
 
-    ``refinement_of`` scores the features on the training part; the pool and the weights never see the held-out samples.
+    ``refinement_of`` scores the features on the training samples. Held-out samples are not used for the pool or the weights.
     """
-    scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # as messages show it
+    scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # for readable messages
     if isinstance(scoring, (list, tuple, set, dict)):
-        raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
+        raise ValueError(f"scoring={scoring!r} must be a single score: a scikit-learn name or a function.")
     X = source.block(0, source.shape[1])
     scorers = [check_scoring(model, scoring=scoring) for model in models]
     table = np.empty((len(settings), len(folds)))
     for column, (train, test) in enumerate(folds):
-        with ignored(LoneClassWarning):  # said of all samples already
+        with ignored(LoneClassWarning):  # the same warning has been issued for all samples
             refinement = refinement_of(take_samples(X, train), y[train])
         known: dict[bytes, float] = {}
         for row, setting in enumerate(settings):
-            with ignored(ConvergenceWarning):  # the last fit tells, of the setting that is used
+            with ignored(ConvergenceWarning):  # issued by the final fit only
                 found = refinement.refine(n_selected, *setting)
             features = np.sort(found.order[:n_selected])
             if features.tobytes() not in known:
@@ -131,7 +131,7 @@ def validated_scores(
 
 
 def results_of(settings: Sequence[RefinementSettings], table: np.ndarray, most: int) -> dict[str, np.ndarray]:
-    """The table of all settings, as the user sees it; ``most`` is the number of features that can be candidates."""
+    """Return the public table of all settings. ``most`` is the number of features that can be candidates."""
     results = {
         "n_candidates": np.array([most if one.rule.size is None else min(one.rule.size, most) for one in settings]),
         "power": np.array([one.power for one in settings]),
@@ -143,16 +143,17 @@ def results_of(settings: Sequence[RefinementSettings], table: np.ndarray, most: 
 
 
 def best_setting(table: np.ndarray) -> int:
-    """The row with the best mean, unless it is better than the first by no more than chance; of equal ones the first.
+    """Return the row with the best mean if it is clearly better than the first row, otherwise the first row.
 
-    Chance is two standard errors of the differences over the folds. The best of many settings is in part the luckiest: on
-    small sets the plain best row was less accurate on other samples than the first one.
+    Clearly better means by more than two standard errors of the differences over the folds. Of equal rows the first is
+    returned. The best of many settings is partly best by chance: on small data sets the row with the best mean was less
+    accurate on other samples than the first row.
     """
     mean = table.mean(axis=1)
     best = int(np.argmax(mean >= mean.max() - 1e-12))
     gains = table[best] - table[0]
     error = float(standard_error(gains))
-    return best if gains.mean() > _ERRORS * error else 0
+    return best if gains.mean() > _N_STANDARD_ERRORS * error else 0
 
 
 def _mean_score(
@@ -167,7 +168,7 @@ def _mean_score(
     columns = X[:, features]
     dense = np.asarray(columns.toarray() if sparse.issparse(columns) else columns, dtype=np.float64)
     scores = []
-    with one_blas_thread(), ignored():  # of models of a fold: classes of one sample, features that are collinear
+    with one_blas_thread(), ignored():  # warnings about classes of one sample and collinear features
         for model, scorer in zip(models, scorers, strict=True):
             scores.append(scorer(clone(model).fit(dense[train], y[train]), dense[test], y[test]))
     return float(np.mean(scores))

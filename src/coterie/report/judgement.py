@@ -156,8 +156,8 @@ def of_groups(confidence: Content | None) -> str:
         return f"None of the {n_groups:,} groups is reliably found again in other samples. {advice}"
     level = float(values[sure].min())
     which = "The group" if n_groups == 1 else f"{n_sure:,} of {n_groups:,} groups"
-    share = f"{level:.0%}" if level >= 1.0 else f"at least {level:.0%}"
-    found = f"{which} {'is' if n_sure == 1 else 'are'} found again in {share} of the half-samples"
+    how_often = f"{level:.0%}" if level >= 1.0 else f"at least {level:.0%}"
+    found = f"{which} {'is' if n_sure == 1 else 'are'} found again in {how_often} of the half-samples"
     return f"{found}." if not others.any() else f"{found}. The others {rest}."
 
 

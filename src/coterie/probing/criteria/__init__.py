@@ -1,4 +1,4 @@
-"""Criteria: how good a subset of the features is."""
+"""Criteria that rate feature subsets."""
 
 from coterie.probing.criteria.base import CallableCriterion, Criterion, EstimatorCriterion, as_criterion, criterion_named
 from coterie.probing.criteria.nearest import KNNCriterion, KNNRegressionCriterion

@@ -1,4 +1,4 @@
-"""What a criterion is, a number for every subset of the features; and those made of an estimator or of any function."""
+"""Base class of criteria, which rate feature subsets, and criteria made from an estimator or a function."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ from coterie.methods import CRITERIA, load
 
 
 class Evaluator(Protocol):
-    """A criterion bound to data: the value of a subset of the features.
+    """Criterion bound to data: a function that returns the value of a feature subset.
 
-    Evaluators are called from several threads or sent to other processes. ``folds`` are the samples to train and to test
-    on, or None for criteria without.
+    Evaluators are called from several threads or sent to other processes. ``folds`` is None for criteria without
+    cross-validation.
     """
 
     folds: list[Fold] | None
 
     def __call__(self, features: np.ndarray) -> float:
-        """Value of a subset, given as sorted indices."""
+        """Return the value of a subset, given as sorted indices."""
         ...
 
 
 class Criterion(DocumentationLinkMixin, BaseEstimator, ABC):
-    """Base class of criteria: parameters as in scikit-learn, and a method that binds them to data."""
+    """Base class of criteria: parameters as in scikit-learn, and a method that binds the criterion to data."""
 
-    # What joblib should use unless told otherwise: threads for code that releases the GIL.
+    # Default preference passed to joblib: threads for code that releases the GIL.
     prefer: ClassVar[str] = "processes"
-    # Whether it needs labels or targets; without, y may be None.
+    # Whether the criterion requires labels or targets. If not, y may be None.
     supervised: ClassVar[bool] = True
-    # What the parameters may be.
+    # Constraints on the parameters.
     _allowed: ClassVar[Mapping[str, Rule]] = {}
 
     @abstractmethod
     def bind(self, source: FeatureSource, y: Any, cv: FoldsLike) -> Evaluator:
-        """Check the parameters against the data and return what evaluates subsets; y may be None if not ``supervised``."""
+        """Check the parameters against the data and return an evaluator. y may be None unless ``supervised``."""
 
 
-def mean_over_folds(right: list[int], folds: list[Fold]) -> float:
-    """Mean accuracy as ``cross_val_score(...).mean()`` computes it."""
-    return float(np.mean([count / len(test) for count, (_, test) in zip(right, folds, strict=True)]))
+def mean_over_folds(n_correct: list[int], folds: list[Fold]) -> float:
+    """Return the mean accuracy as ``cross_val_score(...).mean()`` computes it."""
+    return float(np.mean([count / len(test) for count, (_, test) in zip(n_correct, folds, strict=True)]))
 
 
 def check_value(value: float, subset: Callable[[], str]) -> None:
-    """Raise an error unless a criterion's value can be computed with: its square must be finite. ``subset`` says of what."""
+    """Raise an error unless the square of a criterion's value is finite. ``subset`` returns the subset's description."""
     if not abs(value) <= LARGEST_NORM:
         raise ValueError(
             f"The criterion returned {value} for {subset()}. It must return a finite number (at most {LARGEST_NORM:.0e}) for "
@@ -67,13 +67,13 @@ def check_value(value: float, subset: Callable[[], str]) -> None:
 
 
 def dense_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray:
-    """Some columns as a C-ordered float64 array."""
+    """Return columns as a C-ordered float64 array."""
     columns = source.columns(features)
     return np.ascontiguousarray(columns if isinstance(columns, np.ndarray) else columns.toarray(), dtype=np.float64)
 
 
 def own_columns(source: FeatureSource, features: np.ndarray) -> np.ndarray | sparse.csr_array:
-    """Some columns in their own value type: CSR, which estimators like best, or a C-ordered array."""
+    """Return columns in their own value type, in CSR format or as a C-ordered array."""
     return sample_major(source.columns(features))
 
 
@@ -83,20 +83,20 @@ Scorer = Callable[..., float]
 class EstimatorCriterion(Criterion):
     """Cross-validated score of any estimator.
 
-    It is ``cross_val_score(estimator, X[:, features], y, cv=cv, scoring=scoring).mean()``. Without labels (y=None) the
-    estimator must be one that learns and scores without, such as ``PCA`` or ``GaussianMixture``.
+    The value is ``cross_val_score(estimator, X[:, features], y, cv=cv, scoring=scoring).mean()``. Without labels (y=None),
+    the estimator must support fitting and scoring without labels, as ``PCA`` and ``GaussianMixture`` do.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier, a regressor or a pipeline. It is cloned for each fit. One with a random part should have its
-        ``random_state`` set, so that a subset has one value.
+        A classifier, a regressor or a pipeline. It is cloned for each fit. Set the ``random_state`` of a randomised
+        estimator, so that each subset has one value.
     scoring : str or callable, default=None
-        As in ``cross_val_score``; None for the estimator's own ``score``.
+        As in ``cross_val_score``. None means the estimator's own ``score``.
 
     See Also
     --------
-    KNNCriterion, LinearSVMCriterion, RidgeCriterion : Criteria with code of their own.
+    KNNCriterion, LinearSVMCriterion, RidgeCriterion : Built-in criteria.
 
     Examples
     --------
@@ -121,9 +121,9 @@ class EstimatorCriterion(Criterion):
         return tags is None or bool(tags.required)
 
     def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> CrossValidatedScore:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         if isinstance(self.estimator, type) or not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
-            raise ValueError(f"estimator={self.estimator!r} must be an estimator of scikit-learn, with fit and get_params.")
+            raise ValueError(f"estimator={self.estimator!r} must be a scikit-learn estimator with fit and get_params.")
         classifier = is_classifier(self.estimator)
         if classifier and y is not None:
             read_labels(y, None)
@@ -133,7 +133,7 @@ class EstimatorCriterion(Criterion):
 
 
 class CrossValidatedScore:
-    """Mean score of an estimator over the folds, on some features."""
+    """Mean score of an estimator over the folds, as a function of the features."""
 
     def __init__(
         self, source: FeatureSource, y: np.ndarray | None, estimator: BaseEstimator, scoring: ScoringLike, folds: list[Fold]
@@ -145,7 +145,7 @@ class CrossValidatedScore:
         self.folds: list[Fold] | None = folds
 
     def __call__(self, features: np.ndarray) -> float:
-        """Mean score over the folds."""
+        """Return the mean score over the folds."""
         X = own_columns(self.source, features)
         return float(
             cross_val_score(self.estimator, X, self.y, cv=self.folds, scoring=self.scoring, error_score="raise").mean()
@@ -153,14 +153,16 @@ class CrossValidatedScore:
 
 
 class CallableCriterion(Criterion):
-    """Any function of the columns and the labels; what a bare function given as ``criterion`` becomes.
+    """Criterion made from a function of the columns and the labels.
+
+    A function passed as ``criterion`` is converted to this class.
 
     Parameters
     ----------
     function : callable
-        ``function(X_S, y) -> float``, or ``function(X_S)`` where there is no y, the higher the better. ``X_S`` holds the
-        columns of the subset in the order of X, as a C-ordered array or in CSR format. It should depend on its
-        arguments only.
+        ``function(X_S, y) -> float``, or ``function(X_S)`` if there is no y; higher values are better. ``X_S`` contains
+        the columns of the subset in the order of X, as a C-ordered array or in CSR format. The result should depend on
+        the arguments only.
 
     Examples
     --------
@@ -179,12 +181,12 @@ class CallableCriterion(Criterion):
         self.function = function
 
     def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> FunctionValue:
-        """Return what evaluates subsets."""
+        """Return an evaluator."""
         return FunctionValue(source, y, self.function)
 
 
 class FunctionValue:
-    """Value of a function on some features."""
+    """Value of a function of the columns, as a function of the features."""
 
     def __init__(self, source: FeatureSource, y: np.ndarray | None, function: Scorer) -> None:
         self.source = source
@@ -193,13 +195,13 @@ class FunctionValue:
         self.folds: list[Fold] | None = None
 
     def __call__(self, features: np.ndarray) -> float:
-        """Value of the function."""
+        """Return the value of the function."""
         columns = own_columns(self.source, features)
         value = self.function(columns) if self.y is None else self.function(columns, self.y)
         try:
             return float(value)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"The criterion must return a number, got {value!r}.") from error
+            raise ValueError(f"The criterion must return a number, but returned {value!r}.") from error
 
 
 # A criterion, its name, an estimator, or a function of the columns and y.
@@ -207,7 +209,7 @@ CriterionLike: TypeAlias = "str | Criterion | BaseEstimator | Scorer"
 
 
 def criterion_named(name: object, **parameters: Any) -> Criterion:
-    """A criterion with code of its own, by its name, with some of its parameters.
+    """Return the built-in criterion with this name and these parameters.
 
     Examples
     --------
@@ -216,17 +218,17 @@ def criterion_named(name: object, **parameters: Any) -> Criterion:
     KNNCriterion(n_neighbors=7)
     """
     if not isinstance(name, str) or name not in CRITERIA:
-        raise ValueError(f"criterion={name!r} has no parameters to set; those that have are {', '.join(CRITERIA)}.")
+        raise ValueError(f"criterion={name!r} has no parameters. Criteria with parameters are {', '.join(CRITERIA)}.")
     kind: type[Criterion] = load(CRITERIA[name])
     known = list(inspect.signature(kind).parameters)
     for parameter in parameters:
         if parameter not in known:
-            raise ValueError(f"The criterion {name} has no parameter {parameter}; it has {', '.join(known)}.")
+            raise ValueError(f"The criterion {name} has no parameter {parameter}. Its parameters are {', '.join(known)}.")
     return kind(**parameters)
 
 
 def as_criterion(criterion: CriterionLike) -> Criterion:
-    """A criterion from its name, a criterion, an estimator or a function."""
+    """Return a criterion, given its name, a criterion, an estimator or a function."""
     criterion = criterion.item() if isinstance(criterion, np.generic) else criterion
     if isinstance(criterion, Criterion):
         return criterion
@@ -239,5 +241,5 @@ def as_criterion(criterion: CriterionLike) -> Criterion:
             return CallableCriterion(criterion)
     raise ValueError(
         f"criterion={criterion!r} must be one of {', '.join(map(repr, CRITERIA))}, a criterion such as KNNCriterion(), an "
-        "estimator of scikit-learn, or a function of the columns and y that returns a number."
+        "scikit-learn estimator, or a function of the columns and y that returns a number."
     )

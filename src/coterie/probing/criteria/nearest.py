@@ -1,4 +1,4 @@
-"""Cross-validated accuracy, or coefficient of determination, of the k nearest neighbours."""
+"""Criteria from the k nearest neighbours: cross-validated accuracy or coefficient of determination."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from coterie.inputs.types import FoldsLike
 from coterie.kernels.neighbours import count_right, count_right_again, gather_factors, room_for, squared_norms
 from coterie.probing.criteria.base import Criterion, CrossValidatedScore, mean_over_folds
 
-# Whole numbers with squared norms up to here have products free of rounding in single precision.
+# Products of integer vectors with squared norms up to this value have no rounding errors in single precision.
 _EXACT = 2.0**22
 _EXACT_DOUBLE = 2.0**51
 _SINGLE, _DOUBLE = 2.0**-24, 2.0**-53
 _BLOCK = 1024
-# Values of a whole matrix up to which it is kept feature by feature (64 MB).
-_KEPT = 1 << 23
+# Largest number of values of a matrix that is kept in memory in feature-major order (64 MB).
+_MAX_TABLE_VALUES = 1 << 23
 
 
 class KNNCriterion(Criterion):
-    """Accuracy of the k nearest neighbours (Euclidean, equal votes), cross-validated.
+    """Cross-validated accuracy of the k nearest neighbours (Euclidean distance, equal votes).
 
-    The same number as ``cross_val_score(KNeighborsClassifier(n_neighbors, algorithm="brute"), X[:, features], y,
-    cv=cv).mean()`` for float64 data, many times faster.
+    The value equals ``cross_val_score(KNeighborsClassifier(n_neighbors, algorithm="brute"), X[:, features], y,
+    cv=cv).mean()`` for float64 data, and is computed many times faster.
 
     Parameters
     ----------
@@ -42,19 +42,19 @@ class KNNCriterion(Criterion):
     See Also
     --------
     LinearSVMCriterion, RidgeCriterion : Linear classifiers.
-    EstimatorCriterion : Any estimator of scikit-learn.
+    EstimatorCriterion : Any scikit-learn estimator.
 
     Notes
     -----
-    Neighbours are found from products in single precision. Where the distance to the next sample is larger than a bound on
-    all rounding errors, scikit-learn's own included, the neighbours are proved to be the same. All other samples (those
-    with ties, mostly) are done again exactly as scikit-learn does them: the same blocks of double-precision products by the
-    same BLAS, and the same heap. Whole numbers of moderate size have no rounding errors to begin with.
+    Neighbours are computed from products in single precision. If the distance to the next sample exceeds a bound on all
+    rounding errors, including those of scikit-learn, the neighbours are proved to be the same. All other samples (mostly
+    those with ties) are recomputed exactly as in scikit-learn: with the same blocks of double-precision products, the same
+    BLAS and the same heap. Integers of moderate size have no rounding errors.
 
-    What *exactly* rests on: of several samples at the same distance scikit-learn keeps those that its heap happens to keep,
-    which depends on its number of threads from 257 training samples on. This criterion keeps those of one thread. With
-    ``algorithm="auto"`` and at most 15 features scikit-learn uses a tree, and on sparse matrices a partial sort; both break
-    ties differently again. Sparse data have the value of the same columns as an array.
+    *Exactly* has one condition. Of several samples at the same distance, scikit-learn keeps those that remain in its heap.
+    From 257 training samples on, these depend on its number of threads. This criterion keeps those of one thread. With
+    ``algorithm="auto"`` and at most 15 features scikit-learn uses a tree, and for sparse matrices a partial sort. Both break
+    ties differently. The value for sparse data is that of the same columns as an array.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class KNNCriterion(Criterion):
         self.n_neighbors = n_neighbors
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> NeighbourAccuracy:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         check_parameters(self)
         classes, codes = read_labels(y, None)
         folds = read_folds(cv, codes, classifier=True)
@@ -89,9 +89,9 @@ def _require_enough(n_neighbors: int, folds: list[Fold]) -> None:
 
 
 class KNNRegressionCriterion(Criterion):
-    """Coefficient of determination (R²) of the mean of the k nearest neighbours, cross-validated.
+    """Cross-validated coefficient of determination (R²) of the mean of the k nearest neighbours.
 
-    It is ``cross_val_score(KNeighborsRegressor(n_neighbors), X[:, features], y, cv=cv).mean()``.
+    The value is ``cross_val_score(KNeighborsRegressor(n_neighbors), X[:, features], y, cv=cv).mean()``.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class KNNRegressionCriterion(Criterion):
         self.n_neighbors = n_neighbors
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> CrossValidatedScore:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         check_parameters(self)
         targets = read_targets(y)
         folds = read_folds(cv, targets, classifier=False)
@@ -124,7 +124,7 @@ class KNNRegressionCriterion(Criterion):
 
 @dataclass(frozen=True)
 class _Part:
-    """One fold in a batch: where its samples stand, the training samples there, and their turn in scikit-learn."""
+    """One fold of a batch: rows of its test samples, its training samples, and their order in scikit-learn."""
 
     fold: int
     rows: slice
@@ -135,10 +135,10 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Samples whose factors are gathered once, for one fold or for all.
+    """Samples whose factors are gathered once, for one fold or for all folds.
 
-    Folds that test every sample once share a batch: the samples stand in the order of the folds, twice over (``twice``), so
-    that the training samples of a fold are those from its end to its next beginning.
+    Folds that test every sample once share a batch. Its samples are ordered by fold and repeated (``twice``), so that the
+    training samples of a fold are contiguous: they extend from its end to its second beginning.
     """
 
     samples: np.ndarray
@@ -147,7 +147,7 @@ class _Batch:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the second factor."""
+        """Number of rows of the second factor."""
         return len(self.samples) * (1 + self.twice)
 
 
@@ -178,7 +178,7 @@ def _batches(folds: list[Fold], n_samples: int) -> list[_Batch]:
 
 
 class NeighbourAccuracy:
-    """Cross-validated accuracy of the nearest neighbours on some features."""
+    """Cross-validated accuracy of the nearest neighbours, as a function of the features."""
 
     def __init__(self, source: FeatureSource, codes: np.ndarray, n_classes: int, k: int, folds: list[Fold]) -> None:
         self.source = source
@@ -189,7 +189,7 @@ class NeighbourAccuracy:
         self.batches = _batches(folds, len(codes))
         mean = source.moments().mean
         self.whole = _whole_numbers(source)
-        # Distances do not depend on the centre; a whole one keeps whole numbers whole.
+        # Distances do not depend on the centre. An integer centre keeps integer features integer.
         self.centre = np.where(self.whole, np.rint(mean), mean)
         self.by_feature = _by_feature(source)
         self._local = threading.local()
@@ -202,18 +202,18 @@ class NeighbourAccuracy:
         self._local = threading.local()
 
     def __call__(self, features: np.ndarray) -> float:
-        """Mean accuracy over the folds."""
+        """Return the mean accuracy over the folds."""
         table = self._table(features)
         centre = self.centre[features]
         norms = np.empty(table.shape[1])
         squared_norms(table, centre, norms)
         largest, offset = float(norms.max()), float(centre @ centre)
         exact = bool(self.whole[features].all()) and largest <= _EXACT and 2 * (largest + offset) <= _EXACT_DOUBLE
-        # A power of 2 against overflow and underflow.
+        # Scaling by a power of 2 prevents overflow and underflow without rounding.
         scale = 1.0 if exact else 2.0 ** -np.round(np.log2(max(largest, 1e-300)) / 2)
         slack = _slack(np.sqrt(norms), np.sqrt(offset), len(features), scale, exact)
         assert self.folds is not None
-        right = [0] * len(self.folds)
+        n_correct = [0] * len(self.folds)
         for batch in self.batches:
             queries, others, room = self._arrays(batch, len(features) + 1)
             gather_factors(table, centre, scale, norms, batch.samples, queries, others)
@@ -221,10 +221,10 @@ class NeighbourAccuracy:
                 others[len(batch.samples) :] = others[: len(batch.samples)]
             for part in batch.parts:
                 factors = queries[part.rows], others[part.columns]
-                right[part.fold] = self._right(table, factors, slack, exact, part, room)
-        return mean_over_folds(right, self.folds)
+                n_correct[part.fold] = self._count_correct(table, factors, slack, exact, part, room)
+        return mean_over_folds(n_correct, self.folds)
 
-    def _right(
+    def _count_correct(
         self,
         table: np.ndarray,
         factors: tuple[np.ndarray, np.ndarray],
@@ -233,18 +233,20 @@ class NeighbourAccuracy:
         part: _Part,
         room: np.ndarray,
     ) -> int:
-        """Test samples of a fold whose neighbours vote for their own class."""
+        """Return the number of test samples of a fold whose neighbours vote for their own class."""
         assert self.folds is not None
         (train, test), codes, n_classes, k = self.folds[part.fold], self.codes, self.n_classes, self.k
         unsure = np.zeros(len(test), dtype=np.bool_)
-        right = count_right(*factors, *slack, codes, test, part.placed, part.turn, table, n_classes, k, exact, unsure, room)
+        n_correct = count_right(
+            *factors, *slack, codes, test, part.placed, part.turn, table, n_classes, k, exact, unsure, room
+        )
         if unsure.any():
             raw = np.ascontiguousarray(table.T)
-            right += count_right_again(raw[test], raw[train], codes[test], codes[train], n_classes, k, unsure)
-        return int(right)
+            n_correct += count_right_again(raw[test], raw[train], codes[test], codes[train], n_classes, k, unsure)
+        return int(n_correct)
 
     def _table(self, features: np.ndarray) -> np.ndarray:
-        """Values of some features, one in each row."""
+        """Return the values of features, one row per feature."""
         if self.by_feature is None:
             columns = self.source.columns(features)
             dense = columns if isinstance(columns, np.ndarray) else columns.toarray(order="F")
@@ -253,10 +255,10 @@ class NeighbourAccuracy:
         if len(getattr(self._local, "table", ())) < size:
             self._local.table = np.empty(size)
         table = self._local.table[:size].reshape(len(features), len(self.codes))
-        return np.take(self.by_feature, features, axis=0, out=table, mode="clip")  # another mode would copy once more
+        return np.take(self.by_feature, features, axis=0, out=table, mode="clip")  # other modes make another copy
 
     def _arrays(self, batch: _Batch, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Room for the two factors and for the kernel, kept from call to call: fresh memory is slow."""
+        """Return buffers for the two factors and the kernel. They are reused, because allocation is slow."""
         n_samples, n_rows = len(batch.samples), batch.n_rows
         ends = np.cumsum([n_samples * width, n_rows * width, room_for(len(self.codes))])
         if len(getattr(self._local, "room", ())) < ends[-1]:
@@ -266,13 +268,13 @@ class NeighbourAccuracy:
 
 
 def _slack(norms: np.ndarray, offset: float, n_features: int, scale: float, exact: bool) -> tuple[np.ndarray, np.ndarray]:
-    r"""Gaps behind the k-th neighbour that rounding cannot close, for each sample: in single and in double precision.
+    r"""Return the smallest gaps after the k-th neighbour that exceed rounding errors, per sample, in single and double.
 
-    With :math:`\gamma = (d + 5) u / (1 - (d + 5) u)`, the values ``|z_j|^2 - 2 z_i.z_j`` that single precision finds are
-    off by at most :math:`\gamma_{32} (N^2 + 2 |z_i| N)`, N the largest norm. The squared distances of scikit-learn, from
-    products of the data as they are, are off by at most :math:`\gamma_{64} (|x_i| + N_x)^2`, and squared distances summed
-    feature by feature by at most as much; norms of x are at most those of z plus that of the centre (``offset``). Two
-    values are involved. Values in single precision are scaled, distances are not.
+    Let :math:`\gamma = (d + 5) u / (1 - (d + 5) u)`. The errors of the values ``|z_j|^2 - 2 z_i.z_j`` in single precision
+    are at most :math:`\gamma_{32} (N^2 + 2 |z_i| N)`, where N is the largest norm. The errors of scikit-learn's squared
+    distances, from products of the uncentred data, are at most :math:`\gamma_{64} (|x_i| + N_x)^2`. The same bound holds
+    for squared distances summed over features. Norms of x are at most those of z plus that of the centre (``offset``). Two
+    values are compared, hence the factor 2. Values in single precision are scaled; distances are not.
     """
     if exact:
         return np.zeros(len(norms)), np.zeros(len(norms))
@@ -283,15 +285,15 @@ def _slack(norms: np.ndarray, offset: float, n_features: int, scale: float, exac
 
 
 def _by_feature(source: FeatureSource) -> np.ndarray | None:
-    """All values, one feature in each row, where they are dense and take little room: columns are then gathered fast."""
+    """Return all values, one row per feature, if they are dense and small; this makes gathering columns fast."""
     n_samples, n_features = source.shape
-    if source.is_sparse or n_samples * n_features > _KEPT:
+    if source.is_sparse or n_samples * n_features > _MAX_TABLE_VALUES:
         return None
     return read_only(np.ascontiguousarray(np.asarray(source.block(0, n_features)).T, dtype=np.float64))
 
 
 def _whole_numbers(source: FeatureSource) -> np.ndarray:
-    """Which features hold whole numbers only."""
+    """Return a mask of the features with integer values only."""
     whole = np.ones(source.shape[1], dtype=np.bool_)
     for start, block in source.blocks(_BLOCK):
         if block.dtype.kind in "biu":

@@ -1,4 +1,4 @@
-"""Leave-one-out accuracy, or coefficient of determination, of ridge regression in closed form."""
+"""Criteria from ridge regression: leave-one-out accuracy or coefficient of determination in closed form."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from coterie.inputs.targets import read_labels, read_targets
 from coterie.inputs.types import FoldsLike
 from coterie.probing.criteria.base import Criterion, dense_columns
 
-# Smallest 1 - h_ii that is more than rounding, for leverages h_ii.
+# Smallest 1 - h_ii (h_ii: leverage) that is not dominated by rounding errors.
 _MIN_KEPT = 1e-9
 
 
 class RidgeCriterion(Criterion):
-    r"""Leave-one-out accuracy (or :math:`R^2`) of ridge regression, without fitting it more than once.
+    r"""Leave-one-out accuracy (or :math:`R^2`) of ridge regression, from a single fit.
 
-    For classes, ridge regression on indicators of -1 and 1, one for each class against the rest: with two classes and a
-    small penalty the discriminant of linear discriminant analysis. With the hat matrix H of the fit to all samples,
-    the prediction for a sample that is left out is :math:`y_i - (y_i - \hat y_i) / (1 - h_{ii})`, so that the
-    n fits of leave-one-out cross-validation cost one Cholesky factorisation. The parameter ``cv`` of a selector plays no part.
+    For classes, the targets are indicators of -1 and 1, one per class against the rest. With two classes and a small
+    penalty this is the discriminant of linear discriminant analysis. With the hat matrix H of the fit to all samples, the
+    prediction for a left-out sample is :math:`y_i - (y_i - \hat y_i) / (1 - h_{ii})`. The n fits of leave-one-out
+    cross-validation therefore cost one Cholesky factorisation. The parameter ``cv`` of a selector is not used.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Penalty on the squared weights. The intercept is free.
+        Penalty on the squared weights. The intercept is not penalised.
     scoring : {"accuracy", "r2"}, default="accuracy"
-        Accuracy of the predicted classes, or the coefficient of determination of predicted numbers (over all samples left
-        out in turn).
+        Accuracy of the predicted classes, or coefficient of determination of the predicted numbers (over all left-out
+        samples).
 
     See Also
     --------
@@ -41,7 +41,7 @@ class RidgeCriterion(Criterion):
 
     Notes
     -----
-    The same as the accuracy of ``cross_val_predict(RidgeClassifier(alpha), X[:, features], y, cv=LeaveOneOut())``.
+    The value equals the accuracy of ``cross_val_predict(RidgeClassifier(alpha), X[:, features], y, cv=LeaveOneOut())``.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class RidgeCriterion(Criterion):
         self.scoring = scoring
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> LeaveOneOut:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         check_parameters(self)
         if self.scoring == "r2":
             return LeaveOneOut(source, float(self.alpha), read_targets(y)[:, None], None)
@@ -73,14 +73,14 @@ class RidgeCriterion(Criterion):
 
 
 class RidgeRegressionCriterion(Criterion):
-    """Coefficient of determination (R²) of ridge regression, leaving out every sample in turn.
+    """Leave-one-out coefficient of determination (R²) of ridge regression.
 
-    The same as ``RidgeCriterion(alpha, scoring="r2")``; by the name ``"ridge_regression"`` it can be asked for everywhere.
+    Equal to ``RidgeCriterion(alpha, scoring="r2")``, but available by the name ``"ridge_regression"``.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Penalty on the squared weights. The intercept is free.
+        Penalty on the squared weights. The intercept is not penalised.
 
     Examples
     --------
@@ -99,13 +99,13 @@ class RidgeRegressionCriterion(Criterion):
         self.alpha = alpha
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> LeaveOneOut:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         check_parameters(self)
         return LeaveOneOut(source, float(self.alpha), read_targets(y)[:, None], None)
 
 
 class LeaveOneOut:
-    """Leave-one-out score of ridge regression on some features."""
+    """Leave-one-out score of ridge regression, as a function of the features."""
 
     def __init__(self, source: FeatureSource, alpha: float, targets: np.ndarray, codes: np.ndarray | None) -> None:
         self.source = source
@@ -115,7 +115,7 @@ class LeaveOneOut:
         self.folds: list[Fold] | None = None
 
     def __call__(self, features: np.ndarray) -> float:
-        """Accuracy, or the coefficient of determination, over all samples."""
+        """Return the accuracy or the coefficient of determination over all samples."""
         predicted = self.predictions(features)
         if self.codes is None:
             y = self.targets[:, 0]
@@ -124,30 +124,30 @@ class LeaveOneOut:
         return float(np.mean(classes == self.codes))
 
     def predictions(self, features: np.ndarray) -> np.ndarray:
-        """Prediction of each sample by a fit to all others."""
+        """Return the prediction for each sample by a fit to all other samples."""
         matrix = dense_columns(self.source, features)
         matrix -= matrix.mean(axis=0)
         kept, residual = self._wide(matrix) if matrix.shape[1] > matrix.shape[0] else self._tall(matrix)
-        # Where rounding leaves too little of 1 - h_ii (one value far above all others, a tiny penalty), the fit is made.
-        decided = np.flatnonzero(kept < _MIN_KEPT)
-        kept[decided] = 1.0
+        # If 1 - h_ii is too small (one value far above all others, a tiny penalty), the fit without the sample is made.
+        refitted = np.flatnonzero(kept < _MIN_KEPT)
+        kept[refitted] = 1.0
         result = np.asarray(self.targets - residual / kept[:, None])
-        if len(decided):
-            matrix = dense_columns(self.source, features)  # a mean with such a value in it has spoilt the others
-            for sample in decided:
+        if len(refitted):
+            matrix = dense_columns(self.source, features)  # centring with an extreme value loses digits of the others
+            for sample in refitted:
                 result[sample] = self._without(matrix, int(sample))
         return result
 
     def _tall(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Diagonal of 1 - H, and residual of the fit to all samples, for no more features than samples."""
-        # H = 1/n + Z'Z with L Z' = X', so its diagonal is that of squared norms.
+        """Return the diagonal of 1 - H and the residual of the fit to all samples, for at most as many features as samples."""
+        # H = 1/n + ZZ' with L Z' = X', so its diagonal consists of squared norms.
         half = linalg.solve_triangular(self._factor(matrix), matrix.T, lower=True).T
         leverage = 1.0 / len(matrix) + np.einsum("ij,ij->i", half, half)
         fitted = self.targets.mean(axis=0) + half @ (half.T @ self.targets)
         return 1.0 - leverage, self.targets - fitted
 
     def _wide(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r"""The same for more features than samples, both times any number.
+        r"""Return the same for more features than samples, both up to a common factor.
 
         With :math:`K = XX'`, :math:`y - \hat y = \alpha (K + \alpha)^{-1} (y - \bar y)` and
         :math:`1 - h_{ii} = \alpha (K + \alpha)^{-1}_{ii} - 1/n`.
@@ -162,10 +162,11 @@ class LeaveOneOut:
         )
 
     def _dual(self, matrix: np.ndarray) -> tuple[np.ndarray, float] | None:
-        r""":math:`(K + \alpha)^{-1}`, and the eigenvalue of :math:`K + \alpha` for the vector of ones.
+        r"""Return :math:`(K + \alpha)^{-1}` and the eigenvalue of :math:`K + \alpha` for the vector of ones.
 
-        That is :math:`\alpha`. But where the penalty is small, the vector of ones, which nothing depends on, is given the mean
-        eigenvalue of K besides, so that no difference of nearly equal numbers remains. None where few digits are left.
+        The eigenvalue is :math:`\alpha`. For small penalties, the mean eigenvalue of K is added to it, which avoids
+        differences of nearly equal numbers. Results do not depend on the vector of ones. None is returned if few digits
+        would be correct.
         """
         n_samples = len(matrix)
         product = matrix @ matrix.T
@@ -184,7 +185,7 @@ class LeaveOneOut:
         return None if few else (inverse, self.alpha + lift)
 
     def _without(self, matrix: np.ndarray, sample: int) -> np.ndarray:
-        """Prediction of a sample by a fit to all others, which is made."""
+        """Return the prediction for a sample by an explicit fit to all other samples."""
         others = np.delete(matrix, sample, axis=0)
         targets = np.delete(self.targets, sample, axis=0)
         mean, middle = others.mean(axis=0), targets.mean(axis=0)
@@ -197,7 +198,7 @@ class LeaveOneOut:
         return np.asarray(middle + (matrix[sample] - mean) @ weights)
 
     def _factor(self, matrix: np.ndarray) -> np.ndarray:
-        """Cholesky factor of X'X + alpha; a penalty that is lost beside the features is raised to what rounding leaves."""
+        """Return the Cholesky factor of X'X + alpha. A penalty below the rounding errors is raised to their size."""
         product = matrix.T @ matrix
         diagonal = np.diag_indices(matrix.shape[1])
         product[diagonal] += self.alpha

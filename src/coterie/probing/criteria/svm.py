@@ -1,4 +1,4 @@
-"""Cross-validated accuracy of support vector machines: linear, and with a kernel."""
+"""Criteria from support vector machines, linear and with a kernel: cross-validated accuracy."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from coterie.probing.criteria.base import Criterion, mean_over_folds, own_column
 
 
 class _SVMCriterion(Criterion):
-    """Base class: accuracy of a classifier of scikit-learn whose parameters are those of the criterion."""
+    """Base class: accuracy of a scikit-learn classifier with the parameters of the criterion."""
 
     class_weight: ClassWeightLike
 
     @abstractmethod
     def fitted(self, X: Any, y: np.ndarray) -> Any:
-        """A trained classifier."""
+        """Return a fitted classifier."""
 
     def bind(self, source: FeatureSource, y: np.ndarray, cv: FoldsLike) -> SVMAccuracy:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         check_parameters(self)
         _, codes = read_labels(y, None)
         labels = codes if self.class_weight is None else y
@@ -38,7 +38,7 @@ class _SVMCriterion(Criterion):
 
 
 class SVMAccuracy:
-    """Cross-validated accuracy of a support vector machine on some features."""
+    """Cross-validated accuracy of a support vector machine, as a function of the features."""
 
     def __init__(self, source: FeatureSource, labels: np.ndarray, criterion: _SVMCriterion, folds: list[Fold]) -> None:
         self.source = source
@@ -47,23 +47,23 @@ class SVMAccuracy:
         self.folds: list[Fold] | None = folds
 
     def __call__(self, features: np.ndarray) -> float:
-        """Mean accuracy over the folds."""
-        # The solvers want float64 in rows; converting them once serves all folds.
+        """Return the mean accuracy over the folds."""
+        # The solvers require row-major float64. The conversion is made once for all folds.
         matrix = own_columns(self.source, features).astype(np.float64, copy=False)
         assert self.folds is not None
-        right = []
+        n_correct = []
         with ignored(ConvergenceWarning):
             for train, test in self.folds:
                 model = self.criterion.fitted(matrix[train], self.labels[train])
-                right.append(int((model.predict(matrix[test]) == self.labels[test]).sum()))
-        return mean_over_folds(right, self.folds)
+                n_correct.append(int((model.predict(matrix[test]) == self.labels[test]).sum()))
+        return mean_over_folds(n_correct, self.folds)
 
 
 class LinearSVMCriterion(_SVMCriterion):
-    """Accuracy of a linear support vector machine, cross-validated.
+    """Cross-validated accuracy of a linear support vector machine.
 
-    The same number as ``cross_val_score(LinearSVC(...), X[:, features], y, cv=cv).mean()`` with the same parameters, and
-    by the same solver (liblinear); what is spared is the checking, cloning and scoring around it.
+    The value equals ``cross_val_score(LinearSVC(...), X[:, features], y, cv=cv).mean()`` with the same parameters. It uses
+    the same solver (liblinear), without the overhead of checking, cloning and scoring.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ class LinearSVMCriterion(_SVMCriterion):
     tol : float, default=1e-4
         Tolerance of the solver.
     max_iter : int, default=1000
-        Largest number of its iterations. On data that are not scaled it often ends there; that is not warned of, since a
-        criterion need not be exact to be useful.
+        Largest number of iterations of the solver. The limit is often reached on unscaled data. There is no warning,
+        because a criterion need not be exact to be useful.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
     random_state : int, default=0
-        Seed of the solver, so that a subset has one value.
+        Seed of the solver. It is fixed, so that each subset has one value.
 
     See Also
     --------
@@ -124,22 +124,22 @@ class LinearSVMCriterion(_SVMCriterion):
         self.random_state = random_state
 
     def fitted(self, X: Any, y: np.ndarray) -> LinearSVC:
-        """A trained classifier."""
+        """Return a fitted classifier."""
         return fitted_svm(X, y, dual="auto", **self.get_params())
 
 
 class SVMCriterion(_SVMCriterion):
-    """Accuracy of a support vector machine with a kernel, cross-validated.
+    """Cross-validated accuracy of a support vector machine with a kernel.
 
-    The same number as ``cross_val_score(SVC(...), X[:, features], y, cv=cv).mean()`` with the same parameters. The kernel sees
-    features by their spread: standardise them first unless the scales mean something.
+    The value equals ``cross_val_score(SVC(...), X[:, features], y, cv=cv).mean()`` with the same parameters. The influence
+    of a feature on the kernel depends on its scale. Standardise the features unless their scales are meaningful.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the errors.
     kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
-        The kernel.
+        Kernel.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the kernel, as in scikit-learn.
     degree : int, default=3
@@ -151,7 +151,7 @@ class SVMCriterion(_SVMCriterion):
 
     See Also
     --------
-    LinearSVMCriterion : Without a kernel; faster on many samples.
+    LinearSVMCriterion : Linear support vector machine; faster on many samples.
 
     Examples
     --------
@@ -191,5 +191,5 @@ class SVMCriterion(_SVMCriterion):
         self.class_weight = class_weight
 
     def fitted(self, X: Any, y: np.ndarray) -> SVC:
-        """A trained classifier."""
+        """Return a fitted classifier."""
         return SVC(**self.get_params()).fit(X, y)

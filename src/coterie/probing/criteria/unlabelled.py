@@ -1,4 +1,4 @@
-"""Criteria that need no labels: how well features cluster the samples, and how well they stand for all the others."""
+"""Criteria without labels: quality of a clustering of the samples, and reconstruction of all features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from coterie.inputs.folds import Fold
 from coterie.inputs.types import FoldsLike
 from coterie.probing.criteria.base import Criterion, dense_columns
 
-# Directions of X with singular values below this share of the largest are rounding.
+# Eigenvalues of XX' below this share of the largest are rounding errors.
 _ROUNDING = 1e-10
 
 
@@ -31,23 +31,23 @@ def _threads() -> ThreadpoolController:
 
 
 class ClusteringCriterion(Criterion):
-    """Mean silhouette of the samples clustered by k-means on the subset alone; labels, if there are any, play no part.
+    """Mean silhouette of the samples, clustered by k-means on the feature subset. Labels are not used.
 
-    Between -1 and 1: how much closer a sample is to its own cluster than to the next one. Standardise features whose scales
-    mean nothing.
+    The value is between -1 and 1 and measures how much closer a sample is to its own cluster than to the next one.
+    Standardise the features unless their scales are meaningful.
 
     Parameters
     ----------
     n_clusters : int, default=2
         Number of clusters.
     n_init : int, default=3
-        Starts of k-means, of which the best counts.
+        Number of starts of k-means. The best result is used.
     random_state : int, default=0
-        Seed of k-means, so that a subset has one value.
+        Seed of k-means. It is fixed, so that each subset has one value.
 
     See Also
     --------
-    ReconstructionCriterion : How well the subset stands for all features.
+    ReconstructionCriterion : Variance of all features that the subset explains.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class ClusteringCriterion(Criterion):
         self.random_state = random_state
 
     def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> Silhouette:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         check_parameters(self)
         if self.n_clusters >= source.shape[0]:
             raise ValueError(f"n_clusters={self.n_clusters} must be less than the {source.shape[0]} samples.")
@@ -83,7 +83,7 @@ class ClusteringCriterion(Criterion):
 
 
 class Silhouette:
-    """Mean silhouette of k-means on some features."""
+    """Mean silhouette of k-means, as a function of the features."""
 
     def __init__(self, source: FeatureSource, n_clusters: int, n_init: int, seed: int) -> None:
         self.source = source
@@ -93,22 +93,22 @@ class Silhouette:
         self.folds: list[Fold] | None = None
 
     def __call__(self, features: np.ndarray) -> float:
-        """Mean silhouette; -1 where the samples have fewer different values than there are clusters."""
+        """Return the mean silhouette, or -1 if k-means finds one cluster only or one cluster per sample."""
         X = dense_columns(self.source, features)
         model = KMeans(self.n_clusters, n_init=self.n_init, random_state=self.seed)
-        # With several threads the sums of k-means would depend on who is first.
-        # The warning is about fewer distinct samples than clusters.
+        # With several threads the sums of k-means would depend on the order in which the threads finish.
+        # The ignored warning reports fewer distinct samples than clusters.
         with ignored(ConvergenceWarning), _threads().limit(limits=1, user_api="openmp"):
             labels = model.fit_predict(X)
             return float(silhouette_score(X, labels)) if 1 < len(np.unique(labels)) < len(X) else -1.0
 
 
 class ReconstructionCriterion(Criterion):
-    r"""Share of the variance of all features that ridge regression on the subset explains; needs no labels.
+    r"""Share of the variance of all features explained by ridge regression on the subset. Labels are not used.
 
-    :math:`1 - |X - \hat X|^2 / |X|^2` for centred X, where :math:`\hat X` is the fit of all features on those of the
-    subset, each of which counts by its variance: the subset that stands best for all of them. Standardise features whose
-    scales mean nothing.
+    The value is :math:`1 - |X - \hat X|^2 / |X|^2` for centred X, where :math:`\hat X` is the fit of all features on those of
+    the subset. Features are weighted by their variance. The best subset is the one that represents all features best.
+    Standardise the features unless their scales are meaningful.
 
     Parameters
     ----------
@@ -117,16 +117,16 @@ class ReconstructionCriterion(Criterion):
 
     See Also
     --------
-    ClusteringCriterion : How well the subset clusters the samples.
+    ClusteringCriterion : Quality of a clustering of the samples by the subset.
 
     Notes
     -----
-    With :math:`X = U S V'`, all that counts of the features that are fitted is :math:`U S`, which has no more columns than
-    there are samples; it is made once.
+    With :math:`X = U S V'`, the fitted features enter through :math:`U S` only, which has at most as many columns as there
+    are samples. It is computed once.
 
     Examples
     --------
-    Two of six features that stand for the others:
+    Two of six features represent the others:
 
     >>> import numpy as np
     >>> from coterie import DependencyAwareSelector
@@ -148,13 +148,13 @@ class ReconstructionCriterion(Criterion):
         self.alpha = alpha
 
     def bind(self, source: FeatureSource, y: np.ndarray | None, cv: FoldsLike) -> ExplainedVariance:
-        """Check the parameters against the data and return what evaluates subsets."""
+        """Check the parameters against the data and return an evaluator."""
         check_parameters(self)
         return ExplainedVariance(source, float(self.alpha))
 
 
 class ExplainedVariance:
-    """Share of the variance of all features that some of them explain."""
+    """Share of the variance of all features explained by a subset, as a function of the subset."""
 
     def __init__(self, source: FeatureSource, alpha: float) -> None:
         self.source = source
@@ -162,7 +162,7 @@ class ExplainedVariance:
         self.folds: list[Fold] | None = None
         moments = source.moments()
         self.mean = moments.mean
-        # A common scale, which the share does not depend on, keeps squares finite.
+        # A common scale keeps squares finite and does not change the share.
         self.scale = float(moments.norm.max()) or 1.0
         n_samples = source.shape[0]
         product = np.zeros((n_samples, n_samples))
@@ -177,13 +177,13 @@ class ExplainedVariance:
         self.total = float(values[kept].sum())
 
     def __call__(self, features: np.ndarray) -> float:
-        """The share, between 0 and 1."""
+        """Return the share, between 0 and 1."""
         X = (dense_columns(self.source, features) - self.mean[features]) / self.scale
         mean_square = float(np.einsum("ij,ij->", X, X)) / X.shape[1]
         if mean_square <= np.finfo(np.float64).tiny or self.total <= 0:
             return 0.0  # features without variance explain nothing
         left, values, _ = linalg.svd(X, full_matrices=False, check_finite=False)
-        # Of the part of X along a singular vector ridge regression keeps s^2 / (s^2 + alpha): what is left is its square.
+        # Along a singular vector, ridge regression keeps the share s^2 / (s^2 + alpha); the squared rest is unexplained.
         kept = values**2 / (values**2 + self.alpha * mean_square)
         along = np.einsum("ij,ij->i", left.T @ self.principal, left.T @ self.principal)
         return float(along @ (1.0 - (1.0 - kept) ** 2) / self.total)
