@@ -1,4 +1,4 @@
-"""What the examples share: where the data are, and where pictures go."""
+"""Functions shared by the examples: find and load data sets, save figures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _HERE = Path(__file__).resolve().parent
 
 
 def data_file(name: str) -> Path | None:
-    """A data set in ``$COTERIE_DATA`` or, if that is not set, in ``../shared/data``; None where it is not there."""
+    """Return the path of a data set in ``$COTERIE_DATA``, by default ``../shared/data``; None if it does not exist."""
     path = Path(os.environ.get("COTERIE_DATA") or _HERE.parents[1] / "shared" / "data") / name
     return path if path.exists() else None
 
 
 def need(name: str) -> Path:
-    """The same; ends the example where the data set is not there."""
+    """Return the path of a data set; exit with a message if it does not exist."""
     path = data_file(name)
     if path is None:
         sys.exit(
@@ -30,7 +30,7 @@ def need(name: str) -> Path:
 
 
 def load(path: Path, label: str = "y"):
-    """Features (an array, or CSR) and labels of an .npz file."""
+    """Return the features (an array or CSR matrix) and the labels of an .npz file."""
     with np.load(path) as file:
         if "X" in file:
             return file["X"], file[label]
@@ -39,7 +39,7 @@ def load(path: Path, label: str = "y"):
 
 
 def write(figure, name: str) -> None:
-    """Write a picture to the folder that the command line names, or to examples/figures."""
+    """Save a figure to the folder given on the command line, by default examples/figures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else _HERE / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"example-{name}.png", dpi=90)

@@ -2,10 +2,10 @@
 Digits
 ======
 
-Which pixels tell a 3 from an 8, and a 0 from a 1 (ICML section 5, Fig. 6).
+Which pixels distinguish a 3 from an 8, and a 0 from a 1 (ICML section 5, Fig. 6).
 
-Support pixels are few and far between; with their affiliated pixels one sees what the classifier looks at. Without the data
-folder, scikit-learn's own small digits take the place of MNIST and USPS.
+The support pixels are few. Together with their affiliated pixels they show the regions that the classifier uses. Without the
+data folder, scikit-learn's small digits are used instead of MNIST and USPS.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ SIZE = 20
 
 
 def digits(file, one, other):
-    """Pictures in [0, 1] of two digits, from a file of the data folder, or else those of scikit-learn."""
+    """Return images of two digits, scaled to [0, 1], from the data folder if it exists, otherwise from scikit-learn."""
     path = data_file(file)
     X, y = load(path) if path else load_digits(return_X_y=True)
     chosen = (y == one) | (y == other)

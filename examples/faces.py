@@ -2,11 +2,11 @@
 Faces
 =====
 
-The pixels that tell a face from other pictures, and people told apart by them (TPAMI section 6.1).
+The pixels that distinguish faces from other images, and clustering of people on these pixels (TPAMI section 6.1).
 
-Group discovery on "face or not?" finds support pixels and the pixels affiliated with them. Then the faces, without their
-labels, are clustered by person: on all pixels, on those of the groups, and on as many pixels drawn at random. The paper has
-the faces of Yale B and photographs of flowers; here are those of ORL, and patches of two photographs of scikit-learn's.
+Group discovery on the classes "face" and "not a face" finds support pixels and affiliated pixels. The faces are then clustered
+by person, without labels: on all pixels, on the pixels of the groups, and on as many random pixels. The paper uses the faces
+of Yale B and photographs of flowers. This example uses the faces of ORL and patches of two photographs of scikit-learn.
 """
 
 # sphinx_gallery_thumbnail_path = "evidence/figures/example-faces.png"
@@ -30,7 +30,7 @@ faces = faces / 255.0
 
 
 def patches(n, rng):
-    """Square cuttings of any size from a flower and a temple, as grey pictures numbered like the faces: down the columns."""
+    """Yield random square patches of two photographs as grey images, with pixels in column order as in the faces."""
     photographs = [image.mean(axis=2) / 255.0 for image in load_sample_images().images]
     for _ in range(n):
         photograph = photographs[rng.integers(len(photographs))]
@@ -41,13 +41,13 @@ def patches(n, rng):
 
 
 def unit(pictures):
-    """Brightness and contrast taken away."""
+    """Normalise brightness and contrast of each image."""
     centred = pictures - pictures.mean(axis=1, keepdims=True)
     return centred / np.linalg.norm(centred, axis=1, keepdims=True)
 
 
 def clustered(pixels, seed):
-    """Number of pixels, accuracy and mutual information (in percent) and time of a clustering by person."""
+    """Return number of pixels, accuracy and mutual information (per cent) and time of a clustering by person."""
     start = time.perf_counter()
     clusters = SpectralEmbeddedClustering(40, random_state=seed).fit_predict(faces[:, pixels])
     seconds = time.perf_counter() - start

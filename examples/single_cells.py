@@ -2,10 +2,9 @@
 Single cells
 ============
 
-Marker genes of ten kinds of blood cells, each with the genes that go along with it.
+Marker genes of ten kinds of blood cells, each with the genes that are correlated with it.
 
-The classifier takes log counts as they are: a gene's spread counts as part of its strength. (700 peripheral blood cells, 765
-genes: the file pbmc68k_reduced.h5ad of the data folder.)
+The data are log counts of 700 peripheral blood cells and 765 genes (the file pbmc68k_reduced.h5ad of the data folder).
 """
 
 # sphinx_gallery_thumbnail_path = "evidence/figures/example-single-cells.png"
@@ -26,7 +25,7 @@ except ImportError:
     raise SystemExit("This example needs anndata: pip install 'coterie[bio]'.") from None
 
 SHOWN = 6
-with warnings.catch_warnings(action="ignore"):  # the file is in an old format of anndata's
+with warnings.catch_warnings(action="ignore"):  # The file has an old format of anndata.
     cells = anndata.read_h5ad(need("pbmc68k_reduced.h5ad"))
 log_counts = cells.raw.to_adata()
 kind = cells.obs["bulk_labels"].astype(str).to_numpy()
@@ -39,7 +38,7 @@ folds = StratifiedKFold(5, shuffle=True, random_state=0)
 for what in ("support", "groups"):
     right = cross_val_score(model.set_params(predict_with=what), log_counts.X, kind, cv=folds).mean()
     print(f"named rightly by {what}, of cells left out: {right:.1%} (all as {largest}: {np.mean(kind == largest):.1%})")
-annotate(log_counts, model)  # var["support"], var["group"], var["correlation"], as scanpy's users like it
+annotate(log_counts, model)  # var["support"], var["group"], var["correlation"], for scanpy
 print(log_counts.var.loc[log_counts.var["group"] > 0, ["support", "group", "correlation"]].head(4).to_string())
 
 genes = [gene for group in model.groups_ for gene in group.members[:SHOWN]]

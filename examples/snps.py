@@ -2,11 +2,11 @@
 SNPs
 ====
 
-Blocks of linked variants that go along with a trait, in 54,051 SNPs of 369 Europeans.
+Blocks of linked variants that are associated with a trait, among 54,051 SNPs of 369 Europeans.
 
-A geneticist wants the whole linkage block, not one SNP of it. The threshold 0.5 is r² = 0.25. The picture shows the groups
-over the p-values of one SNP at a time, as every genome-wide study has them. (1000 Genomes with a simulated trait: the folder
-plink_eur of the data folder.)
+Each group is a linkage block, not a single SNP. The threshold of 0.5 corresponds to r² = 0.25. The figure shows the groups on
+top of the p-values of single SNPs, as in genome-wide association studies. The data are from 1000 Genomes with a simulated
+trait (the folder plink_eur of the data folder).
 """
 
 # sphinx_gallery_thumbnail_path = "evidence/figures/example-snps.png"
@@ -33,7 +33,7 @@ print(
 )
 print(f"of the trait's variance here, and {held_out:.0%} in people left out of the fit: few people, many weak effects")
 
-alone = association(data)  # one SNP at a time
+alone = association(data)  # every SNP separately
 for clump in alone.attach(model.groups_).clumps():
     members = clump["SP2"]
     print(f"{clump['CHR']:>3}{clump['BP']:>10}  {clump['SNP']:<12}{clump['P']:>9.1e}{clump['TOTAL']:>4}", end="  ")
@@ -55,7 +55,7 @@ for number, group in enumerate(model.groups_):
     whole.scatter(place[group.support], strength[group.support], s=40, marker="D", **look)
     peak = (place[group.support], strength[group.support])
     whole.annotate(group.labels[0], peak, (0, 6), textcoords="offset points", ha="center", fontsize=7)
-    if number < 4:  # a closer look at the first blocks
+    if number < 4:  # Magnify the first blocks.
         near = figure.add_subplot(grid[1, number])
         span = position[group.members]
         around = (chromosome == chromosome[group.support]) & (position > span.min() - 2e5) & (position < span.max() + 2e5)

@@ -1,4 +1,4 @@
-"""Spectral embedded clustering: clusters along the data's manifold that a linear map of the data predicts."""
+"""Spectral embedded clustering: spectral clusters that a linear map of the data predicts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class SpectralEmbeddedClustering(ClusterMixin, BaseEstimator):
     n_clusters : int
         Number of clusters.
     mu, gamma : float, default=1.0
-        How much the linear function counts, and how much it is shrunk.
+        Weight of the linear function, and of its ridge penalty.
     n_neighbors : int, default=5
-        Neighbours in the graph, whose edges weigh exp(-d² / (s_i s_j)), s_i the distance of sample i to the last of them.
+        Neighbours in the graph. An edge has the weight exp(-d² / (s_i s_j)), where s_i is the distance of sample i to its
+        last neighbour.
     random_state : int or RandomState, default=None
         Seed of k-means.
 
@@ -68,7 +69,7 @@ class SpectralEmbeddedClustering(ClusterMixin, BaseEstimator):
         centred = X - mean
         system = self.mu * regression_residual(centred, self.gamma) + normalised_laplacian(X, self.n_neighbors)
         values, F = linalg.eigh(system, subset_by_index=[0, self.n_clusters - 1])
-        F *= np.where(F[np.abs(F).argmax(axis=0), np.arange(self.n_clusters)] < 0.0, -1.0, 1.0)  # eigenvectors have no sign
+        F *= np.where(F[np.abs(F).argmax(axis=0), np.arange(self.n_clusters)] < 0.0, -1.0, 1.0)  # Fix the signs.
         n_features = X.shape[1]
         if n_features <= len(X):
             W = linalg.solve(centred.T @ centred + self.gamma * np.eye(n_features), centred.T @ F, assume_a="pos")
@@ -81,17 +82,17 @@ class SpectralEmbeddedClustering(ClusterMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        """Clusters of new samples: the nearest centre of what W and b make of them."""
+        """Return the clusters of new samples: the nearest centre to their images under W and b."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return euclidean_distances(X @ self.coef_ + self.intercept_, self.cluster_centers_).argmin(axis=1)
 
 
 def normalised_laplacian(X, n_neighbors):
-    """``I - D^(-1/2) A D^(-1/2)`` of the graph in which each sample is joined with its nearest neighbours."""
+    """Return ``I - D^(-1/2) A D^(-1/2)`` of the graph that connects each sample with its nearest neighbours."""
     n_neighbors = min(n_neighbors, len(X) - 1)
     squared = euclidean_distances(X, squared=True)
-    np.fill_diagonal(squared, -1.0)  # each sample comes first among its own neighbours, copies or not
+    np.fill_diagonal(squared, -1.0)  # Each sample is its own first neighbour, even if there are copies.
     nearest = np.argsort(squared, axis=1, kind="stable")[:, 1 : n_neighbors + 1]
     np.fill_diagonal(squared, 0.0)
     scale = np.sqrt(np.maximum(squared[np.arange(len(X)), nearest[:, -1]], np.finfo(float).tiny))
@@ -104,7 +105,7 @@ def normalised_laplacian(X, n_neighbors):
 
 
 def regression_residual(centred, gamma):
-    """``H - X_c (X_c' X_c + gamma I)^-1 X_c'``: what a ridge regression on the samples leaves of F, as a quadratic form."""
+    """Return ``H - X_c (X_c' X_c + gamma I)^-1 X_c'``, the residual of a ridge regression of F as a quadratic form."""
     n_samples, n_features = centred.shape
     if n_features < n_samples:
         inner = centred.T @ centred + gamma * np.eye(n_features)
@@ -116,6 +117,6 @@ def regression_residual(centred, gamma):
 
 
 def clustering_accuracy(y, clusters):
-    """Share of samples in the right cluster, clusters matched with classes as well as possible (Hungarian method)."""
+    """Return the share of samples in the right cluster, with the best matching of clusters and classes (Hungarian method)."""
     table = contingency_matrix(y, clusters)
     return table[linear_sum_assignment(-table)].sum() / len(y)

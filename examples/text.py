@@ -2,10 +2,10 @@
 Text
 ====
 
-Words and pairs of words that tell twenty newsgroups apart, with those that come along with them.
+Words and word pairs that distinguish twenty newsgroups, with those that occur together with them.
 
-All 1.6 million words and pairs of words compete; nothing was cut off beforehand. A threshold of 0.6 puts a word, its pairs and
-the signature that it stands in into one group. (20 Newsgroups: the files 20news_bigrams.* of the data folder.)
+All 1.6 million words and word pairs are candidates, without preselection. With a threshold of 0.6, a word, its pairs and the
+signature that contains it form one group. The data are 20 Newsgroups (the files 20news_bigrams.* of the data folder).
 """
 
 # sphinx_gallery_thumbnail_path = "evidence/figures/example-text.png"

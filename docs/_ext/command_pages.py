@@ -1,4 +1,4 @@
-"""The options of every command, from the parser itself."""
+"""Generate the reference page of all command-line options from the parser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coterie.cli.app import app
 
 
 def write(folder: Path) -> None:
-    """Write ``commands.md`` there; a file that would be the same stays, for the sake of its time."""
+    """Write ``commands.md``. An unchanged file is not rewritten, so that its modification time stays the same."""
     folder.mkdir(parents=True, exist_ok=True)
     text = page()
     path = folder / "commands.md"
@@ -22,13 +22,13 @@ def write(folder: Path) -> None:
 
 
 def page() -> str:
-    """All commands with their arguments and options."""
+    """Return the page: all commands with their arguments and options."""
     group: Any = get_command(app)
     lines = [
         "# All options of the command line",
         "",
-        "Made from the parser; `coterie COMMAND --help` says the same. What they mean together is told in",
-        "[the command line](../command-line.md).",
+        "Generated from the parser; `coterie COMMAND --help` prints the same. [Command line](../command-line.md)",
+        "describes the commands and the files that they write.",
         "",
     ]
     for name, command in group.commands.items():
@@ -57,11 +57,11 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _examples(epilog: str) -> list[str]:
-    """The commands of the epilog, which has a heading in rich's marks."""
+    """Return the example commands of the epilog, without its heading."""
     commands = [line.strip() for line in epilog.splitlines() if line.strip().startswith("coterie ")]
     return ["```text", *commands, "```", ""] if commands else []
 
 
 def _safe(text: str) -> str:
-    """Text of the help as Markdown takes it literally."""
+    """Escape the characters of a help text that Markdown would interpret."""
     return re.sub(r"([\\*_<>|\[\]{}])", r"\\\1", text)

@@ -1,4 +1,4 @@
-"""Figures of the examples for the gallery: matplotlib's own scraper sees only those made by pyplot."""
+"""Collect the figures of the examples for the gallery; matplotlib's own scraper finds only those of pyplot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sphinx_gallery.scrapers import figure_rst
 
 
 def scrape(block: Any, variables: dict[str, Any], configuration: dict[str, Any]) -> str:
-    """Save each figure among the variables of an example."""
+    """Save each figure among the variables of an example, and return the markup that shows them."""
     paths = []
     shown = variables.setdefault("shown_figures", set())
     for value in variables["example_globals"].values():
@@ -23,5 +23,5 @@ def scrape(block: Any, variables: dict[str, Any], configuration: dict[str, Any])
 
 
 def _get_sg_image_scraper() -> Any:
-    """By this name sphinx-gallery asks a module for its scraper."""
+    """Return the scraper; sphinx-gallery looks for a function of this name."""
     return scrape

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: MathJax would be fetched from the web by every reader."""
+"""Render formulas as MathML, which browsers display directly; MathJax would be loaded from the network."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def _converted(node: Any, block: bool) -> str:
-    tex = re.sub(r"\\[bB]igg?[lr]?(?![a-zA-Z])", "", node.astext())  # sizes of brackets, which browsers find themselves
+    tex = re.sub(r"\\[bB]igg?[lr]?(?![a-zA-Z])", "", node.astext())  # Browsers choose the sizes of brackets.
     tex = re.sub(r"\\dots(?![a-zA-Z])", r"\\ldots", tex)
     try:
         return str(latex2mathml.tex2mathml(tex, as_block=block))
-    except Exception as error:  # the converter fails in many ways on what it does not know
-        _LOG.warning("this formula cannot be shown (%s): %s", error, node.astext(), location=node)
+    except Exception as error:  # The converter raises many kinds of errors on unknown commands.
+        _LOG.warning("This formula cannot be rendered (%s): %s", error, node.astext(), location=node)
         return f"<code>{html.escape(node.astext())}</code>"
 
 
@@ -34,6 +34,6 @@ def _block(writer: Any, node: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Offer the renderer by the name of ``mathml``."""
+    """Register the renderer under the name ``mathml``."""
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""The API's page: every name in the ``__all__`` of a public module, so that a new one cannot be forgotten."""
+"""Generate the API page from the ``__all__`` of the public modules, so that every new name is included."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 
-# In the order of the page. ``coterie.ranking`` is a former name.
+# In the order of the page.
 MODULES = ("filters", "baselines", "metrics", "datasets", "data", "plots", "report", "probing", "correlation")
 
 
 def write(folder: Path) -> None:
-    """Write ``api.rst`` there; a file that would be the same stays, for the sake of its time."""
+    """Write ``api.rst``. An unchanged file is not rewritten, so that its modification time stays the same."""
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n".join([*_head(), *_module("coterie"), *(line for name in MODULES for line in _module(f"coterie.{name}"))])
     path = folder / "api.rst"
@@ -20,21 +20,21 @@ def write(folder: Path) -> None:
 
 
 def names(module: str) -> list[str]:
-    """The classes and functions of a module that are public and not those of the package itself."""
+    """Return the public classes and functions of a module that the package itself does not export."""
     home = import_module(module)
     import coterie
 
-    again = set(coterie.__all__) if module != "coterie" else set()  # a name has one page
+    again = set(coterie.__all__) if module != "coterie" else set()  # Each name has one page.
     return [name for name in home.__all__ if name not in again and _documented(getattr(home, name))]
 
 
 def _documented(value: object) -> bool:
-    """Constants have no docstring."""
+    """Return True for classes and functions; constants have no docstring."""
     return inspect.isclass(value) or inspect.isfunction(value)
 
 
 def _head() -> list[str]:
-    return ["The Python API", "==============", "", "Made from the docstrings; ``help(coterie.load)`` says the same.", ""]
+    return ["The Python API", "==============", "", "Generated from the docstrings; see also ``help(coterie.load)``.", ""]
 
 
 def _module(name: str) -> list[str]:

@@ -80,13 +80,14 @@ def _paragraphs(content: str) -> Iterator[tuple[int, str]]:
     start = 0
     for number, line in enumerate([*content.splitlines(), ""]):
         text = line.strip()
-        new = not text or re.match(r"([-*+]|\d+[.)])\s|\||#|>>>|\.\.\.|:\w+", text)
+        parameter = re.match(r"[\w*][\w*, ]* : \S", text)  # of numpydoc
+        new = not text or parameter or re.match(r"([-*+]|\d+[.)])\s|\||#|>>>|\.\.\.|:\w+", text)
         if new and words:
             yield start, " ".join(words)
             words = []
         if text.startswith("|"):
             yield from ((number, cell.strip()) for cell in text.strip("|").split("|") if cell.strip())
-        elif text and not text.startswith((">>>", "...")):
+        elif text and not parameter and not text.startswith((">>>", "...")):
             if not words:
                 start = number
             words.append(text)

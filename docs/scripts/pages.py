@@ -1,11 +1,11 @@
-"""Keeps the pages in order: links that lead somewhere, lines of one width, new pages in their place.
+"""Check links, wrap lines and move pages of the documentation.
 
-    python docs/scripts/pages.py links          which links lead nowhere
-    python docs/scripts/pages.py links --fix    mend those whose page has only moved
+    python docs/scripts/pages.py links          list broken links
+    python docs/scripts/pages.py links --fix    correct links to pages that were moved
     python docs/scripts/pages.py wrap           break lines at 100 characters (all pages, or those that are named)
-    python docs/scripts/pages.py place docs/new.md do    move a page to its kind, links and all
+    python docs/scripts/pages.py place docs/new.md do    move a page into a folder and update links to it
 
-Names of pages are unique, so a link to a page that has moved can be mended without being told where it went.
+Names of pages are unique, so that a link to a page that was moved can be corrected from its name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 
 
 def pages() -> list[Path]:
-    """All pages, the README and its neighbours included."""
+    """Return all pages, including the README and the other pages of the project root."""
     written = [page for page in DOCS.rglob("*.md") if not {"_build", "generated"} & set(page.relative_to(DOCS).parts)]
     return [*sorted(ROOT.glob("*.md")), *sorted(written)]
 
@@ -39,13 +39,13 @@ def pages() -> list[Path]:
 
 
 def links(text: str) -> Iterator[str]:
-    """What the links of a page lead to, code aside."""
+    """Yield the targets of the links of a page, outside of code."""
     for match in _LINK.finditer(_without_code(text)):
         yield match["target"]
 
 
 def anchors(page: Path) -> set[str]:
-    """The names by which the headings of a page are linked to, as GitHub and MyST make them."""
+    """Return the anchors of the headings of a page, as GitHub and MyST define them."""
     found: dict[str, int] = {}
     names = set()
     for line in _without_code(page.read_text(encoding="utf-8"), spans=False).splitlines():
@@ -61,7 +61,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def lost(page: Path) -> list[str]:
-    """Links of a page to files or headings that are not there."""
+    """Return the links of a page to files or headings that do not exist."""
     return [target for target in links(page.read_text(encoding="utf-8")) if not _found(page, target)]
 
 
@@ -74,7 +74,7 @@ def _found(page: Path, target: str) -> bool:
 
 
 def mend(page: Path) -> list[str]:
-    """Point links to where their files are now, if there is exactly one file of that name; what is left is returned."""
+    """Correct links to moved files if exactly one file has the name; return the targets that remain broken."""
     text = page.read_text(encoding="utf-8")
     homes: dict[str, list[Path]] = {}
     for file in [*pages(), *DOCS.rglob("*.png")]:
@@ -113,7 +113,7 @@ def _without_code(text: str, spans: bool = True) -> str:
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """The page with its paragraphs broken at ``width``; tables, code, headings and comments stay as they are."""
+    """Return the page with paragraphs wrapped at ``width``; tables, code, headings and comments are unchanged."""
     lines = text.split("\n")
     result: list[str] = []
     paragraph: list[str] = []
@@ -185,12 +185,12 @@ def wrapped(text: str, width: int = WIDTH) -> str:
 
 
 def _stands(bare: str) -> bool:
-    """Whether a line is one that is never joined with others."""
+    """Return True if a line is never joined with others."""
     return bool(re.match(r"#{1,6}\s|\||!\[[^\]]*\]\([^)]*\)$|\(\S+\)=$|%|-{3,}$|\*{3,}$|>$", bare))
 
 
 def _begins_item(item: re.Match[str], lead: str) -> bool:
-    """In the middle of a paragraph a number begins a list only if it is 1 (CommonMark) or the paragraph is an item."""
+    """Return True if a list starts here: inside a paragraph only with number 1 (CommonMark), or inside an item."""
     return not item[2][0].isdigit() or item[2][:-1] == "1" or _ITEM.match(lead + "x") is not None
 
 
@@ -198,7 +198,7 @@ def _broken(text: str, lead: str, follow: str, width: int) -> Iterator[str]:
     words = _words(text)
     line = lead + next(words)
     for word in words:
-        # A line must not begin with what would make it a heading, a list or a quotation.
+        # A line must not start with a character that would make it a heading, a list or a quotation.
         risky = re.match(r"([-+*>#|=]|\d+[.)]$|:::)", word)
         if len(line) + 1 + len(word) > width and not risky:
             yield line
@@ -209,7 +209,7 @@ def _broken(text: str, lead: str, follow: str, width: int) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Words, with code in backticks kept in one piece."""
+    """Yield the words of a text; code in backticks is one word."""
     held: list[str] = []
 
     def hold(match: re.Match[str]) -> str:
@@ -257,7 +257,7 @@ def _place(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Run one command."""
+    """Run the command that the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("links")

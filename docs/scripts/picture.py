@@ -1,4 +1,4 @@
-"""The README's picture: groups of a real run, with their confidences. Writes docs/groups.png.
+"""Draw the figure of the README, docs/groups.png: the groups of its example, with their confidences.
 
 python docs/scripts/picture.py
 """
@@ -10,23 +10,22 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer
 
-from coterie import GroupDiscoveryClassifier, group_confidence
+import coterie
 from coterie.plots import group_graph
 
 PICTURE = Path(__file__).resolve().parents[1] / "groups.png"
 
 
 def main() -> None:
-    """Fit, judge and draw."""
+    """Run the example and draw its groups."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    y = y.map({0: "malignant", 1: "benign"})
-    model = GroupDiscoveryClassifier(6, threshold=0.8).fit(X, y)
-    confidence = group_confidence(model, X, y, random_state=0)
+    y = y.map({0: "malignant", 1: "benign"}).rename("diagnosis")
+    groups = coterie.discover(X, y, threshold=0.8).groups
     figure = Figure(figsize=(11, 4.6), layout="constrained", facecolor="white")
     left, right = figure.subplots(1, 2, width_ratios=[2.3, 1])
-    group_graph(model, ax=left)
-    left.set_title("Six support features (dark) and the features that go along with them", fontsize=10)
-    _bars(right, [group.labels[0] for group in model.groups_], confidence.confidence)
+    group_graph(groups, ax=left)
+    left.set_title("Support features (dark) and their affiliated features", fontsize=10)
+    _bars(right, [group.labels[0] for group in groups], [group.confidence for group in groups])
     figure.savefig(PICTURE, dpi=110)
     print(f"Written: {PICTURE.name}, {PICTURE.stat().st_size:,} bytes")
 
@@ -37,8 +36,8 @@ def _bars(axes, names, confidences) -> None:
     axes.set_yticks(places, names, fontsize=8)
     axes.axvline(0.9, color="black", linewidth=0.8, linestyle="--")
     axes.set_xlim(0, 1)
-    axes.set_xlabel("confidence: found again on half of the samples", fontsize=8)
-    axes.set_title("Which of them are real?", fontsize=10)
+    axes.set_xlabel("share of half-samples in which the group is found again", fontsize=8)
+    axes.set_title("Confidence of each group", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -1,4 +1,4 @@
-"""Wrapping changes where lines end and nothing that a reader sees."""
+"""Wrapping changes line ends and nothing in the rendered page."""
 
 import re
 
@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from tests.docs.test_pages import name, pages
 
-markdown_it = pytest.importorskip("markdown_it", reason="rich brings it along")
+markdown_it = pytest.importorskip("markdown_it", reason="markdown-it-py is not installed (a dependency of rich)")
 
 
-def seen(text):
-    """What a reader sees, blanks aside."""
+def rendered(text):
+    """Return the rendered page, with white space normalised."""
     return re.sub(r"\s+", " ", markdown_it.MarkdownIt("commonmark").enable("table").render(text))
 
 
 @pytest.mark.parametrize("page", pages.pages(), ids=name)
-def test_pages_say_the_same(page):
+def test_rendered_pages_are_unchanged(page):
     text = page.read_text()
-    assert seen(pages.wrapped(text, 40)) == seen(text)
+    assert rendered(pages.wrapped(text, 40)) == rendered(text)
 
 
 def test_paragraphs_lists_and_quotations():
@@ -33,7 +33,7 @@ def test_paragraphs_lists_and_quotations():
     )
 
 
-def test_what_stays():
+def test_unwrapped_elements():
     text = (
         "# A heading that is long\n\n| a table | of one row |\n|---|---|\n\n"
         "```python\na = 'code that is longer'\n```\n\n<!-- a comment\nover lines -->\n"
@@ -48,8 +48,8 @@ def test_code_in_backticks_stays_in_one_piece():
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(["word", "a", "-", "1.", "2.", "#", "> ", "`x y`", "|", "*b*", "[l](u)"]), min_size=1))
 def test_any_paragraph(words):
-    """Words that would begin a list or a heading at the beginning of a line never get there."""
+    """Words that would start a list or a heading are never moved to the start of a line."""
     text = "Begin " + " ".join(words)
-    assert seen(pages.wrapped(text, 10)) == seen(text)
+    assert rendered(pages.wrapped(text, 10)) == rendered(text)
     again = pages.wrapped(pages.wrapped(text, 10), 10)
     assert again == pages.wrapped(text, 10)
