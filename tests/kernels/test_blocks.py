@@ -109,7 +109,7 @@ def test_rows_with_columns(rng):
 
 def test_dense_hessians_follow_changes_and_new_columns(rng, monkeypatch):
     """With books about former Hessians, which few samples would do without."""
-    monkeypatch.setattr(design_module, "_FEW", 0)
+    monkeypatch.setattr(design_module, "_MIN_CACHED", 0)
     X = rng.standard_normal((40, 6))
     design = design_of(FeatureView.of(as_source(X), centred=True))
     strata = rng.integers(0, 2, (40, 3)).astype(np.int8)
