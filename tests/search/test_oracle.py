@@ -62,7 +62,7 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
     complete = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred)
     unpruned = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, prune=False)
     ranked = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, affiliates="ranked")
-    supports, met = [], set()
+    supports, encountered = [], set()
     for _ in range(3):
         residual = residual_for(y, rng)
         scores = (X - naive.mean(X, weight)).T @ residual[:, 0] if centred else X.T @ residual[:, 0]
@@ -78,7 +78,7 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
             np.testing.assert_allclose(block.scores, np.abs(scores[new]), atol=1e-12)
             oracle.add_block(block)
         supports += new
-        met |= fresh
+        encountered |= fresh
         if not new:
             break
     if not supports:
@@ -88,7 +88,7 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
         assert as_dict(supports, oracle.collect()) == expected
     assert complete.n_evaluated <= unpruned.n_evaluated
     found = ranked.collect()
-    assert as_dict(supports, found) == naive.ranked_groups(X, supports, met, threshold, weight)
+    assert as_dict(supports, found) == naive.ranked_groups(X, supports, encountered, threshold, weight)
     np.testing.assert_allclose(found.correlation, C[found.feature, np.array(supports)[found.support]], atol=1e-9)
     n_evaluated = ranked.n_evaluated
     np.testing.assert_array_equal(ranked.collect().support, found.support)

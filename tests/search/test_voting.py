@@ -79,8 +79,8 @@ def vote(X, parts, residual, supports, excluded, n_new, threshold):
     C, votes, walked = naive.correlation(X), {}, set()
     for part in parts:
         own = X[part] - X[part].mean(axis=0)
-        new, met = naive.walk(own.T @ residual[part], naive.correlation(X[part]), supports, n_new, threshold, excluded)
-        walked |= met | set(new)
+        new, encountered = naive.walk(own.T @ residual[part], naive.correlation(X[part]), supports, n_new, threshold, excluded)
+        walked |= encountered | set(new)
         for j in new:
             votes[j] = votes.get(j, 0) + 1
     whole = (X - X.mean(axis=0)).T @ residual
@@ -89,8 +89,8 @@ def vote(X, parts, residual, supports, excluded, n_new, threshold):
         if len(block) < n_new and not any(abs(C[j, z]) >= threshold for z in [*supports, *block]):
             block.append(j)
     if not block:
-        block, met = naive.walk(whole, C, supports, n_new, threshold, excluded)
-        walked |= met
+        block, encountered = naive.walk(whole, C, supports, n_new, threshold, excluded)
+        walked |= encountered
     return block, walked
 
 
