@@ -1,4 +1,4 @@
-"""Slow, obvious reference code. Nothing here is clever, and nothing here uses the package's own parts."""
+"""Slow, simple reference implementations that do not use the package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def mean(X, weight=None):
 
 
 def norm(X, weight=None):
-    """Norm of each centred column in the weighted inner product."""
+    """Return the norm of each centred column in the weighted inner product."""
     A = dense(X)
     w = np.ones(len(A)) if weight is None else np.asarray(weight, dtype=float)
     centred = A - mean(A, weight)
@@ -27,7 +27,7 @@ def norm(X, weight=None):
 
 
 def correlation(X, weight=None):
-    """Matrix of all correlations; 0 with constant columns."""
+    """Return the matrix of all correlations, 0 for constant columns."""
     A = dense(X)
     w = np.ones(len(A)) if weight is None else np.asarray(weight, dtype=float)
     centred = A - mean(A, weight)
@@ -40,7 +40,7 @@ def correlation(X, weight=None):
 
 
 def complete_groups(X, supports, threshold, weight=None):
-    """Every feature with its best support feature: dict support -> set of affiliated features."""
+    """Assign every feature to its best support feature: dict support -> set of affiliated features."""
     C = np.abs(correlation(X, weight))
     groups = {int(z): set() for z in supports}
     for j in range(C.shape[0]):
@@ -54,29 +54,29 @@ def complete_groups(X, supports, threshold, weight=None):
 
 
 def walk(scores, C, supports, n_new, threshold, excluded=()):
-    """One round of TPAMI Algorithm 2 without shortcuts: new support features, and the set of others met on the way."""
+    """Return the new support features and other encountered features of one round of TPAMI Algorithm 2."""
     supports = list(supports)
-    new, met = [], set()
+    new, encountered = [], set()
     for j in np.argsort(-np.abs(scores), kind="stable"):
         if len(new) == n_new:
             break
         if C[j, j] == 0.0 or j in supports or j in excluded:
             continue
         if any(abs(C[j, z]) >= threshold - 1e-10 for z in supports):
-            met.add(int(j))
+            encountered.add(int(j))
         else:
             new.append(int(j))
             supports.append(int(j))
-    return new, met
+    return new, encountered
 
 
-def ranked_groups(X, supports, met, threshold, weight=None):
-    """The features met, each with its best support feature: dict support -> set of affiliated features."""
-    return {z: members & set(met) for z, members in complete_groups(X, supports, threshold, weight).items()}
+def ranked_groups(X, supports, encountered, threshold, weight=None):
+    """Assign the encountered features to their best support features: dict support -> set of affiliated features."""
+    return {z: members & set(encountered) for z, members in complete_groups(X, supports, threshold, weight).items()}
 
 
 def eliminate(margin, weight, target):
-    """gamma with sum w (gamma - margin)_+ = target, by bisection."""
+    """Return gamma with sum w (gamma - margin)_+ = target, by bisection."""
     low, high = margin.min() - 1.0, margin.max() + target / weight[weight > 0].min() + 1.0
     for _ in range(300):
         middle = (low + high) / 2
@@ -88,7 +88,7 @@ def eliminate(margin, weight, target):
 
 
 def primal(X, y, coef, blocks, C, weight, fit_intercept):
-    """Primal objective of the master problem at some weights, offsets eliminated by bisection."""
+    """Return the primal objective of the master problem, with offsets eliminated by bisection."""
     output = dense(X) @ coef
     if fit_intercept:
         p = eliminate(output[y > 0], weight[y > 0], 0.5 / C)
@@ -102,7 +102,7 @@ def primal(X, y, coef, blocks, C, weight, fit_intercept):
 
 
 def dual(X, alpha_signed, blocks, C, weight):
-    """Dual objective at signed dual variables."""
+    """Return the dual objective at signed dual variables."""
     scores = dense(X).T @ alpha_signed
     used = weight > 0
     squares = (alpha_signed[used] ** 2 / weight[used]).sum()
@@ -110,13 +110,13 @@ def dual(X, alpha_signed, blocks, C, weight):
 
 
 def content(X):
-    """What breaks ties: the product of each column with one fixed random vector."""
+    """Return the product of each column with a fixed random vector, which breaks ties."""
     A = dense(X)
     return A.T @ np.random.default_rng(20120626).standard_normal(len(A))
 
 
 def order(X, scores, names=None, tie=1e-10):
-    """Features by falling score; tied ones by content, equal columns by name or position."""
+    """Return features by decreasing score, ties by content, equal columns by name or position."""
     values, prints = np.asarray(scores, dtype=float), content(X)
     left = sorted(range(len(values)), key=lambda j: -values[j])
     result = []

@@ -64,7 +64,7 @@ def test_json(groups):
     assert json.loads(FeatureGroups([FeatureGroup(1, [2])]).to_json())[0]["correlation"] == [None]
 
 
-def test_repr_is_for_people(groups):
+def test_repr(groups):
     assert repr(groups).splitlines() == ["2 groups, 4 features", "  1. four ~ nine (+0.95), two (-0.80)", "  2. seven (alone)"]
     many = FeatureGroups([FeatureGroup(j, range(100 + 20 * j, 120 + 20 * j), [0.9] * 20) for j in range(20)])
     text = repr(many)
@@ -85,7 +85,7 @@ def test_signed_weights_by_class(by_class):
     pytest.importorskip("pandas")
     assert by_class.classes == ["B", "T", "NK"]
     np.testing.assert_array_equal(by_class.class_weights, [[0.5, -0.1, 0.0], [-0.2, -0.3, -0.1]])
-    assert [group.marks for group in by_class] == ["B", None]  # nothing speaks for a class that all weights are against
+    assert [group.marks for group in by_class] == ["B", None]  # no class has a positive weight
     assert repr(by_class[0]) == "4 (marks B) ~ 9 (+0.90)"
     assert repr(by_class[1]) == "7 (alone)"
     frame = by_class.to_frame()
@@ -97,10 +97,10 @@ def test_signed_weights_by_class(by_class):
     content = json.loads(by_class.to_json())
     assert content[0]["class_weights"] == {"B": 0.5, "T": -0.1, "NK": 0.0}
     assert content[0]["marks"] == "B"
-    assert by_class[1:].classes == ["B", "T", "NK"]  # parts of groups know them, too
+    assert by_class[1:].classes == ["B", "T", "NK"]  # also for a slice
 
 
-def test_of_two_classes_one_weight_says_all(groups):
+def test_two_classes_have_one_signed_weight(groups):
     pytest.importorskip("pandas")
     from dataclasses import replace
 
@@ -109,7 +109,7 @@ def test_of_two_classes_one_weight_says_all(groups):
     frame = two.to_frame()
     assert frame.columns.tolist()[-1] == "marks"
     assert not [name for name in frame.columns if name.startswith("weight[")]
-    assert repr(two) == repr(groups)  # numbers as labels say nothing to a reader of groups
+    assert repr(two) == repr(groups)  # Numeric labels of two classes are not shown.
     assert groups.classes is None
     assert groups.class_weights is None
     assert "marks" not in groups.to_frame()
@@ -140,7 +140,7 @@ def test_annotations_are_of_the_members_alone():
 
     groups = annotated_groups()
     assert groups.annotations["position"] == [2000, 1000, 400_000, 5, 7, 8]
-    assert list(groups.annotations) == ["chromosome", "position", "p_value", "info_score"]  # one of rows() has its name
+    assert list(groups.annotations) == ["chromosome", "position", "p_value", "info_score"]  # rows() has a column named score.
     assert type(groups[0].annotations["position"][0]) is int
     assert [row["chromosome"] for row in groups.rows()] == ["1", "1", "1", "2", "X", "X"]
     frame = groups.to_frame()
@@ -198,10 +198,10 @@ def test_a_new_column_is_in_all_tables(groups, monkeypatch):
     assert "<th>range</th>" in page
     assert '<td style="text-align: right">1.8</td>' in page
     assert '<td style="text-align: right">–</td>' in page
-    assert "range" not in groups[1:]._repr_html_()  # a column without any value
+    assert "range" not in groups[1:]._repr_html_()  # The column has no values.
 
 
-def test_values_as_tables_have_them():
+def test_values_as_text():
     effect, share, count = (COLUMNS[name] for name in ("effect", "confidence", "size"))
     assert [effect.text(value) for value in (0.25, -1e-5, 0.0, None, float("nan"))] == ["+0.25", "-1e-05", "0", "–", "–"]
     assert [share.text(value) for value in (0.456, None, float("nan"))] == ["0.46", "fixed", "fixed"]

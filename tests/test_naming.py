@@ -118,7 +118,7 @@ def test_what_cannot_be_named(frame, pipe):
         coterie.name_features(make_pipeline(StandardScaler()))
     with pytest.raises(TypeError, match="not StandardScaler"):
         coterie.name_features(StandardScaler())
-    with pytest.raises(ValueError, match=r"with_names\(\) needs names of all features"):
+    with pytest.raises(ValueError, match=r"with_names\(\) requires the names of all features"):
         pipe[-1].groups_.with_names(["a"])
 
 

@@ -1,4 +1,4 @@
-"""Threads, forks and worker processes: kernels must run anywhere, and alike."""
+"""Threads, forks and worker processes: kernels must run everywhere with equal results."""
 
 import contextlib
 import multiprocessing
@@ -32,12 +32,12 @@ def test_thread_count(monkeypatch):
     assert thread_count(-2) == max(1, everything - 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert thread_count() == 1
-    assert thread_count(3) == 3  # what is asked for explicitly is given
+    assert thread_count(3) == 3  # An explicit number is not limited by the environment.
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
     assert thread_count() == everything
     with pytest.raises(ValueError, match="n_jobs=0"):
         thread_count(0)
-    assert thread_count(10**30) == 1024  # a list of chunks for so many threads would not fit into memory
+    assert thread_count(10**30) == 1024  # Chunks for more threads would not fit into memory.
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(thread_count).result() == 1
 
@@ -64,7 +64,7 @@ def test_boundaries_balance_cost(rng):
 
 
 class Counted:
-    """An array that counts how many of its entries are looked at."""
+    """An array that counts the entries that are read."""
 
     def __init__(self, array):
         self.array, self.n_reads = array, 0
@@ -87,7 +87,7 @@ def test_boundaries_are_found_without_reading_everything(rng):
         assert indptr.n_reads <= 1 + 7 * len(counts).bit_length()
 
 
-def test_errors_come_through_and_nothing_goes_on():
+def test_errors_are_raised_after_all_tasks_ended():
     running = threading.Event()
 
     def task(start, stop):
@@ -122,7 +122,7 @@ def test_in_workers(backend):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_after_a_fork():
-    """The parent has used its threads; a forked child must be able to use its own."""
+    """A forked child must be able to use its own threads after the parent has used its threads."""
     script = (
         "import multiprocessing as mp, sys\n"
         "from tests.test_numba import fit_supports\n"
@@ -140,8 +140,8 @@ def test_children_use_one_thread():
         assert pool.apply(thread_count) == 1
 
 
-def test_without_a_place_for_the_cache(tmp_path):
-    """A read-only installation with no writable home still works; it only compiles every time."""
+def test_without_a_writable_cache_folder(tmp_path):
+    """A read-only installation without a writable home still works, but compiles every time."""
     script = (
         "import numba.core.caching as caching\n"
         "caching.CacheImpl._locator_classes = []\n"
@@ -155,7 +155,7 @@ def test_without_a_place_for_the_cache(tmp_path):
 
 
 def test_import_is_light():
-    """``import coterie`` must not pull in numba or scikit-learn; those come with the first use."""
+    """``import coterie`` must not import numba or scikit-learn, which are imported on first use."""
     script = (
         "import sys, coterie; assert not {'numba', 'sklearn', 'scipy'} & set(sys.modules); coterie.GroupDiscoveryClassifier"
     )
@@ -170,8 +170,8 @@ def test_a_task_may_use_the_threads_itself():
 
 
 @pytest.mark.parametrize("allowed", [0, 1, 2, 3, 5])
-def test_fewer_threads_than_asked_for(allowed, monkeypatch):
-    """RLIMIT_NPROC: the chunks are all done once, by the threads that can be started or by the caller."""
+def test_fewer_threads_than_requested(allowed, monkeypatch):
+    """Under RLIMIT_NPROC, all chunks run once, on the threads that can be started or on the calling thread."""
     start, running = threading.Thread.start, []
 
     def limited(thread):
@@ -202,7 +202,7 @@ def test_a_fit_where_no_thread_can_be_started():
         "from tests.test_numba import fit_supports\n"
         "expected = fit_supports(0, n_jobs=1)\n"
         "import os\n"
-        "if os.getuid() == 0: os.setuid(65534)\n"  # no limit holds for root
+        "if os.getuid() == 0: os.setuid(65534)\n"  # The limit does not apply to root.
         "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
         "assert fit_supports(0, n_jobs=3) == expected\n"
     )
@@ -215,7 +215,7 @@ def blas_threads():
 
 
 def test_overlapping_blocks_of_threads_leave_blas_as_it_was():
-    """Two blocks that overlap and end in the order in which they began."""
+    """Two blocks overlap and end in the order in which they started."""
     with threadpool_limits(3, user_api="blas"):
         before = blas_threads()
         entered, left = threading.Event(), threading.Event()
@@ -240,7 +240,7 @@ def test_overlapping_blocks_of_threads_leave_blas_as_it_was():
 
 @pytest.mark.parametrize("moment", range(8))
 def test_an_interrupt_leaves_blas_as_it_was(moment, monkeypatch):
-    """Ctrl-C while the number of threads is set, or restored."""
+    """Ctrl-C while the number of threads is set or restored."""
     calls = []
 
     class Library:

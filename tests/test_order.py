@@ -1,4 +1,4 @@
-"""The one rule for ties: against naive code, and whatever the order of the columns, in every method that ranks."""
+"""The rule for ties: compared with naive code, and independent of the column order in every ranking method."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from tests import naive
 def test_order_is_that_of_naive_code(seed, levels, named, is_sparse, noise):
     rng = np.random.default_rng(seed)
     X = rng.integers(-1, 2, (12, 15)).astype(float)
-    X[:, 5:8], X[:, 9] = X[:, [0]], -X[:, 1]  # equal columns, and one with its sign changed
+    X[:, 5:8], X[:, 9] = X[:, [0]], -X[:, 1]  # equal columns, and one negated column
     scores = rng.integers(-1, levels, 15) * (1.0 + noise * rng.standard_normal(15))
     names = [f"n{j}" for j in rng.permutation(15)] if named else None
     source = as_source(sparse.csc_array(X) if is_sparse else X, names)
@@ -45,8 +45,8 @@ def test_votes_come_before_scores_and_content_after_them():
     assert in_order(source, np.arange(4), scores, votes=votes).tolist()[:2] == first
 
 
-def test_a_slope_of_small_steps_is_not_one_level():
-    """Scores of one level differ from its first by no more than a tie, not each from the next."""
+def test_many_small_steps_are_not_one_level():
+    """Scores of a level differ from its first score, not only from the next one, by at most the tie."""
     source = as_source(np.eye(5))
     scores = 1.0 - 0.6e-10 * np.arange(5)
     order = ranked(source, scores).tolist()
@@ -85,7 +85,7 @@ METHODS = [
 @pytest.mark.parametrize("selector", METHODS, ids=repr)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_method_depends_on_the_order_of_the_columns(selector, seed):
-    """Small whole numbers, so that scores are tied, and copies with their signs changed."""
+    """Small integers make scores tie, and some columns are negated copies."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (40, 18)).astype(float)
     X[:, 9:] = 2.0 - X[:, :9]

@@ -1,4 +1,4 @@
-"""All selectors are fitted in one way: all or nothing."""
+"""Fits of all selectors are atomic: a failed fit leaves the estimator unchanged."""
 
 import warnings
 
@@ -65,12 +65,12 @@ def assert_unchanged(model, before, X, transformed):
 
 
 class Interruption(KeyboardInterrupt):
-    """Told from a Ctrl-C of the tester's."""
+    """Distinguishes the simulated interrupt from a real Ctrl-C."""
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
-def test_a_failed_refit_leaves_the_model_whole(selector, data, monkeypatch):
-    """Bad values, too few features, or Ctrl-C at the last moment: the old model goes on working on its data."""
+def test_a_failed_refit_leaves_the_model_unchanged(selector, data, monkeypatch):
+    """After invalid values, too few features, or a late Ctrl-C, the old model still works on its data."""
     X, y = data
     model = clone(selector).fit(X, y)
     before, transformed = state(model), model.transform(X)
@@ -101,7 +101,7 @@ def test_a_failed_refit_leaves_the_model_whole(selector, data, monkeypatch):
 
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
-def test_nothing_of_an_earlier_fit_stays(selector, data):
+def test_a_refit_removes_all_earlier_attributes(selector, data):
     X, y = data
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(20)])
     again = clone(selector).fit(frame, y).fit(X[:, :12], y)
@@ -129,13 +129,13 @@ def test_every_method_is_among_them():
 
 @pytest.mark.parametrize("estimator", [*SELECTORS, *CRITERIA], ids=repr)
 def test_every_parameter_has_its_rule(estimator):
-    """One table, with a line for each parameter; it allows the default and refuses what makes no sense."""
+    """There is one rule per parameter. It allows the default and rejects invalid values."""
     table = estimator._allowed
     assert set(table) == set(estimator.get_params(deep=False))
     for name, value in type(estimator)().get_params(deep=False).items():
         assert table[name].allows(value), name
         if not isinstance(table[name], AnyValue):
-            wrong = b"nonsense" if name == "checkpoint" else "nonsense"  # any word is a path
+            wrong = b"nonsense" if name == "checkpoint" else "nonsense"  # Any string is a path.
             with pytest.raises(ValueError, match=rf"^{name}={wrong!r} must be .*\."):
                 check(name, wrong, table[name])
 
@@ -183,7 +183,7 @@ def test_messages_show_plain_numbers():
 
 
 def test_a_subclass_with_a_parameter_of_its_own_works(data):
-    """Rules are ours; what a user adds is the user's."""
+    """Parameters that a user's subclass adds need no rules."""
 
     class Mine(coterie.GroupDiscoveryRegressor):
         def __init__(self, n_features_to_select=3, *, colour="red", **others):
@@ -209,7 +209,7 @@ def test_a_subclass_with_a_parameter_of_its_own_works(data):
     ],
     ids=repr,
 )
-def test_warnings_point_to_who_called_fit(selector, data):
+def test_warnings_point_to_the_caller_of_fit(selector, data):
     with pytest.warns(ConvergenceWarning) as caught:
         clone(selector).fit(*data)
     assert {warning.filename for warning in caught} == {__file__}

@@ -1,4 +1,4 @@
-"""Fits in several threads leave the filters of warnings as they are, and warn as they do alone."""
+"""Fits in several threads do not change the warning filters, and warn as in a single thread."""
 
 import threading
 import warnings
@@ -19,7 +19,7 @@ N_THREADS = 8
 
 
 def together(*functions):
-    """Call functions in threads of their own, which begin at the same time."""
+    """Call each function in its own thread. All start at the same time."""
     barrier = threading.Barrier(len(functions))
 
     def begin(function):
@@ -31,7 +31,7 @@ def together(*functions):
 
 
 def effective_filters():
-    """The filters without those that scikit-learn's own blocks leave behind in threads, and ours, which then match nothing."""
+    """Return the filters without those that scikit-learn's blocks leave behind, and ours, which then have no effect."""
     foreign = (np.exceptions.ComplexWarning, np.exceptions.VisibleDeprecationWarning)
     return [one for one in warnings.filters if one not in _FILTERS and one[2] not in foreign]
 
@@ -82,7 +82,7 @@ def test_validated_fits_and_confidences():
 
 @pytest.mark.usefixtures("same_filters")
 def test_blocks_that_overlap():
-    """The first to begin is the first to end: catch_warnings would leave its filter behind."""
+    """The block that starts first ends first: catch_warnings would leave its filter behind."""
     inside, ended = threading.Event(), threading.Event()
 
     def first():
@@ -107,12 +107,12 @@ def test_warnings_of_other_threads_are_neither_ignored_nor_recorded():
     begun, warned = threading.Event(), threading.Event()
 
     def quiet():
-        with recorded() as told, ignored(ConvergenceWarning):
+        with recorded() as record, ignored(ConvergenceWarning):
             begun.set()
             assert warned.wait(10)
             warnings.warn("mine", UserWarning, stacklevel=1)
             warnings.warn("ignored", ConvergenceWarning, stacklevel=1)
-        return told
+        return record
 
     def loud():
         assert begun.wait(10)
@@ -129,15 +129,15 @@ def test_warnings_of_other_threads_are_neither_ignored_nor_recorded():
 
 
 @pytest.mark.usefixtures("same_filters")
-def test_what_is_ignored():
+def test_ignored_categories_and_nesting():
     with ignored(UserWarning):
         warnings.warn("a", UserWarning, stacklevel=1)
         with pytest.raises(RuntimeWarning, match="b"):
             warnings.warn("b", RuntimeWarning, stacklevel=1)
-        with recorded() as told, ignored(RuntimeWarning):
+        with recorded() as record, ignored(RuntimeWarning):
             warnings.warn("c", UserWarning, stacklevel=1)
             warnings.warn("d", RuntimeWarning, stacklevel=1)
-        assert told == [(UserWarning, "c")]
+        assert record == [(UserWarning, "c")]
     with ignored():
         warnings.warn("anything", RuntimeWarning, stacklevel=1)
     with pytest.raises(ZeroDivisionError), ignored():
@@ -156,6 +156,6 @@ def test_a_warning_is_recorded_each_time():
         with pytest.warns(UserWarning, match="again"):
             warn()
         for _ in range(2):
-            with recorded() as told:
+            with recorded() as record:
                 warn()
-            assert told == [(UserWarning, "again")]
+            assert record == [(UserWarning, "again")]

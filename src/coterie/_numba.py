@@ -1,15 +1,13 @@
-"""The only module that imports numba's compiler.
+"""Compilation of kernels and threads. The only module that imports numba's compiler.
 
-Every kernel of Coterie is a plain function made by :func:`kernel`: compiled lazily (so that
-read-only memory maps, any value type and both index types work), cached on disk, and free of the
-GIL. There is one compiled flavour. Its *parallel* use is :func:`run_chunks`, which splits the
-columns among ordinary Python threads.
+Every kernel of Coterie is a plain function decorated with :func:`kernel`. It is compiled lazily (so that read-only memory
+maps, all value types and both index types work), cached on disk, and releases the GIL. There is one compiled version. For
+parallel use, :func:`run_chunks` divides the columns among ordinary Python threads.
 
-Why not ``njit(parallel=True)``? Its threading layers are the trouble: ``workqueue`` kills the
-interpreter when two threads enter a kernel at once, GNU OpenMP kills a forked child, and either
-at least doubles the compile time. GIL-free kernels on a thread pool of each process are safe under threads,
-after a fork and inside worker processes, and every column is computed by exactly one call in a
-fixed order of summation, so the result does not depend on the number of threads or chunks.
+``njit(parallel=True)`` is not used because of its threading layers: ``workqueue`` kills the interpreter when two threads enter
+a kernel at once, GNU OpenMP kills a forked child, and both at least double the compile time. Kernels that release the GIL on a
+thread pool per process are safe under threads, after a fork and inside worker processes. Every column is computed by exactly
+one call in a fixed order of summation, so the result does not depend on the number of threads or chunks.
 """
 
 from __future__ import annotations
@@ -34,11 +32,11 @@ from threadpoolctl import ThreadpoolController
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# NaN and infinity must survive (they are how bad values are found), so the "fast" flavour may
-# only reorder and fuse operations.
-_REORDER = {"reassoc", "contract", "nsz"}
+# NaN and infinity must be preserved, because invalid values are detected by them. So the "fast" flags may only reorder and
+# fuse operations.
+_REORDER_FLAGS = {"reassoc", "contract", "nsz"}
 
-_THREAD_LIMITS = ("COTERIE_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+_THREAD_VARIABLES = ("COTERIE_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def kernel(*, reorder: bool = False) -> Callable[[F], F]:
@@ -47,20 +45,20 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
     Parameters
     ----------
     reorder : bool, default=False
-        Allow the compiler to reorder sums, which lets it use vector registers for reductions.
-        The order is then still the same for every column of the same length.
+        Allow the compiler to reorder sums, so that it can use vector registers for reductions. The order is still the same
+        for all columns of the same length.
     """
 
     def decorate(function: F) -> F:
         options: dict[str, Any] = {
             "nogil": True,
             "error_model": "numpy",
-            "fastmath": _REORDER if reorder else False,
-            "no_cfunc_wrapper": True,  # kernels are called from Python and from each other, never as C functions
+            "fastmath": _REORDER_FLAGS if reorder else False,
+            "no_cfunc_wrapper": True,  # Kernels are called from Python and from each other, never as C functions.
         }
         try:
             return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder on this machine can hold the cache
+        except RuntimeError:  # No writable folder for the cache exists.
             return numba.njit(cache=False, **options)(function)
 
     return decorate
@@ -68,43 +66,42 @@ def kernel(*, reorder: bool = False) -> Callable[[F], F]:
 
 @intrinsic
 def popcount(typing_context: Any, word: Any) -> Any:
-    """How many bits of an integer are set, in kernels; the processor counts those of many words at once."""
+    """Return the number of set bits of an integer in a kernel. The compiler vectorises it."""
     return word(word), lambda context, builder, signature, arguments: builder.ctpop(arguments[0])
 
 
-# Each thread costs memory and a few chunks; no machine has use for more.
+# Each thread costs memory and a few chunks. More threads are never useful.
 _MAX_THREADS = 1024
 
 
 def thread_count(n_jobs: int | None = None) -> int:
-    """Turn ``n_jobs`` into a number of threads.
+    """Return the number of threads for a value of ``n_jobs``.
 
-    ``None`` means all cores the process may use, but one inside a worker thread or a child
-    process, where the caller already runs in parallel; the environment variables
-    ``COTERIE_NUM_THREADS``, ``NUMBA_NUM_THREADS`` and ``OMP_NUM_THREADS`` (which joblib sets for
-    its workers) are upper limits. A number is taken as it is, up to 1024; negative ones count from the number
-    of cores as in joblib (-1: all).
+    ``None`` means all cores available to the process, but one thread inside a worker thread or a child process, where the
+    caller already runs in parallel. The environment variables ``COTERIE_NUM_THREADS``, ``NUMBA_NUM_THREADS`` and
+    ``OMP_NUM_THREADS`` (which joblib sets for its workers) are upper limits. A positive number is used unchanged, up to 1024.
+    Negative numbers count back from the number of cores as in joblib (-1: all cores).
     """
     if n_jobs is not None:
         if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool):
             raise ValueError(f"n_jobs={n_jobs!r} must be a whole number other than 0 (-1: all cores) or None.")
         if n_jobs == 0:
-            raise ValueError("n_jobs=0 has no meaning; use None, a positive number, or -1 for all cores.")
+            raise ValueError("n_jobs=0 is not valid. Use None, a positive number, or -1 for all cores.")
         return min(int(n_jobs), _MAX_THREADS) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
     if threading.current_thread() is not threading.main_thread():
         return 1
     if multiprocessing.parent_process() is not None:
         return 1
-    limits = [int(v) for name in _THREAD_LIMITS if (v := os.environ.get(name, "")).isdigit() and int(v) > 0]
+    limits = [int(v) for name in _THREAD_VARIABLES if (v := os.environ.get(name, "")).isdigit() and int(v) > 0]
     return min([cpu_count(), *limits])
 
 
-_limit = [_MAX_THREADS]  # threads of this process at the moment
+_limit = [_MAX_THREADS]  # Stack of the limits of this process; the last one applies.
 
 
 @contextmanager
 def threads_limited(n_threads: int) -> Iterator[None]:
-    """Hold :func:`run_chunks` to so many threads for a while, for instance beside other processes."""
+    """Limit :func:`run_chunks` to ``n_threads`` threads in the block, for example if other processes run in parallel."""
     _limit.append(min(n_threads, _limit[-1]))
     try:
         yield
@@ -112,36 +109,36 @@ def threads_limited(n_threads: int) -> Iterator[None]:
         _limit.pop()
 
 
-_POOL = "coterie-pool"
+_THREAD_PREFIX = "coterie-pool"
 _pools: dict[tuple[int, int], ThreadPoolExecutor | None] = {}
 
 
 def _pool(n_threads: int) -> ThreadPoolExecutor | None:
-    """Thread pool of this process; a forked child does not see its parent's (whose threads it lacks)."""
+    """Return the thread pool of this process. A forked child does not use its parent's, whose threads it lacks."""
     key = (os.getpid(), n_threads)
     if key not in _pools:
-        # Two threads may both come here; the pool that loses is dropped.
+        # If two threads create a pool at the same time, one of them is discarded.
         _pools.setdefault(key, _started_pool(n_threads))
     return _pools[key]
 
 
 def _started_pool(n_threads: int) -> ThreadPoolExecutor | None:
-    """Pool whose threads are all running: fewer if the system allows no more, None if it allows less than two.
+    """Return a pool whose threads are all running. It has fewer threads if the system allows no more, None if fewer than two.
 
-    A pool starts its threads with the first tasks, too late for a caller to do without: the task for which no thread could be
-    started stays in the queue.
+    A pool starts its threads with the first tasks. That is too late to react to a failure, because the task for which no
+    thread could be started stays in the queue.
     """
     while n_threads > 1:
-        pool, begin, n_started = ThreadPoolExecutor(n_threads, thread_name_prefix=_POOL), threading.Event(), 0
+        pool, release, n_started = ThreadPoolExecutor(n_threads, thread_name_prefix=_THREAD_PREFIX), threading.Event(), 0
         try:
             while n_started < n_threads:
-                pool.submit(begin.wait)
+                pool.submit(release.wait)
                 n_started += 1
             return pool
-        except RuntimeError:  # can't start new thread
+        except RuntimeError:  # The system cannot start another thread.
             n_threads = n_started
         finally:
-            begin.set()
+            release.set()
         pool.shutdown()
     return None
 
@@ -149,15 +146,14 @@ def _started_pool(n_threads: int) -> ThreadPoolExecutor | None:
 def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | np.ndarray, n_threads: int) -> None:
     """Call ``task(start, stop)`` for each pair of neighbouring boundaries, on ``n_threads`` threads.
 
-    Where the system does not allow so many threads, fewer are used, or the calling one alone.
+    If the system does not allow this many threads, fewer are used, or only the calling thread.
 
-    A task that calls this function itself runs its own chunks one after the other: waiting for the pool that it is in would
-    not end.
+    If a task calls this function itself, its chunks run sequentially, because waiting for its own pool would be a deadlock.
     """
     n_threads = min(n_threads, _limit[-1])
     chunks = [(int(a), int(b)) for a, b in itertools.pairwise(boundaries) if b > a]
-    alone = n_threads == 1 or len(chunks) < 2 or threading.current_thread().name.startswith(_POOL)
-    pool = None if alone else _pool(n_threads)
+    sequential = n_threads == 1 or len(chunks) < 2 or threading.current_thread().name.startswith(_THREAD_PREFIX)
+    pool = None if sequential else _pool(n_threads)
     if pool is None:
         for start, stop in chunks:
             task(start, stop)
@@ -166,24 +162,24 @@ def run_chunks(task: Callable[[int, int], object], boundaries: Sequence[int] | n
     try:
         for future in futures:
             future.result()
-    finally:  # after an error or Ctrl-C nothing may go on writing to the caller's arrays
+    finally:  # After an error or Ctrl-C, no task may continue to write to the caller's arrays.
         for future in futures:
             future.cancel()
         wait(futures)
 
 
 def run_evenly(task: Callable[[int, int], object], cost: np.ndarray | int, n_threads: int) -> None:
-    """Call ``task(start, stop)`` for chunks of about equal cost that cover all items; see :func:`even_boundaries`."""
+    """Call ``task(start, stop)`` for chunks of about equal cost that cover all items. See :func:`even_boundaries`."""
     run_chunks(task, even_boundaries(cost, n_threads), n_threads)
 
 
 @lru_cache(maxsize=1)
 def _blas() -> list[Any]:
-    """The BLAS libraries of this process; looking for them takes longer than limiting them."""
+    """Return the BLAS libraries of this process. Cached, because finding them takes longer than limiting them."""
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-# The blocks that hold BLAS to one thread now, in any thread, and the numbers of threads to restore after the last of them.
+# Active blocks of all threads that limit BLAS to one thread, and the numbers of threads to restore after the last block.
 _blas_lock = threading.RLock()
 _blas_blocks: set[object] = set()
 _blas_threads: list[int] = []
@@ -191,11 +187,11 @@ _blas_threads: list[int] = []
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread for a while.
+    """Limit BLAS to one thread in the block.
 
-    Our BLAS calls are small, so its threads cost more than they bring (the more so on a busy machine),
-    and with one thread its sums do not depend on the number of cores. Blocks of several threads may overlap, and an interrupt
-    at any moment leaves the numbers of threads as they were: threadpoolctl promises neither.
+    The BLAS calls of Coterie are small, so BLAS threads cost more than they gain, especially on a busy machine. With one
+    thread the sums do not depend on the number of cores. Blocks of several threads may overlap, and an interrupt at any time
+    restores the numbers of threads. threadpoolctl guarantees neither.
     """
     block = object()
     try:
@@ -207,11 +203,11 @@ def one_blas_thread() -> Iterator[None]:
                 library.set_num_threads(1)
         yield
     finally:
-        _leave_blas_block(block)
+        _release_blas_block(block)
 
 
-def _leave_blas_block(block: object) -> None:
-    """Restore the threads of BLAS after the last block; an interrupt waits until that is done."""
+def _release_blas_block(block: object) -> None:
+    """Restore the threads of BLAS after the last block. An interrupt is raised after that."""
     interrupt: KeyboardInterrupt | None = None
     while True:
         try:
@@ -228,19 +224,19 @@ def _leave_blas_block(block: object) -> None:
 
 
 def even_boundaries(cost: np.ndarray | int, n_threads: int) -> np.ndarray:
-    """Boundaries of chunks of about equal cost.
+    """Return the boundaries of chunks of about equal cost.
 
-    ``cost`` is either a number of equally expensive items, or the cumulative cost of the items
-    with a leading zero (a CSC matrix's ``indptr``).
+    ``cost`` is either a number of equally expensive items, or the cumulative cost of the items with a leading zero (such as
+    the ``indptr`` of a CSC matrix).
     """
     return boundaries(cost, 1 if n_threads == 1 else 4 * n_threads)
 
 
 def boundaries(cost: np.ndarray | int, n_chunks: int) -> np.ndarray:
-    """Boundaries of so many chunks (or fewer) of about equal cost; see :func:`even_boundaries`."""
+    """Return the boundaries of at most ``n_chunks`` chunks of about equal cost. See :func:`even_boundaries`."""
     if isinstance(cost, (int, np.integer)):
         return np.unique(np.linspace(0, int(cost), n_chunks + 1).astype(np.int64))
-    # One unit for each item besides its own cost: empty columns are not free either.
+    # Each item costs one additional unit, because empty columns are not free.
     n_items = len(cost) - 1
     cuts = np.linspace(0, float(cost[-1]) + n_items, n_chunks + 1)[1:-1]
     inner = [_first_at_least(cost, cut) for cut in cuts]
@@ -248,18 +244,18 @@ def boundaries(cost: np.ndarray | int, n_chunks: int) -> np.ndarray:
 
 
 def _first_at_least(cumulative: np.ndarray, cut: float) -> int:
-    """Smallest i with cumulative[i] + i >= cut; few entries are looked at, since the array may be a memory map."""
+    """Return the smallest i with cumulative[i] + i >= cut. Reads few entries, because the array may be a memory map."""
     return bisect_left(range(len(cumulative) - 1), cut, key=lambda i: float(cumulative[i]) + i)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """View of an array that kernels only read.
+    """Return a read-only view of an array for a kernel.
 
-    All inputs go through here so that writable arrays, memory maps and read-only buffers share
-    one compiled version of a kernel. Booleans are seen as bytes.
+    All inputs of kernels are passed through this function, so that writable arrays, memory maps and read-only buffers share
+    one compiled version. Booleans are viewed as bytes.
     """
     view = np.asarray(array).view()
-    if not view.flags.aligned:  # which a message may bring; such an array is summed in another order
+    if not view.flags.aligned:  # Arrays from messages can be unaligned, and are summed in another order.
         view = view.copy(order="K")
     if view.dtype == np.bool_:
         view = view.view(np.uint8)

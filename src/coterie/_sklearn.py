@@ -1,4 +1,4 @@
-"""The one home of scikit-learn's less public helpers, and of what differs between its versions."""
+"""All uses of scikit-learn's private helpers, and compatibility between its versions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 try:  # scikit-learn >= 1.9
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # older: no callbacks, everything else works
+except ImportError:  # Older versions have no callbacks.
 
     class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two is defined
-        """Stands in for scikit-learn's mixin where it does not exist."""
+        """Substitute for scikit-learn's mixin."""
 
     M = TypeVar("M", bound=Callable[..., Any])
 
     def with_callbacks(method: M) -> M:
-        """Leave the method as it is."""
+        """Return the method unchanged."""
         return method
 
 
@@ -75,13 +75,13 @@ def documentation_page(kind: type) -> str:
 
 
 def stays_frame(estimator: BaseEstimator, X: Any) -> bool:
-    """Whether X is a data frame and ``set_output`` asks for one."""
+    """Return True if X is a data frame and ``set_output`` requests one."""
     is_frame = hasattr(X, "columns") and hasattr(X, "dtypes")
     return is_frame and _get_output_config("transform", estimator)["dense"] != "default"
 
 
 def sample_major(columns: Any) -> Any:
-    """Columns as scikit-learn's solvers want them: in C order, or CSR with 32-bit indices where they suffice."""
+    """Return columns in the format of scikit-learn's solvers: C order, or CSR with 32-bit indices if these suffice."""
     if isinstance(columns, np.ndarray):
         return np.ascontiguousarray(columns)
     rows = sparse.csr_array(columns)
@@ -91,28 +91,31 @@ def sample_major(columns: Any) -> Any:
 
 
 def fitted_svm(X: Any, y: np.ndarray, **parameters: Any) -> LinearSVC:
-    """A linear SVM fitted by liblinear, whose result is finite and whose counter of iterations does not overflow."""
-    from sklearn.svm import LinearSVC  # which most have no use for
+    """Fit a linear SVM with liblinear. Raise a ValueError if the result is not finite.
+
+    ``max_iter`` is limited, because liblinear's iteration counter has 32 bits.
+    """
+    from sklearn.svm import LinearSVC  # Imported here, because most uses of Coterie do not need it.
 
     parameters["max_iter"] = min(int(parameters["max_iter"]), np.iinfo(np.int32).max)
     model = LinearSVC(**parameters).fit(X, y)
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
         raise ValueError(
             "The linear SVM cannot be computed: the scales of the features are too far apart for floating point. "
-            "Standardise the features (for instance with sklearn's StandardScaler)."
+            "Standardise the features, for example with scikit-learn's StandardScaler."
         )
     return model
 
 
 class RoundReport:
-    """Tells scikit-learn's callbacks (1.9 and later) about each round of a fit.
+    """Reports each round of a fit to scikit-learn's callbacks (version 1.9 and later).
 
     Parameters
     ----------
     estimator : estimator
-        The one that is fitted.
+        The estimator that is fitted.
     max_rounds : int or None
-        The most rounds there can be, if that is known.
+        Maximum number of rounds, if it is known.
     y : ndarray
         The targets.
     """
@@ -126,7 +129,7 @@ class RoundReport:
             self.context.call_on_fit_task_begin(estimator=estimator, y=y)
 
     def round_done(self, state: Callable[[], dict[str, Any]]) -> bool:
-        """Report a round, with a function that makes the attributes as of now; true when a callback asks to stop."""
+        """Report a round, with a function that returns the current attributes. Return True if a callback requests a stop."""
         if self.context is None:
             return False
         task = self.context.subcontext(task_name="round")
@@ -134,6 +137,6 @@ class RoundReport:
         return bool(task.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=state))
 
     def done(self, state: dict[str, Any]) -> None:
-        """Report the end of fit, with its attributes."""
+        """Report the end of the fit, with its attributes."""
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.estimator, y=self.y, reconstruction_attributes=lambda: state)

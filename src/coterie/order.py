@@ -1,11 +1,11 @@
-"""The one rule for ties.
+"""The rule for ties, used by all selectors.
 
-Scores that differ by less than rounding are tied. Tied features go by the content of their columns, equal columns by their
-names, and equal names by their position. So no order of features depends on that of the columns, unless two of them cannot be
-told from each other.
+Scores that differ by less than rounding are tied. Tied features are ordered by the content of their columns, equal columns by
+their names, and equal names by their positions. So no ranking depends on the order of the columns, unless two columns are
+indistinguishable.
 
-The content of a column is its product with one fixed random vector: different columns differ in it (with probability one),
-and no accident of storage enters it. Samples of weight zero do not enter it either: they are as good as absent.
+The content of a column is its product with a fixed random vector. Different columns have different contents with probability
+one, and the content does not depend on the storage format. Samples of weight zero count as absent and do not affect it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 
 from coterie.data.source import FeatureSource
 
-# Scores that differ by less than this part of the best score are tied.
+# Scores that differ by less than this share of the best score are tied.
 TIE = 1e-10
-# Contents that differ by less than this part of the largest one are those of equal columns.
-_EQUAL = 1e-9
+# Columns whose contents differ by less than this share of the largest content are equal.
+_CONTENT_TOLERANCE = 1e-9
 SEED = 20120626
-# Features up to which a saved model has all their ranks.
-_SAVED = 1 << 24
+# Largest number of features for which a saved model contains all ranks.
+_MAX_SAVED = 1 << 24
 
 
 def in_order(
@@ -38,10 +38,11 @@ def in_order(
     seed: int = SEED,
     n_threads: int = 1,
 ) -> np.ndarray:
-    """The positions of some features in order, the best first.
+    """Return the positions of some features in order, the best first.
 
     Higher scores are better. Scores are tied up to a difference of ``tie`` (by default 1e-10 of the largest finite absolute
-    score). ``votes`` come before the scores; only equal ones are tied. ``sample_weight`` are the weights of the scores.
+    score). ``votes`` take precedence over scores, and only features with equal votes can be tied. ``sample_weight`` contains
+    the sample weights with which the scores were computed.
 
     Examples
     --------
@@ -58,18 +59,18 @@ def in_order(
     level = _levels(scores[order], votes[order], tie)
     tied = np.flatnonzero((np.bincount(level, minlength=1) > 1)[level])
     if len(tied):
-        mine = order[tied]
-        order[tied] = mine[_by_content(source, features[mine], level[tied], sample_weight, seed, n_threads)]
+        candidates = order[tied]
+        order[tied] = candidates[_by_content(source, features[candidates], level[tied], sample_weight, seed, n_threads)]
     return order
 
 
 def ranked(source: FeatureSource, scores: np.ndarray, *, n_threads: int = 1) -> np.ndarray:
-    """All features, best score first."""
+    """Return all features, best score first."""
     return in_order(source, np.arange(len(scores)), scores, n_threads=n_threads)
 
 
 class Ranked:
-    """Features by their scores, best first, as far as requested where the scores are with the workers of a cluster.
+    """Features ordered by score, best first. If the scores are on a cluster, only the requested part is sorted.
 
     Examples
     --------
@@ -85,7 +86,7 @@ class Ranked:
         self.source = source
         self.scores = scores
         self.seed = seed
-        self._here = isinstance(scores, np.ndarray)
+        self._is_local = isinstance(scores, np.ndarray)
 
     @cached_property
     def _whole(self) -> np.ndarray:
@@ -93,43 +94,45 @@ class Ranked:
         return in_order(self.source, np.arange(len(scores)), scores, seed=self.seed)
 
     @cached_property
-    def _ends(self) -> tuple[float, float, float]:
-        """Lowest and highest score, and the largest that is finite, without its sign."""
-        parts = [_ends_of(self.source, self.scores)] if self._here else self.source.map_blocks(_ends_of, None, self.scores)
+    def _score_range(self) -> tuple[float, float, float]:
+        """Lowest score, highest score, and largest finite absolute score."""
+        parts = (
+            [_range_of(self.source, self.scores)] if self._is_local else self.source.map_blocks(_range_of, None, self.scores)
+        )
         low, high, size = zip(*parts, strict=True)
         return min(low), max(high), max(size)
 
     @property
     def highest(self) -> float:
         """The best score."""
-        return self._ends[1]
+        return self._score_range[1]
 
     @property
     def all_equal(self) -> bool:
-        """Whether all scores are the same."""
-        return self._ends[0] == self._ends[1]
+        """Whether all scores are equal."""
+        return self._score_range[0] == self._score_range[1]
 
     def first(self, count: int) -> np.ndarray:
-        """The best features in order."""
-        if self._here or count >= len(self.scores):
+        """Return the best ``count`` features in order."""
+        if self._is_local or count >= len(self.scores):
             return self._whole[:count]
         parts = self.source.map_blocks(_largest_scores, None, self.scores, int(count))
         floor = float(np.partition(np.concatenate(parts), -count)[-count])
-        # All that may be tied with the last of them, so that the whole of its tie is there.
-        tie = TIE * self._ends[2]
-        found = self.source.map_blocks(_not_below, None, self.scores, floor - tie)
+        # Include all features that may be tied with the last one, so that its tie is complete.
+        tie = TIE * self._score_range[2]
+        found = self.source.map_blocks(_at_least, None, self.scores, floor - tie)
         features, scores = (np.concatenate([part[i] for part in found]) for i in range(2))
         return features[in_order(self.source, features, scores, tie=tie, seed=self.seed)[:count]]
 
     def ranks(self, known: int) -> Any:
-        """Rank of each feature, from 1; on a cluster those of the first ``known`` ones, and all when they are asked for."""
-        if self._here:
+        """Return the rank of each feature, from 1. On a cluster, ranks after the first ``known`` are computed on demand."""
+        if self._is_local:
             return ranks(self._whole, len(self.scores))
         return FeatureRanks(self.first(known), len(self.scores), lambda: self._whole)
 
 
 class FeatureRanks:
-    """The rank of each feature: that of the first few is known, and ``whole()`` puts all in order if another is requested."""
+    """Rank of each feature. Those of the first features are known; ``whole()`` orders all features on demand."""
 
     dtype = np.dtype(np.int64)
 
@@ -157,8 +160,8 @@ class FeatureRanks:
         return found if chosen.ndim else found[()]
 
     def for_saving(self) -> np.ndarray | None:
-        """All of them, as part of a model's file; None where they are too many for one."""
-        return self._all if len(self) <= _SAVED else None
+        """Return all ranks for a model's file, or None if there are too many."""
+        return self._all if len(self) <= _MAX_SAVED else None
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return self._all.astype(dtype or self.dtype, copy=bool(copy))
@@ -167,7 +170,7 @@ class FeatureRanks:
         return f"<{type(self).__name__} of {len(self):,} features, the first {len(self.first):,} known>"
 
 
-def _ends_of(_: Any, scores: np.ndarray) -> tuple[float, float, float]:
+def _range_of(_: Any, scores: np.ndarray) -> tuple[float, float, float]:
     size = np.abs(scores).max(initial=0.0, where=np.isfinite(scores))
     return float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf)), float(size)
 
@@ -176,46 +179,46 @@ def _largest_scores(_: Any, scores: np.ndarray, count: int) -> np.ndarray:
     return np.partition(scores, -count)[-count:] if count < len(scores) else scores
 
 
-def _not_below(block: Any, scores: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
+def _at_least(block: Any, scores: np.ndarray, floor: float) -> tuple[np.ndarray, np.ndarray]:
     found = np.flatnonzero(scores >= floor)
     return found + block.first_feature, scores[found]
 
 
 def best_of(source: FeatureSource, features: np.ndarray, scores: np.ndarray) -> int:
-    """The feature with the best score; of tied ones the first by their content."""
+    """Return the feature with the best score. Ties are broken by content."""
     best = float(scores.max())
     tied = features[scores >= best - TIE * abs(best)]
     return int(tied[0] if len(tied) == 1 else by_content(source, tied)[0])
 
 
 def by_content(source: FeatureSource, features: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
-    """Features whose scores are all tied, in order."""
+    """Return features whose scores are all tied, in order."""
     return features[_by_content(source, features, np.zeros(len(features), dtype=np.int64), sample_weight, SEED, 1)]
 
 
 def ranks(order: np.ndarray, n_features: int) -> np.ndarray:
-    """Rank of each feature, from 1; features that are not in the order share the rank after the last."""
+    """Return the rank of each feature, from 1. Features that are not in ``order`` share the rank after the last."""
     ranking = np.full(n_features, len(order) + 1, dtype=np.int64)
     ranking[order] = np.arange(1, len(order) + 1)
     return ranking
 
 
 def _levels(scores: np.ndarray, votes: np.ndarray, tie: float) -> np.ndarray:
-    """Number of the level of each of some falling scores; those of one level differ from its first by no more than a tie."""
+    """Return the level of each of some decreasing scores. Scores of a level differ from its first by at most ``tie``."""
     if not len(scores):
         return np.empty(0, dtype=np.int64)
-    with np.errstate(invalid="ignore"):  # infinite scores are tied with each other
+    with np.errstate(invalid="ignore"):  # Infinite scores are tied with each other.
         falls = scores[:-1] - scores[1:] > tie
-    apart = np.append(True, falls | (votes[:-1] != votes[1:]))
-    starts = np.flatnonzero(apart)
+    starts_level = np.append(True, falls | (votes[:-1] != votes[1:]))
+    starts = np.flatnonzero(starts_level)
     ends = np.append(starts[1:], len(scores))
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if np.isfinite(scores[start]) and scores[start] - scores[end - 1] > tie:  # a long slope of small steps
+        if np.isfinite(scores[start]) and scores[start] - scores[end - 1] > tie:  # Many small steps add up.
             first = start
             for i in range(start + 1, end):
                 if scores[first] - scores[i] > tie:
-                    apart[i], first = True, i
-    return np.cumsum(apart) - 1
+                    starts_level[i], first = True, i
+    return np.cumsum(starts_level) - 1
 
 
 def _by_content(
@@ -226,7 +229,7 @@ def _by_content(
     seed: int,
     n_threads: int,
 ) -> np.ndarray:
-    """Positions of features by level (which is rising), content, name and position; one pass for all levels."""
+    """Return positions of features by level, content, name and position. Levels increase; one pass serves all of them."""
     used = slice(None) if sample_weight is None else np.flatnonzero(sample_weight)
     probe = np.zeros((source.shape[0], 1))
     probe[used] = np.random.default_rng(seed).standard_normal(probe[used].shape)
@@ -235,8 +238,10 @@ def _by_content(
     content, level = content[order], level[order]
     starts = np.flatnonzero(np.append(True, np.diff(level) > 0))
     largest = np.repeat(np.maximum.reduceat(np.abs(content), starts), np.diff(np.append(starts, len(level))))
-    apart = np.append(True, content[:-1] - content[1:] > _EQUAL * np.maximum(largest[1:], np.finfo(float).tiny))
-    apart[starts] = True
+    starts_level = np.append(
+        True, content[:-1] - content[1:] > _CONTENT_TOLERANCE * np.maximum(largest[1:], np.finfo(float).tiny)
+    )
+    starts_level[starts] = True
     names = source.feature_names
     last = features[order] if names is None else np.array([str(names[int(j)]) for j in features[order]])
-    return order[np.lexsort((features[order], last, np.cumsum(apart)))]
+    return order[np.lexsort((features[order], last, np.cumsum(starts_level)))]

@@ -1,4 +1,4 @@
-"""The one base of all selectors: one way to fit, all or nothing, and columns kept in the format they came in."""
+"""Base class of all selectors: atomic fits, and transformed data in the format of the input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from coterie.inputs.opening import opened
 
 
 class FitData(Protocol):
-    """What a fit works on."""
+    """Data of a fit."""
 
     @property
     def source(self) -> FeatureSource:
@@ -33,20 +33,20 @@ class FitData(Protocol):
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """``n_features_in_``, and ``feature_names_in_`` or ``classes_`` where there are any."""
+        """``n_features_in_`` and, if they exist, ``feature_names_in_`` and ``classes_``."""
         ...
 
 
 class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
-    """Base class: an estimator that selects features.
+    """Base class of estimators that select features.
 
-    A subclass lists what its parameters may be in ``_allowed`` and computes in ``_compute``, which returns the fitted
-    attributes. Its ``fit`` calls ``_fit`` with what opens the data (:func:`coterie.inputs.opening.open_input`): parameters are
-    checked, data read, results computed, and only then does the estimator change, in one step. A fit that fails or is
-    interrupted leaves it as it was, fitted or not.
+    A subclass lists the rules of its parameters in ``_allowed`` and implements ``_compute``, which returns the fitted
+    attributes. Its ``fit`` calls ``_fit`` with a function that opens the data (:func:`coterie.inputs.opening.open_input`).
+    This checks the parameters, reads the data and computes the result. Only then is the estimator changed, in one step. A fit
+    that fails or is interrupted leaves it as it was, fitted or not.
 
-    scikit-learn's own ``transform`` turns CSC into CSR; this one leaves every format as it is. And it works on
-    indices, not on a mask, so that names are made for the kept features alone.
+    scikit-learn's own ``transform`` converts CSC to CSR. This one keeps the format. It uses indices instead of a mask, so
+    names are created for the kept features only.
     """
 
     _allowed: ClassVar[Mapping[str, Rule]] = {}
@@ -55,10 +55,10 @@ class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
 
     @abstractmethod
     def _compute(self, data: Any) -> dict[str, Any]:
-        """The fitted attributes by name; must not change the estimator."""
+        """Return the fitted attributes by name. Must not change the estimator."""
 
     def _fit(self, read: Callable[[], FitData]) -> Self:
-        """Check the parameters, read the data, compute, and then change, in one step."""
+        """Check the parameters, read the data, compute, and then change the estimator in one step."""
         check_parameters(self)
         data = read()
         fitted = {**data.attributes, **self._compute(data)}
@@ -76,7 +76,7 @@ class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
         return tags
 
     def _kept(self) -> np.ndarray:
-        """Indices of the kept features, sorted."""
+        """Return the sorted indices of the kept features."""
         check_is_fitted(self)
         return np.sort(self.support_features_)
 
@@ -87,19 +87,19 @@ class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
         return mask
 
     def transform(self, X: Any) -> Any:
-        """Keep the selected columns of X, in the order and format in which X has them.
+        """Return the selected columns of X, in the order and format of X.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
-            Data with the features seen in ``fit``. Where both have names, the columns go by them: in any order, with others
-            among them, or only those that are kept.
+            Data with the features seen in ``fit``. If both have feature names, columns are matched by name: they may be in
+            any order, with additional columns, or only those that are kept.
 
         Returns
         -------
         X_selected : of shape (n_samples, n_selected)
-            The selected columns. CSC stays CSC, CSR stays CSR, arrays keep their type; data frames come
-            back as arrays unless ``set_output`` says otherwise, as everywhere in scikit-learn.
+            The selected columns. CSC stays CSC, CSR stays CSR, and arrays keep their type. Data frames are returned as arrays
+            unless ``set_output`` is used, as in scikit-learn.
         """
         check_is_fitted(self)
         X, _ = opened(X)
@@ -107,12 +107,12 @@ class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
         return columns.asformat(X.format) if sparse.issparse(X) else columns
 
     def inverse_transform(self, X: Any) -> Any:
-        """Put selected columns back in their places, with zeros everywhere else.
+        """Return data with the selected columns in their original positions and zeros elsewhere.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_selected)
-            Data as :meth:`transform` returns them.
+            Data as returned by :meth:`transform`.
 
         Returns
         -------
@@ -133,19 +133,19 @@ class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
         )
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the selected features; ``x7`` for feature 7 of data without names.
+        """Return the names of the selected features, or ``x7`` for feature 7 of data without names.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names of all input features; must equal ``feature_names_in_`` where that is known.
+            Names of all input features. Must equal ``feature_names_in_`` if that is defined.
 
         Returns
         -------
         names : ndarray of str objects
         """
         kept = self._kept()
-        if input_features is None:  # never a name for each of 30 million
+        if input_features is None:  # Avoids creating names of all features, of which there can be millions.
             names = names_at(self, kept)
             return np.array([f"x{j}" for j in kept] if names is None else names, dtype=object)
         return np.asarray(super().get_feature_names_out(input_features), dtype=object)
@@ -156,59 +156,60 @@ class Selector(DocumentationLinkMixin, SelectorMixin, BaseEstimator):
 
 
 class FeatureSets:
-    """The groups of a selector in feature-engine's form."""
+    """Mixin that provides the groups of a selector in the format of feature-engine."""
 
     groups_: FeatureGroups
     _label: Callable[[int], Any]
 
     @property
     def correlated_feature_sets_(self) -> list[set[Any]]:
-        """Groups of two and more features as sets of names (or indices), as in feature-engine."""
+        """Groups of at least two features as sets of names (or indices), as in feature-engine."""
         return [{self._label(j) for j in group.members} for group in self.groups_ if len(group) > 1]
 
     @property
     def correlated_feature_dict_(self) -> dict[Any, set[Any]]:
-        """Support feature to the set of its affiliated features, as in feature-engine."""
+        """Mapping from support feature to the set of its affiliated features, as in feature-engine."""
         return {
             self._label(group.support): {self._label(j) for j in group.affiliated} for group in self.groups_ if len(group) > 1
         }
 
 
 def feature_label(names: Sequence[str] | None, feature: int) -> Any:
-    """What a feature is called: its name, or its index where there are no names."""
+    """Return the name of a feature, or its index if there are no names."""
     return int(feature) if names is None else names[int(feature)]
 
 
 def fixed_positions(features: Any, view: FeatureView) -> np.ndarray:
-    """Indices of the features that a parameter ``fixed_features`` names, none of which may be constant."""
+    """Return the indices of the features given as ``fixed_features``. Constant features raise a ValueError."""
     fixed = feature_positions(features, view.n_features, view.feature_names, "fixed_features")
     constant = fixed[view.moments.norm[fixed] == 0.0]
     if len(constant):
         label = feature_label(view.feature_names, constant[0])
-        raise ValueError(f"fixed_features has feature {label!r}, which is constant; leave it out.")
+        raise ValueError(f"fixed_features has feature {label!r}, which is constant. Remove it from fixed_features.")
     return fixed
 
 
 def names_of(names: Sequence[str] | None, features: np.ndarray) -> tuple[str, ...] | None:
-    """Names of some features, or None where there are none."""
+    """Return the names of some features, or None if there are no names."""
     return None if names is None else tuple(str(names[int(j)]) for j in features)
 
 
 def features_of_share(value: float, n_features: int) -> int:
-    """The number of features that a fraction of them is."""
+    """Return the number of features for a fraction of all features, at least 1."""
     return max(1, int(float(value) * n_features))
 
 
 def n_features_wanted(value: int | float, n_features: int) -> int:
-    """The number of features asked for, as a number or a fraction; the selector's table has seen to it that it is one.
+    """Return the requested number of features, given as a number or a fraction that was checked before.
 
-    Where there are fewer, that is all of them, with a warning, as in scikit-learn's ``SelectKBest``.
+    If there are fewer features, warn and return their number, as in scikit-learn's ``SelectKBest``.
     """
     if not isinstance(value, Integral):
         return features_of_share(value, n_features)
     if int(value) > n_features:
         warnings.warn(
-            f"n_features_to_select={value} is more than the {n_features} feature(s) of X; as many are taken as there are.",
+            f"n_features_to_select={value} is more than the {n_features} feature(s) of X. "
+            f"n_features_to_select={n_features} is used.",
             UserWarning,
             stacklevel=2,
         )
@@ -216,41 +217,41 @@ def n_features_wanted(value: int | float, n_features: int) -> int:
 
 
 def n_features_or_auto(value: int | float | str, n_features: int) -> int | None:
-    """The number of features asked for; None for ``"auto"``."""
+    """Return the requested number of features, or None for ``"auto"``."""
     return None if isinstance(value, str) else n_features_wanted(value, n_features)
 
 
 def feature_positions(features: Any, n_features: int, names: Sequence[str] | None, parameter: str) -> np.ndarray:
-    """Indices of features given as indices, names or a boolean mask."""
+    """Return the indices of features given as indices, names or a boolean mask."""
     if features is None:
         return np.empty(0, dtype=np.int64)
     chosen = np.atleast_1d(np.asarray(features))
     if chosen.size == 0:
         return np.empty(0, dtype=np.int64)
     if chosen.ndim != 1:
-        raise ValueError(f"{parameter} must be a list of feature indices or names, or a mask.")
+        raise ValueError(f"{parameter} must be a list of feature indices or names, or a boolean mask.")
     if chosen.dtype == np.bool_:
         if len(chosen) != n_features:
             raise ValueError(f"{parameter} is a mask of length {len(chosen)}, but X has {n_features} features.")
         return np.flatnonzero(chosen)
     if chosen.dtype.kind in "iu":
-        wrong = chosen[(chosen < -n_features) | (chosen >= n_features)]
-        if len(wrong):
-            raise ValueError(f"{parameter} has index {wrong[0]}, but X has {n_features} features.")
+        invalid = chosen[(chosen < -n_features) | (chosen >= n_features)]
+        if len(invalid):
+            raise ValueError(f"{parameter} has index {invalid[0]}, but X has {n_features} features.")
         positions = np.where(chosen < 0, chosen + n_features, chosen).astype(np.int64)
     else:
         if names is None:
-            raise ValueError(f"{parameter} has names, but X has none; give indices or pass X as a data frame.")
-        where = {str(name): position for position, name in enumerate(names)}
-        unknown = [str(name) for name in chosen if str(name) not in where]
+            raise ValueError(f"{parameter} has names, but X has none. Pass indices, or pass X as a data frame.")
+        position_of = {str(name): position for position, name in enumerate(names)}
+        unknown = [str(name) for name in chosen if str(name) not in position_of]
         if unknown:
             raise ValueError(f"{parameter} names {unknown[0]!r}, which is not a feature of X.")
-        positions = np.array([where[str(name)] for name in chosen], dtype=np.int64)
+        positions = np.array([position_of[str(name)] for name in chosen], dtype=np.int64)
     if len(np.unique(positions)) < len(positions):
         raise ValueError(f"{parameter} names a feature twice.")
     return positions
 
 
 def _is_fitted(name: str) -> bool:
-    """Whether an attribute is one that a fit has set."""
+    """Return True if an attribute with this name is set by a fit."""
     return name.endswith("_") and not name.startswith("_")

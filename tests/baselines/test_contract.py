@@ -78,6 +78,8 @@ def test_wrong_input_changes_nothing(planted, selector):
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
 def test_more_features_requested_than_available(planted, selector):
-    with pytest.warns(UserWarning, match="n_features_to_select=11 is more than the 10 feature.* as many are taken"):
+    with pytest.warns(
+        UserWarning, match="n_features_to_select=11 is more than the 10 feature.* n_features_to_select=10 is used"
+    ):
         model = clone(selector).set_params(n_features_to_select=11).fit(planted.X[:60, :10], planted.y[:60])
     assert len(model.support_features_) <= 10

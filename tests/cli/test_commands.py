@@ -87,7 +87,7 @@ def test_profile(shell, svm):
     result = shell("profile", svm, "--pairs", "100", "--random-state", "0")
     assert "drawn at random" in result.stdout
     assert "There is no folder" in shell.error("profile", svm, "--png", "no/p.png")
-    assert "edges that rise" in shell.error("profile", svm, "--bins", "0.5,1")
+    assert "increasing edges" in shell.error("profile", svm, "--bins", "0.5,1")
 
 
 def test_convert_and_check(shell, svm):

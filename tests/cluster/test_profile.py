@@ -31,5 +31,5 @@ def test_constant_and_equal_columns(rng, client, tmp_path):
     path = write_store(tmp_path / "x.store", sparse.csc_array(X))
     assert correlation_profile(path, client=client).to_dict() == correlation_profile(X).to_dict()
     flat = write_store(tmp_path / "flat.store", np.ones((5, 6)))
-    with pytest.raises(ValueError, match="at least 2 features that are not constant; X has 0"):
+    with pytest.raises(ValueError, match="at least 2 features that are not constant, but X has 0"):
         correlation_profile(flat, client=client)

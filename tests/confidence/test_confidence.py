@@ -1,4 +1,4 @@
-"""Confidence of groups: against separate fits, anytime, resumable, saved."""
+"""Confidence of groups: comparison with separate fits, interruption, resumption, saving."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from coterie import (
     group_confidence,
 )
 from coterie.confidence import estimation
-from coterie.confidence.estimation import complementary, shuffled
+from coterie.confidence.estimation import complementary, permute_labels
 from coterie.confidence.result import expected_false, false_share, shah_samworth
 from coterie.datasets import make_support_affiliated
 
@@ -36,8 +36,8 @@ def fitted(planted, **options):
 
 
 def naive(model, X, y, seed, permutation, n_pairs):
-    """Separate fits on parts of the data: the groups of the permuted labels, and the support features of all halves."""
-    data = shuffled(model._read(X, y), seed, permutation)
+    """Return the confidences from separate fits on the half-samples and on all samples."""
+    data = permute_labels(model._read(X, y), seed, permutation)
     labels = np.asarray(y) if permutation == 0 else data.y
     estimator = clone(model).set_params(n_features_to_select=len(model.groups_))
     chosen = []
@@ -65,7 +65,7 @@ def test_equal_to_separate_fits(planted, estimator, kind):
         np.testing.assert_allclose(np.sort(values), np.sort(naive(model, X, y, 7, number, 3)))
 
 
-def test_true_groups_are_told_from_false_ones(planted):
+def test_true_groups_have_higher_confidence_than_false_ones(planted):
     model = fitted(planted)
     result = group_confidence(model, planted.X, planted.y, n_pairs=15, n_permutations=2, random_state=0)
     true = np.array([bool(set(group.members) & set(planted.groups.members)) for group in model.groups_])
@@ -82,10 +82,10 @@ def test_no_signal():
     model = GroupDiscoveryClassifier(10).fit(X, y)
     result = group_confidence(model, X, y, n_pairs=10, n_permutations=3, random_state=0)
     assert result.confidence.max() < 0.9
-    assert result.false_share.min() > 0.2  # one group comes back by chance; three permutations do not show that
+    assert result.false_share.min() > 0.2  # One group is found again by chance, which three permutations do not show.
 
 
-def test_what_the_groups_and_the_model_get(planted, tmp_path):
+def test_attaching_to_groups_and_model(planted, tmp_path):
     model = fitted(planted)
     with pytest.raises(ValueError, match="have no confidence yet"):
         model.groups_.at_least(0.5)
@@ -115,7 +115,7 @@ def test_what_the_groups_and_the_model_get(planted, tmp_path):
     assert not hasattr(model, "confidence_")
 
 
-def test_resumed_is_as_if_done_at_once(planted):
+def test_resumed_result_equals_that_of_a_single_call(planted):
     model = fitted(planted)
     whole = group_confidence(model, planted.X, planted.y, n_pairs=6, n_permutations=2, random_state=5)
     part = group_confidence(model, planted.X, planted.y, n_pairs=3, n_permutations=0, random_state=5)
@@ -127,7 +127,7 @@ def test_resumed_is_as_if_done_at_once(planted):
         np.testing.assert_array_equal(a, b)
     few = group_confidence(model, planted.X, planted.y, n_pairs=3, n_permutations=2, random_state=5)
     again = group_confidence(model, planted.X, planted.y, n_pairs=6, n_permutations=2, resume=few)
-    np.testing.assert_array_equal(again.expected_false, whole.expected_false)  # those of three pairs do not count
+    np.testing.assert_array_equal(again.expected_false, whole.expected_false)  # Permutations with three pairs are dropped.
     same = group_confidence(model, planted.X, planted.y, n_pairs=2, n_permutations=2, resume=whole)
     assert same.n_pairs == 6
     with pytest.raises(ValueError, match="another model or other data"):
@@ -149,7 +149,7 @@ def fitted_to(X, y):
 
 
 def test_interrupted(planted, monkeypatch):
-    """Ctrl-C keeps the pairs that are done."""
+    """Ctrl-C keeps the completed pairs."""
     model = fitted(planted)
     calls = []
     run = estimation.run_searches
@@ -171,7 +171,7 @@ def test_interrupted(planted, monkeypatch):
     assert not hasattr(model, "confidence_")
 
 
-def test_a_signal_ends_it_after_a_batch(planted, monkeypatch):
+def test_a_signal_stops_after_a_batch(planted, monkeypatch):
     model = fitted(planted)
     asked = []
     monkeypatch.setattr(estimation, "stop_requested", lambda: len(asked) > 0)
@@ -184,11 +184,11 @@ def test_a_signal_ends_it_after_a_batch(planted, monkeypatch):
         return loops
 
     monkeypatch.setattr(estimation, "run_searches", last)
-    with pytest.raises(KeyboardInterrupt):  # the first batch itself was cut off
+    with pytest.raises(KeyboardInterrupt):  # The first batch was incomplete.
         group_confidence(model, planted.X, planted.y, n_pairs=5)
 
 
-def test_fixed_features_are_no_discoveries(planted):
+def test_fixed_features_have_no_confidence(planted):
     model = fitted(planted, fixed_features=[100])
     result = group_confidence(model, planted.X, planted.y, **QUICK)
     assert np.isnan(result.confidence[0])
@@ -198,7 +198,7 @@ def test_fixed_features_are_no_discoveries(planted):
     assert "1. fixed" in repr(result)
 
 
-def test_one_class_has_no_labels_to_shuffle(planted):
+def test_one_class_has_no_labels_to_permute(planted):
     X = np.abs(planted.X)
     model = GroupDiscoveryOneClass(4).fit(X)
     result = group_confidence(model, X, n_pairs=3, random_state=0)
@@ -207,7 +207,7 @@ def test_one_class_has_no_labels_to_shuffle(planted):
 
 
 def test_weights_are_repetitions(planted):
-    """A sample of weight 0 is as good as absent."""
+    """A sample of weight 0 counts as absent."""
     weight = np.ones(len(planted.y))
     weight[::5] = 0.0
     X, y = planted.X[weight > 0], planted.y[weight > 0]
@@ -233,14 +233,14 @@ def test_halves(planted):
             assert abs(first[data.targets == label].sum() - second[data.targets == label].sum()) <= 1
     again = complementary(data, 1, 0, 2, stratified=True)
     np.testing.assert_array_equal(again[0], first)
-    other = shuffled(data, 1, 1)
+    other = permute_labels(data, 1, 1)
     assert sorted(other.targets) == sorted(data.targets)
     assert (other.targets != data.targets).any()
-    assert shuffled(data, 1, 0) is data
+    assert permute_labels(data, 1, 0) is data
 
 
 @pytest.mark.parametrize("sizes", [(5, 7, 4, 3), (1, 1, 1), (6, 2), (3, 4)])
-def test_where_the_odd_sample_of_a_class_goes(planted, sizes):
+def test_extra_samples_of_odd_classes_alternate(planted, sizes):
     targets = np.repeat(np.arange(len(sizes)), sizes)
     data = replace(fitted(planted)._read(planted.X, planted.y), targets=targets, weight=None)
     odd = [k for k, size in enumerate(sizes) if size % 2]
@@ -256,7 +256,7 @@ def test_the_first_half_has_the_odd_sample(planted, n_samples):
     halves = [complementary(data, 1, 0, pair, stratified=False) for pair in range(20)]
     assert all((first.sum(), second.sum()) == ((n_samples + 1) // 2, n_samples // 2) for first, second in halves)
     assert all((first + second == 1.0).all() for first, second in halves)
-    for pair, (first, _) in enumerate(halves):  # a seed means the same halves for ever
+    for pair, (first, _) in enumerate(halves):  # The halves of a seed must not change between versions.
         rng = np.random.default_rng([1, 0, 1 + pair])
         order = rng.permutation(n_samples)
         order = order[::-1] if rng.random() < 0.5 else order
@@ -273,7 +273,7 @@ def test_estimates_by_hand():
     np.testing.assert_allclose(
         false_share(confidence, np.array([0.0, 5.0, 0.5, np.nan, 9.0]), 2), [1 / 3, 1, 1 / 3, np.nan, 1]
     )
-    # A level with a smaller ratio below it takes that one.
+    # A level takes the smallest ratio at or below it.
     np.testing.assert_allclose(false_share(np.array([0.9, 0.8, 0.8]), np.full(3, 0.2), 3), [0.4 / 3] * 3)
 
 

@@ -1,4 +1,4 @@
-"""The page on measures of correlation holds code that works: dense and sparse, complete and ranked, with folds and weights."""
+"""The code of the page on correlation measures works: dense, sparse, complete, ranked, with folds and weights."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def page():
 
 
 def cosine(X, weight=None):
-    """All cosines, slowly; 0 for constant columns, as everywhere."""
+    """Return all cosines by naive code, 0 for constant columns."""
     w = np.ones(len(X)) if weight is None else weight
     products = X.T @ (w[:, None] * X)
     length = np.sqrt(np.diag(products))
@@ -37,7 +37,7 @@ def cosine(X, weight=None):
 
 
 def check_groups(model, matrix, threshold):
-    """Support features that keep apart, and every other feature that is close to one with the closest."""
+    """Check that support features are uncorrelated and other features belong to the closest support feature."""
     supports = model.support_features_
     assert (np.abs(matrix[np.ix_(supports, supports)][~np.eye(len(supports), dtype=bool)]) < threshold).all()
     owner = {}
@@ -70,7 +70,7 @@ def test_groups_by_the_measures_of_the_page(page, rng, name, layout, affiliates)
     assert model.n_correlations_evaluated_ > 0
     first = X[:, model.support_features_]
     order = rng.permutation(X.shape[1])
-    again = model.fit(form[:, order], y).support_features_  # of equal columns one may stand for the other
+    again = model.fit(form[:, order], y).support_features_  # Equal columns may replace each other.
     np.testing.assert_array_equal(X[:, order[again]], first)
 
 
@@ -113,7 +113,7 @@ def test_samples_of_weight_zero_do_not_reach_a_function(rng):
     model = GroupDiscoveryClassifier(4, correlation=weighted, standardize=True).fit(X, y, sample_weight=weight)
     expected = GroupDiscoveryClassifier(4, standardize=True).fit(X, y, sample_weight=weight)
     assert [g.affiliated.tolist() for g in model.groups_] == [g.affiliated.tolist() for g in expected.groups_]
-    with pytest.raises(ValueError, match="different weights, and correlation=plain takes none"):
+    with pytest.raises(ValueError, match="different weights, but correlation=plain has no parameter sample_weight"):
         GroupDiscoveryClassifier(4, correlation=plain).fit(X, y, sample_weight=weight)
 
 
@@ -152,16 +152,16 @@ def test_blocks_and_threads_do_not_matter(rng, monkeypatch, is_sparse):
         (lambda a, b: np.zeros((b.shape[1] + 1, a.shape[1])), "returned an array of shape"),
         (lambda a, b: None, "not an array of real numbers"),
         (lambda a, b: [[1.0], [1.0, 2.0]], "not an array of real numbers"),
-        (lambda a, b: np.clip(np.outer(a[0], 0.1 * b[1]), -1, 1), "the other way round"),
+        (lambda a, b: np.clip(np.outer(a[0], 0.1 * b[1]), -1, 1), "in the two orders"),
     ],
 )
-def test_what_a_function_returns_is_looked_at(rng, wrong, message):
+def test_results_of_a_function_are_checked(rng, wrong, message):
     X, y = grouped_matrix(rng)
     with pytest.raises(ValueError, match=rf"correlation=<lambda> .*{message}"):
         GroupDiscoveryClassifier(4, correlation=wrong).fit(X, y)
 
 
-def test_what_a_class_returns_is_looked_at(rng, page):
+def test_results_of_a_class_are_checked(rng, page):
     X, y = grouped_matrix(rng)
 
     def refused(message, **methods):
@@ -170,16 +170,16 @@ def test_what_a_class_returns_is_looked_at(rng, page):
             GroupDiscoveryClassifier(4, correlation=kind, threshold=0.9).fit(X, y)
 
     refused("NaN", within=lambda self, features: np.full((len(features), len(features)), np.nan))
-    refused("other way round", within=lambda self, features: np.tri(len(features)))
+    refused("in the two orders", within=lambda self, features: np.tri(len(features)))
     refused("three arrays", strong=lambda self, *_: (np.arange(2), np.arange(3), np.zeros(2)))
     refused("three arrays", strong=lambda self, *_: (np.zeros(2), np.zeros(2), np.zeros(2)))
-    refused("that is none", strong=lambda self, *_: (np.array([len(X)]), np.array([0]), np.ones(1)))
+    refused("out of range", strong=lambda self, *_: (np.array([len(X)]), np.array([0]), np.ones(1)))
     refused("the value 3", strong=lambda self, *_: (np.array([1]), np.array([0]), np.array([3.0])))
     with pytest.raises(ValueError, match="correlation=int is a class without the method 'between'"):
         GroupDiscoveryClassifier(4, correlation=int).fit(X, y)
 
 
-def test_a_measure_of_ones_own_is_not_saved(page, tmp_path):
+def test_a_user_defined_measure_is_not_saved(page, tmp_path):
     for name, what in (("biweight", "a function"), ("Cosine", "")):
         with pytest.raises(TypeError, match=rf"correlation is {what}"):
             save(GroupDiscoveryClassifier(correlation=page[name]), tmp_path / "model.coterie")

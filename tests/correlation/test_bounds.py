@@ -1,4 +1,4 @@
-"""The exact bounds at their limits: each is tested on the pair that comes closest to it."""
+"""The exact bounds, each tested on the pair that comes closest to it."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from coterie.search.scores import LazyScores
 
 
 def strongest_on(samples, z, weight):
-    """Largest |correlation| with z of any feature that is zero outside of some samples (weighted least squares)."""
+    """Return the largest |correlation| with z of a feature that is zero outside some samples (weighted least squares)."""
     n = len(z)
     centring = np.eye(n) - np.outer(np.ones(n), weight / weight.sum())
     root = np.sqrt(weight)[:, None]
@@ -39,7 +39,7 @@ def test_size_bound_keeps_the_best_feature_of_every_size(seed, n_samples, signed
     z[0], z[1] = 1.0, 0.0
     weight = rng.random(n_samples) + 0.1 if weighted else np.ones(n_samples)
     for count in range(1, n_samples):
-        # The largest entries, those farthest from the mean, and any.
+        # The largest entries, those farthest from the mean, and random ones.
         choices = (np.argsort(-np.abs(z)), np.argsort(-np.abs(z - z.mean())), rng.permutation(n_samples))
         for order in choices:
             samples = order[:count]
@@ -49,7 +49,7 @@ def test_size_bound_keeps_the_best_feature_of_every_size(seed, n_samples, signed
             f = np.zeros(n_samples)
             f[samples] = values
             if not signed and (values < 0).any():
-                f = np.abs(f)  # the non-negative bound is only claimed for non-negative data
+                f = np.abs(f)  # The non-negative bound applies to non-negative data only.
             view = FeatureView.of(as_source(sparse.csc_array(np.c_[z, f])), weight if weighted else None)
             if view.moments.norm[1] == 0.0:
                 continue
@@ -85,7 +85,7 @@ def test_angle_bound_keeps_features_in_the_plane_of_exemplar_and_support(thresho
 
 
 def test_angle_bound_excludes_something():
-    """A bound that never bites would pass the tests above."""
+    """A bound that excludes nothing would pass the tests above."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((20, 200))
     a = X[:, 0] - X[:, 0].mean()
@@ -100,11 +100,11 @@ def test_angle_bound_excludes_something():
 @pytest.mark.parametrize("standardize", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_norm_bound_does_not_hide_an_aligned_feature(centred, standardize, weighted):
-    """A small feature along the residual reaches the bound; larger ones with smaller scores must not overtake it."""
+    """A small feature along the residual attains the bound. Larger features with smaller scores must rank below it."""
     rng = np.random.default_rng(2)
     n = 50
     weight = 0.01 * rng.random(n) + 1e-4 if weighted else np.ones(n)
-    # In the inner product of the weights: the residual over the weights, centred; columns across it.
+    # In the weighted inner product: the centred residual over the weights, and columns orthogonal to it.
     exemplar = rng.standard_normal(n)
     exemplar -= np.average(exemplar, weights=weight)
     residual = (weight * exemplar)[:, None]

@@ -1,4 +1,4 @@
-"""Groups without labels against the greedy walk over the matrix of all correlations."""
+"""Groups without labels, compared with the greedy walk over the matrix of all correlations."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def brute_force(C, order, fixed, threshold):
-    """Dict of representative to members, from the matrix of all correlations and an order of the features."""
+    """Return a dict from representative to members, from the matrix of all correlations and an order."""
     strong = np.abs(C) >= threshold - 1e-10
     supports = list(fixed)
     for j in order:
@@ -44,7 +44,7 @@ def brute_force(C, order, fixed, threshold):
 
 
 def order_of(X, C, representative, threshold, weight=None):
-    """By number of neighbours, then variance (or variance alone), then content."""
+    """Return features by number of neighbours, then variance (or by variance only), then content."""
     variance = naive.norm(X, weight) ** 2
     prints = X.T @ np.random.default_rng(20120626).standard_normal(len(X))
     neighbours = (np.abs(C) >= threshold - 1e-10).sum(axis=1) if representative == "neighbours" else np.zeros(len(C))
@@ -59,7 +59,7 @@ def found_groups(model):
 
 @st.composite
 def tables(draw):
-    """Few small integers: equal, opposite and constant columns, correlations on the threshold, equal variances."""
+    """Draw small integers: equal, negated and constant columns, correlations at the threshold, equal variances."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n, m = draw(st.integers(3, 12)), draw(st.integers(1, 14))
     X = rng.integers(-2, 3, (n, m)).astype(float)
@@ -83,7 +83,7 @@ def test_groups_are_those_of_brute_force(table, threshold, representative, is_sp
     fixed = [int(j) for j in np.flatnonzero(np.diag(C) != 0)[:1]] if rng.random() < 0.3 else []
     model = CorrelationGroups(threshold, representative=representative, fixed_features=fixed or None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_FIRST_BATCH", batch)
+        patch.setattr(grouping, "_FIRST_BATCH_FEATURES", batch)
         model.fit(form)
     order = order_of(X, C, representative, threshold)
     assert found_groups(model) == brute_force(C, order, fixed, threshold)
@@ -92,7 +92,7 @@ def test_groups_are_those_of_brute_force(table, threshold, representative, is_sp
         pairs = np.abs(C[np.ix_(group.members, group.members)])[np.triu_indices(len(group), 1)]
         assert group.purity.minimum == pytest.approx(pairs.min() if len(pairs) else 1.0)
         assert group.purity.mean == pytest.approx(pairs.mean() if len(pairs) else 1.0)
-    # Any order of the columns gives the same groups, up to columns that cannot be told from each other.
+    # Any order of the columns gives the same groups, up to equal columns.
     turn = rng.permutation(X.shape[1])
     again = CorrelationGroups(threshold, representative=representative).fit(form[:, turn])
     if not fixed:
@@ -105,8 +105,8 @@ def test_groups_are_those_of_brute_force(table, threshold, representative, is_sp
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_measure_dense_and_sparse(rng, monkeypatch, correlation, is_sparse, weighted):
-    monkeypatch.setattr(grouping, "_FIRST_BATCH", 5)
-    monkeypatch.setattr(grouping, "_LARGEST_BATCH", 70)
+    monkeypatch.setattr(grouping, "_FIRST_BATCH_FEATURES", 5)
+    monkeypatch.setattr(grouping, "_MAX_BATCH_FEATURES", 70)
     X, _ = sparse_counts(rng, n_samples=60) if is_sparse else grouped_matrix(rng, 60, 90, n_factors=30)
     X[:, 11] = 3.0
     weight = rng.integers(0, 3, 60).astype(float) if weighted else None
@@ -117,7 +117,7 @@ def test_every_measure_dense_and_sparse(rng, monkeypatch, correlation, is_sparse
         results.append([(g.support, g.affiliated.tolist(), g.correlation.tolist()) for g in model.groups_])
     assert results[0] == results[1]
     repeated = X if weight is None else np.repeat(X, weight.astype(int), axis=0)
-    if correlation == "su":  # itself tested against naive code
+    if correlation == "su":  # The measure itself is compared with naive code elsewhere.
         C = SymmetricalUncertainty(FeatureView.of(as_source(repeated))).within(np.arange(X.shape[1]))
     else:
         ranks = stats.rankdata(repeated, axis=0) if correlation == "spearman" else repeated
@@ -126,7 +126,7 @@ def test_every_measure_dense_and_sparse(rng, monkeypatch, correlation, is_sparse
     apart = np.abs(C[np.ix_(supports, supports)])[~np.eye(len(supports), dtype=bool)]
     assert (apart < 0.6).all()
     members = np.concatenate([group.members for group in model.groups_])
-    assert sorted(members.tolist()) == np.flatnonzero(np.diag(C) > 0).tolist()  # all but the constant ones, each once
+    assert sorted(members.tolist()) == np.flatnonzero(np.diag(C) > 0).tolist()  # All features except constant ones, each once.
     for group in model.groups_:
         for j, r in zip(group.affiliated, group.correlation, strict=True):
             assert abs(r) == pytest.approx(np.abs(C[j, supports]).max(), abs=1e-9)
@@ -135,7 +135,7 @@ def test_every_measure_dense_and_sparse(rng, monkeypatch, correlation, is_sparse
     assert model.n_correlations_evaluated_ <= model.n_correlations_possible_
 
 
-def test_the_feature_with_the_most_neighbours_stands_for_its_group(rng):
+def test_the_feature_with_the_most_neighbours_is_the_representative(rng):
     hub = rng.standard_normal(500)
     X = np.column_stack([hub, *(hub + 0.6 * rng.standard_normal(500) for _ in range(5)), 9 * rng.standard_normal(500)])
     assert abs(np.corrcoef(X.T)[1, 2]) < 0.8 < abs(np.corrcoef(X.T)[0, 1])
@@ -148,7 +148,7 @@ def test_the_feature_with_the_most_neighbours_stands_for_its_group(rng):
     assert len(CorrelationGroups(0.8, representative="variance").fit(X).groups_) > 2
 
 
-def test_scores_of_ones_own(rng):
+def test_user_defined_scores(rng):
     X, _ = grouped_matrix(rng, 60, 40)
     C, wish = naive.correlation(X), rng.random(40)
     expected = brute_force(C, np.argsort(-wish), [], 0.7)
@@ -166,9 +166,9 @@ def test_scores_of_ones_own(rng):
         ({"threshold": 0.0}, "threshold=0.0 must be a number above 0 and at most 1"),
         ({"correlation": None}, "correlation=None must be one of 'pearson', 'spearman', 'su' or a function"),
         ({"representative": "score"}, "representative='score' must be one of 'neighbours', 'variance'"),
-        ({"representative": [1.0, 2.0]}, r"representative gives scores of shape \(2,\), but X has 5 features"),
+        ({"representative": [1.0, 2.0]}, r"representative provides scores of shape \(2,\), but X has 5 features"),
         ({"representative": [1, 2, 3, 4, np.nan]}, "NaN or infinite"),
-        ({"representative": lambda X: ["a"] * 5}, "representative must give numbers"),
+        ({"representative": lambda X: ["a"] * 5}, "representative must provide one numeric score per feature"),
         ({"fixed_features": [1]}, "fixed_features has feature 1, which is constant"),
     ],
 )
@@ -179,7 +179,7 @@ def test_bad_parameters(rng, parameters, message):
         CorrelationGroups(**parameters).fit(X)
 
 
-def test_fixed_features_stay_even_beside_each_other(rng):
+def test_fixed_features_may_be_correlated(rng):
     X, _ = grouped_matrix(rng, 60, 40, n_factors=3)
     C = np.abs(naive.correlation(X))
     first, second = np.argwhere(np.triu(C, 1) > 0.7)[0]
@@ -212,12 +212,12 @@ def test_progress_is_shown(rng, capsys):
     assert "representatives" in capsys.readouterr().err
 
 
-def test_purities_together_are_those_alone(rng, monkeypatch):
+def test_purities_do_not_depend_on_batches(rng, monkeypatch):
     X, _ = grouped_matrix(rng, 60, 200)
     measure = PearsonCorrelation(FeatureView.of(as_source(X)))
     groups = [np.arange(a, b) for a, b in ((0, 1), (1, 3), (3, 70), (70, 72), (72, 190), (190, 191), (191, 200))]
     together = grouping.group_purities(measure, groups)
-    monkeypatch.setattr(grouping, "_TOGETHER", 1)
+    monkeypatch.setattr(grouping, "_MAX_SHARED_MEMBERS", 1)
     np.testing.assert_allclose(together, grouping.group_purities(measure, groups), atol=1e-12)
     C = np.abs(naive.correlation(X))[1, 2]
     assert together[1] == pytest.approx((C, C, C))
@@ -227,7 +227,7 @@ def test_purities_together_are_those_alone(rng, monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("measure", [PearsonCorrelation, SpearmanCorrelation])
 def test_many_columns_by_blas_are_exact(rng, monkeypatch, kind, weighted, measure):
-    """The same as a few columns at a time, although some pairs lie closer to the threshold than single precision sees."""
+    """Results equal those of small batches, although some pairs are closer to the threshold than single precision."""
     X, _ = grouped_matrix(rng, 70, 90)
     X = {"float64 C": X, "double precision": X, "float32 F": np.asfortranarray(X, dtype=np.float32)}.get(
         kind, np.round(3 * X).astype(np.int8)

@@ -1,4 +1,4 @@
-"""Tables as they are: columns that are no numbers, missing values, feature-engine's words."""
+"""Data frames without preparation: columns that are not numeric, missing values, feature-engine's attributes."""
 
 import numpy as np
 import pandas as pd
@@ -45,7 +45,7 @@ def messy():
 
 
 @pytest.mark.parametrize("make", [lambda X: X, lambda X: pl.DataFrame(X.assign(kind=X["kind"].astype(str)).to_dict("list"))])
-def test_a_messy_frame_goes_in_as_it_is(messy, make):
+def test_a_messy_frame_needs_no_preparation(messy, make):
     X = make(messy)
     model = CorrelationGroups(0.8).fit(X)
     assert sorted(map(sorted, model.correlated_feature_sets_)) == [["a", "a too"], ["b", "b too"]]
@@ -53,7 +53,7 @@ def test_a_messy_frame_goes_in_as_it_is(messy, make):
     assert len(model.features_to_drop_) == 2
     kept = [name for name in messy.columns if name not in model.features_to_drop_]
     small = model.transform(X)
-    assert type(small) is type(X)  # an array could not keep the types
+    assert type(small) is type(X)  # An array could not keep the types.
     assert list(small.columns) == kept == model.get_feature_names_out().tolist()
     assert {"city", "when", "kind", "odd"} <= set(kept)
     assert small["when"].dtype == X["when"].dtype
@@ -64,7 +64,7 @@ def test_a_messy_frame_goes_in_as_it_is(messy, make):
     assert list(model.transform(shuffled).columns) == kept
 
 
-def test_the_other_columns_are_dropped_or_refused_as_asked(messy):
+def test_remainder_is_dropped_or_raises(messy):
     model = CorrelationGroups(0.8, remainder="drop").fit(messy)
     assert model.get_feature_names_out().tolist() == [c for c in messy if c not in model.features_to_drop_]
     assert {"city", "when", "kind"} <= set(model.features_to_drop_)
@@ -76,12 +76,12 @@ def test_the_other_columns_are_dropped_or_refused_as_asked(messy):
         model.variables_.index(messy.columns[j]) for j in model.support_features_
     }
     with pytest.raises(
-        ValueError, match=r"remainder='refuse', .*no numbers: 'city' \(object\), 'when' \(datetime64\[ns\]\), 'kind'"
+        ValueError, match=r"remainder='refuse', .*are not numeric: 'city' \(object\), 'when' \(datetime64\[ns\]\), 'kind'"
     ):
         CorrelationGroups(remainder="refuse").fit(messy)
     with pytest.raises(ValueError, match="remainder='keep' must be one of 'passthrough', 'drop', 'refuse'"):
         CorrelationGroups(remainder="keep").fit(messy)
-    with pytest.raises(ValueError, match="no columns of numbers to group"):
+    with pytest.raises(ValueError, match="no numeric columns to group"):
         CorrelationGroups().fit(messy[["city", "kind"]])
 
 
@@ -96,7 +96,7 @@ def test_variables(messy):
         assert part.other_features_.tolist() == [0, 1]
         assert part.transform(X).shape == (80, 3)
     for variables, message in (
-        (["city"], r"variables has 'city' \(object\), whose values are no numbers"),
+        (["city"], r"variables has 'city' \(object\), whose values are not numbers"),
         (["town"], "variables names 'town', which is not a feature of X"),
         ([], "variables has no features"),
     ):
@@ -109,11 +109,11 @@ def test_fixed_features_and_representatives_of_a_mixed_table(messy):
         model = CorrelationGroups(0.8, fixed_features=[fixed]).fit(messy)
         assert model.groups_[0].labels == ["b too", "b"]
         assert model.groups_[0].support == 6
-    with pytest.raises(ValueError, match="fixed_features has feature 'city', which takes no part"):
+    with pytest.raises(ValueError, match="fixed_features has feature 'city', which is not grouped"):
         CorrelationGroups(fixed_features=["city"]).fit(messy)
     by_array = CorrelationGroups(0.8, representative=np.arange(8)).fit(messy)
     assert {"a too", "b too"} <= set(by_array.get_feature_names_out())
-    by_function = CorrelationGroups(0.8, representative=lambda X: X.nunique()).fit(messy)  # of the columns that take part
+    by_function = CorrelationGroups(0.8, representative=lambda X: X.nunique()).fit(messy)  # Called with the grouped columns.
     assert by_function.scores_[7] == 2
     with pytest.raises(ValueError, match=r"scores of shape \(3,\), but X has 8 features"):
         CorrelationGroups(representative=np.ones(3)).fit(messy)
@@ -131,7 +131,7 @@ def test_a_model_of_a_mixed_table_can_be_saved(messy, tmp_path):
 
 
 def slow_correlation(x, y, weight, rank):
-    """Over the common samples, each repeated as often as its weight says."""
+    """Return the correlation over the common samples, each repeated according to its weight."""
     common = ~np.isnan(x) & ~np.isnan(y) & (weight > 0)
     if common.sum() < 3:
         return 0.0
@@ -143,7 +143,7 @@ def slow_correlation(x, y, weight, rank):
 
 
 @st.composite
-def tables_with_holes(draw):
+def tables_with_missing_values(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, m = draw(st.integers(3, 14)), draw(st.integers(2, 7))
     X = rng.standard_normal((n, m)) if draw(st.booleans()) else rng.integers(-1, 3, (n, m)).astype(float)
@@ -154,7 +154,7 @@ def tables_with_holes(draw):
 
 
 @settings(max_examples=120, deadline=None)
-@given(data=tables_with_holes(), rank=st.booleans())
+@given(data=tables_with_missing_values(), rank=st.booleans())
 def test_pairwise_complete_correlations_equal_slow_ones(data, rank):
     X, weight = data
     function = pairwise_spearman if rank else pairwise_pearson
@@ -172,18 +172,18 @@ def test_pairwise_complete_correlations_equal_those_of_pandas(method):
 
 
 def test_a_column_that_is_constant_where_another_is_known():
-    """Its variation there is rounding, however large it is elsewhere."""
+    """Its variation over the common samples is rounding only, although it is large elsewhere."""
     x = np.concatenate([np.full(10, 0.1), np.linspace(0, 1e6, 10)])
     y = np.concatenate([np.arange(10.0), np.full(10, np.nan)])
     assert pairwise_pearson(x[:, None], y[:, None])[0, 0] == 0.0
-    x[:10] += 1e-4 * np.arange(10)  # varies by little, and yet it does
+    x[:10] += 1e-4 * np.arange(10)  # a small but real variation
     np.testing.assert_allclose(pairwise_pearson(x[:, None], y[:, None])[0, 0], 1.0, atol=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=tables_with_holes(), threshold=st.sampled_from([0.5, 0.8]), rank=st.booleans())
-def test_groups_of_tables_with_holes(data, threshold, rank):
-    """The greedy walk over the matrix of all pairwise-complete correlations."""
+@given(data=tables_with_missing_values(), threshold=st.sampled_from([0.5, 0.8]), rank=st.booleans())
+def test_groups_of_tables_with_missing_values(data, threshold, rank):
+    """Groups equal those of the greedy walk over the matrix of all pairwise-complete correlations."""
     X, weight = data
     C = np.array([[slow_correlation(x, y, weight, rank) for y in X.T] for x in X.T])
     varying = np.diag(C) != 0
@@ -210,10 +210,10 @@ def test_formats_and_orders_of_columns_agree(make, correlation):
     assert {frozenset(map(int, s)) for s in model.fit(make(X)).correlated_feature_sets_} == expected
     turned = model.fit(np.ascontiguousarray(X[:, ::-1]))
     assert {frozenset(14 - j for j in s) for s in turned.correlated_feature_sets_} == expected
-    assert np.isnan(model.transform(np.ascontiguousarray(X[:, ::-1]))).any()  # values stay as they are
+    assert np.isnan(model.transform(np.ascontiguousarray(X[:, ::-1]))).any()  # Values are not imputed.
 
 
-def test_without_holes_nothing_changes():
+def test_without_missing_values_nothing_changes():
     X = np.random.default_rng(0).standard_normal((40, 6)).cumsum(axis=1)
     plain = CorrelationGroups(0.8).fit(X)
     for missing in ("ignore", "mean", "median", "most_frequent"):
@@ -231,7 +231,7 @@ def test_imputed(strategy, make):
     assert model.transform(make(X)).shape == (60, len(model.groups_))
 
 
-def test_missing_values_that_cannot_be():
+def test_missing_values_that_raise():
     X = np.random.default_rng(0).standard_normal((20, 4))
     X[3, 2] = np.nan
     with pytest.raises(
@@ -242,7 +242,7 @@ def test_missing_values_that_cannot_be():
         ValueError, match="missing_values='skip' must be one of 'raise', 'ignore', 'mean', 'median', 'most_frequent'"
     ):
         CorrelationGroups(missing_values="skip").fit(X)
-    with pytest.raises(ValueError, match="missing_values='ignore' is for correlation='pearson' and 'spearman'"):
+    with pytest.raises(ValueError, match="missing_values='ignore' requires correlation='pearson' or 'spearman'"):
         CorrelationGroups(missing_values="ignore", correlation="su").fit(X)
     X[5, 1] = np.inf
     with pytest.raises(ValueError, match=r"1 infinite value\(s\), first in feature 1"):

@@ -1,4 +1,4 @@
-"""All correlations counted: against the matrix of all correlations, in every layout."""
+"""Counts of all correlations, compared with the matrix of all correlations, in every layout."""
 
 import json
 
@@ -18,7 +18,7 @@ from tests.conftest import grouped_matrix, sparse_counts
 
 
 def brute_force(X, edges):
-    """Counts by bin from the full matrix; a correlation within 1e-10 of an edge counts as equal to it."""
+    """Return counts by bin from the full matrix. A correlation within 1e-10 of an edge counts as equal to it."""
     X = np.asarray(X, dtype=np.float64)
     X = X[:, np.ptp(X, axis=0) > 0]
     r = np.abs(naive.correlation(X)[np.triu_indices(X.shape[1], 1)])
@@ -28,7 +28,7 @@ def brute_force(X, edges):
 
 @pytest.fixture(params=["dense way", "sparse way"])
 def way(request, monkeypatch):
-    """Both ways for sparse data, whatever would be quicker."""
+    """Force each of the two algorithms for sparse data."""
     monkeypatch.setattr(tiles, "dense_cost", lambda n, m: 0.0 if request.param == "dense way" else np.inf)
     return request.param
 
@@ -68,8 +68,8 @@ def test_blocks_and_threads_do_not_matter(rng, monkeypatch):
     assert correlation_profile(S, n_jobs=1).counts.tolist() == correlation_profile(S, n_jobs=3).counts.tolist()
 
 
-def test_many_samples_go_by_double_precision(rng, monkeypatch):
-    monkeypatch.setattr(tiles, "_SINGLE_PRECISION", 10)
+def test_many_samples_use_double_precision(rng, monkeypatch):
+    monkeypatch.setattr(tiles, "_MAX_SINGLE_SAMPLES", 10)
     X, _ = grouped_matrix(rng)
     assert correlation_profile(X).counts.tolist() == brute_force(X, np.linspace(0, 1, 11)).tolist()
 
@@ -83,7 +83,7 @@ small = st.integers(2, 9).flatmap(
 
 @given(small, st.sampled_from([4, 10]))
 def test_correlations_on_an_edge(rows, bins):
-    """Few small integers: many correlations of exactly 0.5 or 0.75, columns that are equal, constant, or opposite."""
+    """Small integers: many correlations of exactly 0.5 or 0.75, and equal, constant and negated columns."""
     X = np.array(rows, dtype=np.int8)
     if (np.ptp(X, axis=0) > 0).sum() < 2:
         return
@@ -98,7 +98,7 @@ def test_correlations_on_an_edge(rows, bins):
 
 
 def test_a_correlation_in_single_precision_is_not_enough(rng):
-    """Correlations that differ from an edge by less than single precision sees."""
+    """Correlations differ from an edge by less than single precision."""
     x = rng.standard_normal(200)
     x -= x.mean()
     z = rng.standard_normal(200)
@@ -128,7 +128,7 @@ def test_equal_columns_are_counted_as_often_as_they_occur(way):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
-def test_a_sample_comes_with_limits_that_hold(rng, form):
+def test_limits_of_a_sample_are_valid(rng, form):
     X, _ = grouped_matrix(rng, 50, 80)
     exact = correlation_profile(X).fractions
     inside = 0
@@ -161,7 +161,7 @@ def test_the_result_in_other_forms(rng):
     assert frame["pairs"].tolist() == profile.counts.tolist()
     assert frame["share_at_least"].iloc[0] == 1.0
     assert profile.share_at_least(0.6) == frame["share_at_least"][3]
-    with pytest.raises(ValueError, match="no edge of the profile's bins"):
+    with pytest.raises(ValueError, match="not an edge of the profile's bins"):
         profile.share_at_least(0.65)
     assert json.loads(profile.to_json())["bins"][2]["pairs"] == profile.counts[2]
     text = str(correlation_profile(X, n_pairs=100, random_state=0))
@@ -181,12 +181,12 @@ def test_plot(rng, tmp_path):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (np.ones((5, 4)), {}, "at least 2 features that are not constant; X has 0"),
+        (np.ones((5, 4)), {}, "at least 2 features that are not constant, but X has 0"),
         (np.eye(3)[:, :1], {}, "X has 1"),
         ([[1.0, np.nan], [2.0, 3.0]], {}, "1 NaN or infinite value.*sample 0 of feature 1"),
         (np.eye(3), {"bins": 0}, "bins=0 must be a whole number of at least 1"),
-        (np.eye(3), {"bins": [0, 0.5]}, "edges that rise from 0 to 1"),
-        (np.eye(3), {"bins": [0, 0.5, 0.5, 1]}, "edges that rise from 0 to 1"),
+        (np.eye(3), {"bins": [0, 0.5]}, "increasing edges from 0 to 1"),
+        (np.eye(3), {"bins": [0, 0.5, 0.5, 1]}, "increasing edges from 0 to 1"),
         (np.eye(3), {"n_pairs": 0}, "n_pairs=0 must be a whole number"),
         (np.eye(3), {"n_jobs": 1.5}, "n_jobs=1.5"),
         (np.eye(3), {"confidence": 2}, "confidence=2 must be"),
@@ -200,7 +200,7 @@ def test_bad_input(X, options, message):
 
 
 def test_20news_against_a_product_of_a_part(real_data):
-    """Real text: 1,500 columns against the matrix of all their correlations."""
+    """Real text: 1,500 columns compared with the matrix of all their correlations."""
     with np.load(real_data / "20news_bigrams.npz") as file:
         X = sparse.csr_array((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"])).tocsc()
     part = X[:, np.random.default_rng(0).choice(X.shape[1], 1500, replace=False)]
@@ -210,8 +210,8 @@ def test_20news_against_a_product_of_a_part(real_data):
     assert profile.counts[-1] > 0
 
 
-def test_the_profile_tells_what_discovery_meets(rng):
-    """Two ways through the package to the same number of strong pairs."""
+def test_profile_and_strong_pairs_agree(rng):
+    """Both parts of the package find the same number of strong pairs."""
     X, y = grouped_matrix(rng, 60, 40)
     strong = correlation_profile(X, bins=[0, 0.7, 1]).counts[1]
     model = GroupDiscoveryClassifier("auto", affiliates="complete").fit(X, y)

@@ -1,4 +1,4 @@
-"""Rank correlations against scipy's: types, ties, weights, sparse columns, blocks, and the estimators on top of them."""
+"""Rank correlations compared with SciPy: types, ties, weights, sparse columns, blocks, and estimators."""
 
 import numpy as np
 import pytest
@@ -14,12 +14,12 @@ from tests.conftest import grouped_matrix, sparse_counts
 
 
 def truth(X, weight=None):
-    """All pairs by scipy, a sample of weight 2 twice; 0 for columns that are constant."""
+    """Return all pairs by SciPy. A sample of weight 2 is repeated; constant columns have 0."""
     A = np.asarray(X, dtype=np.float64)
     A = A if weight is None else np.repeat(A, np.asarray(weight, dtype=int), axis=0)
     varying = np.flatnonzero(np.ptp(A, axis=0) > 0)
     result = np.zeros((A.shape[1], A.shape[1]))
-    if len(varying) > 2:  # of two columns it makes a number
+    if len(varying) > 2:  # For two columns SciPy returns a number.
         result[np.ix_(varying, varying)] = stats.spearmanr(A[:, varying]).statistic
     elif len(varying):
         i, j = varying[[0, -1]]
@@ -77,7 +77,7 @@ def test_sparse_columns_with_ties(seed, density, largest, signed, weighted, thre
 
 
 def test_weights_of_any_size_are_shares(rng):
-    """Ten times the weights, and weights that are no whole numbers: the same ranks up to their scale."""
+    """Ten times the weights, or fractional weights, give the same ranks up to scale."""
     X, _ = sparse_counts(rng, n_samples=30, n_features=40)
     weight = rng.integers(0, 4, 30).astype(float)
     R = truth(X, weight)
@@ -153,7 +153,7 @@ def test_estimators_see_monotone_copies(rng, is_sparse, affiliates):
     )
 
 
-def test_the_other_estimators_take_it(rng):
+def test_other_estimators_accept_it(rng):
     X, y = grouped_matrix(rng, 60, 30)
     R = truth(X)
     validated = GroupDiscoveryClassifierCV(4, Cs=2, cv=2, correlation="spearman", threshold=0.6, random_state=0).fit(X, y)

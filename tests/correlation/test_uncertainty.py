@@ -1,4 +1,4 @@
-"""Symmetrical uncertainty against naive code, dense and sparse, pruned and not."""
+"""Symmetrical uncertainty compared with naive code, dense and sparse, pruned and not."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def naive_bins(x, n_bins):
 
 
 def naive_uncertainty(X, weight=None, n_bins=10):
-    """All pairs, one after the other."""
+    """Return all pairs, computed one by one."""
     weight = np.ones(len(X)) if weight is None else weight
     X, weight = X[weight > 0], weight[weight > 0]
     bins = [naive_bins(X[:, j], n_bins) for j in range(X.shape[1])]
@@ -34,7 +34,7 @@ def naive_uncertainty(X, weight=None, n_bins=10):
     for i in range(m):
         for j in range(m):
             both = single[i] + single[j]
-            if both > 1e-12:  # weights that add up to nearly 1 leave a trace in one bin
+            if both > 1e-12:  # Rounding of weights that sum to 1 can leave an entropy just above 0 in a single bin.
                 U[i, j] = 2 * (both - entropy(bins[i], bins[j])) / both
     return U
 
@@ -48,7 +48,7 @@ def measure(X, weight=None, **options):
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(["dense", "counts", "binary", "int8"]),
-    n_samples=st.sampled_from([40, 64, 131, 300]),  # less than a word of bits, one, three, and more than four
+    n_samples=st.sampled_from([40, 64, 131, 300]),  # less than one 64-bit word, one, three, and more than four
     n_bins=st.sampled_from([2, 10, 33]),
     threshold=st.sampled_from([0.2, 0.6, 0.9, 1.0]),
     weights=st.sampled_from(["none", "a fold", "repeats", "fractions"]),
@@ -82,7 +82,7 @@ def test_strong_pairs_are_those_of_brute_force(seed, kind, n_samples, n_bins, th
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_bits_do_not_depend_on_order_threads_company_or_the_table(rng, monkeypatch, is_sparse):
+def test_results_are_bit_identical_for_any_order_threads_batch_and_table(rng, monkeypatch, is_sparse):
     X, _ = sparse_counts(rng, n_samples=150, n_features=45, density=0.3)
     X[:, 20:30] = np.round(X[:, :10] + rng.random((150, 10)), 1)
     X = X[:, np.ptp(X, axis=0) > 0]
@@ -95,7 +95,7 @@ def test_bits_do_not_depend_on_order_threads_company_or_the_table(rng, monkeypat
     assert (value == U[order[feature], order[position]]).all()
     alone = [measure(make(X)).between(everyone, everyone[j : j + 1])[:, 0] for j in range(3)]
     assert (U[:, :3] == np.array(alone).T).all()
-    monkeypatch.setattr("coterie.correlation.uncertainty._TABLE", 20)
+    monkeypatch.setattr("coterie.correlation.uncertainty._MAX_TABLE_COUNT", 20)
     assert (measure(make(X)).between(everyone, everyone) == U).all()
     assert (measure(make(X), np.ones(150)).between(everyone, everyone) == U).all()
 
@@ -104,7 +104,7 @@ def test_exclusive_features_need_no_histogram(rng):
     X = np.zeros((200, 60))
     for j in range(60):
         X[3 * j : 3 * j + 3, j] = 1.0
-    X[:100, 58], X[100:, 58], X[:100, 59], X[100:, 59] = 1, 0, 0, 1  # exclusive, and still each tells all about the other
+    X[:100, 58], X[100:, 58], X[:100, 59], X[100:, 59] = 1, 0, 0, 1  # Exclusive, and each determines the other.
     su = measure(sparse.csc_array(X))
     feature, position, value = su.strong(np.array([2, 58]), 0.6)
     assert list(zip(feature.tolist(), position.tolist(), strict=True)) == [(2, 0), (58, 1), (59, 1)]
@@ -126,7 +126,7 @@ def test_entropy_bound_prunes(rng):
 def test_classifier_finds_nonlinear_copies(rng, is_sparse):
     n = 400
     X = np.round(rng.random((n, 30)), 3)
-    X[:, 20] = (X[:, 4] - 0.5) ** 2  # no linear correlation, but half of the information
+    X[:, 20] = (X[:, 4] - 0.5) ** 2  # No linear correlation, but half of the information.
     X[:, 21] = -np.exp(X[:, 4])
     y = np.where(X[:, 4] + 0.2 * X[:, 9] > 0.6, "yes", "no")
     make = sparse.csc_array if is_sparse else np.asarray

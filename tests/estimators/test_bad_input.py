@@ -132,7 +132,7 @@ def test_missing_or_continuous_labels(Xy):
         ({"n_jobs": "two"}, "n_jobs='two' must be a whole number"),
         ({"verbose": None}, "verbose=None"),
         ({"fixed_features": [10]}, "fixed_features has index 10, but X has 10 features"),
-        ({"fixed_features": ["a"]}, "X has none; give indices"),
+        ({"fixed_features": ["a"]}, "X has none. Pass indices"),
         ({"fixed_features": [1, 1]}, "twice"),
         ({"fixed_features": [True, False]}, "mask of length 2"),
         ({"fixed_features": [[1, 2]]}, "fixed_features must be a list"),

@@ -351,7 +351,7 @@ def test_medoid_and_callable_representatives(rng):
     assert seen[0].names is None
     np.testing.assert_allclose(seen[0].correlation, naive.correlation(X)[top, seen[0].features], atol=1e-9)
     assert (seen[0].scores <= seen[0].scores[0] + 1e-12).all()
-    with pytest.raises(ValueError, match=r"not one of group\.features"):
+    with pytest.raises(ValueError, match=r"must return one of group\.features"):
         GroupDiscoveryClassifier(1, representative=lambda group: 10**6).fit(X, y)
 
 

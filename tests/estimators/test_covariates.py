@@ -110,9 +110,9 @@ def test_confidence(cohort):
         n_pairs=5, n_permutations=1, random_state=0,
     )  # fmt: skip
     np.testing.assert_array_equal(again.confidence, result.confidence)
-    with pytest.raises(ValueError, match=r"was fitted with covariates \(population, age\); pass them with covariates="):
+    with pytest.raises(ValueError, match=r"was fitted with covariates \(population, age\)\. Pass them with covariates="):
         group_confidence(model, X, trait)
-    with pytest.raises(ValueError, match="was fitted without covariates; leave them out"):
+    with pytest.raises(ValueError, match=r"was fitted without covariates\. Omit covariates"):
         group_confidence(GroupDiscoveryRegressor(2).fit(X, trait), X, trait, covariates=covariates)
 
 

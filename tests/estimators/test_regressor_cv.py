@@ -78,7 +78,7 @@ def test_embedded_cross_validation(numbers):
 
 def test_folds_of_one_sample_have_no_r_squared(numbers):
     X, y = numbers
-    with pytest.raises(ValueError, match="not a number for any"):
+    with pytest.raises(ValueError, match="NaN for every number of features"):
         GroupDiscoveryRegressorCV(2, Cs=[1.0], cv=LeaveOneOut()).fit(X[:10], y[:10])
     GroupDiscoveryRegressorCV(2, Cs=[1.0], cv=LeaveOneOut(), scoring="neg_mean_squared_error").fit(X[:10], y[:10])
 

@@ -1,4 +1,4 @@
-"""Kernels of the master problem against naive code; also run with the JIT off."""
+"""Kernels of the master problem compared with naive code; also run with the JIT off."""
 
 import itertools
 
@@ -32,7 +32,7 @@ def test_sparse_and_dense_hessians_are_those_of_the_formula(rng, n_strata):
     signs = np.where(strata == 1, -1.0, 1.0)
     S, former, products, out = sparse.csr_array(X), np.zeros((3, 30)), np.zeros((3, 5, 5)), np.empty((3, 5, 5))
     curvature = rng.random((30, 3)) * (rng.random((30, 3)) < 0.7)
-    for changed in (30, 30, 4, 0, 2):  # most samples, and few or none, from one call to the next
+    for changed in (30, 30, 4, 0, 2):  # Most, few or no samples change between calls.
         rows = rng.permutation(30)[:changed]
         curvature[rows] = rng.random((changed, 3)) * (rng.random((changed, 3)) < 0.7)
         expected = _hessians(X, curvature, strata, signs, n_strata)
@@ -97,7 +97,7 @@ def test_block_descent_reaches_a_fixed_point_of_every_block(rng):
 def test_rows_with_columns(rng):
     X = rng.standard_normal((12, 4)) * (rng.random((12, 4)) < 0.5)
     fresh = sparse.csc_array(rng.standard_normal((30, 3)) * (rng.random((30, 3)) < 0.5))
-    samples, parent = rng.permutation(30)[:20], rng.integers(0, 12, 20)  # rows are split, and have samples of their own
+    samples, parent = rng.permutation(30)[:20], rng.integers(0, 12, 20)  # Rows are split, each with its own sample.
     row_of = np.full(30, -1)
     row_of[samples] = np.arange(20)
     old, indptr = sparse.csr_array(X), np.zeros(21, dtype=np.int64)
@@ -108,8 +108,8 @@ def test_rows_with_columns(rng):
 
 
 def test_dense_hessians_follow_changes_and_new_columns(rng, monkeypatch):
-    """With books about former Hessians, which few samples would do without."""
-    monkeypatch.setattr(design_module, "_FEW", 0)
+    """Tests the cache of Hessians, which is not used for few samples by default."""
+    monkeypatch.setattr(design_module, "_MIN_CACHED", 0)
     X = rng.standard_normal((40, 6))
     design = design_of(FeatureView.of(as_source(X), centred=True))
     strata = rng.integers(0, 2, (40, 3)).astype(np.int8)

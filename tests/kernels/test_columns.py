@@ -1,4 +1,4 @@
-"""Kernels against naive code. This file is also run with the JIT off (see test_jit_off.py)."""
+"""Kernels compared with naive code. This file is also run with the JIT off (see test_jit_off.py)."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_moments(rng, dtype, weighted):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_moments_see_bad_values_even_without_weight(rng, bad):
+def test_moments_detect_bad_values_in_samples_without_weight(rng, bad):
     X = rng.standard_normal((9, 3))
     X[4, 1] = bad
     weight = np.ones(9)
@@ -99,7 +99,7 @@ def test_moments_see_bad_values_even_without_weight(rng, bad):
         (X, sample_major_moments),
     ):
         mean, norm, finite = np.empty(3), np.empty(3), np.empty(3, dtype=bool)
-        with np.errstate(invalid="ignore"):  # without the compiler NumPy would warn
+        with np.errstate(invalid="ignore"):  # Without the compiler, NumPy would warn.
             task(read_only(matrix), weight, 0, mean, norm, finite, 0, 3)
         assert finite.tolist() == [True, False, True]
 
@@ -117,7 +117,7 @@ def test_large_mean_costs_no_digits(rng):
 
 
 @pytest.mark.parametrize("head", [37, 20, 5])
-def test_dense_strong_products_give_up_nothing_that_counts(rng, head):
+def test_dense_strong_products_are_complete(rng, head):
     X = rng.standard_normal((37, 50))
     X[:, 10:20] = X[:, :10] * -3 + 0.3 * rng.standard_normal((37, 10)) + 7
     mean, norm = naive.mean(X), naive.norm(X)
@@ -153,8 +153,8 @@ def test_kth_largest_and_positions(rng):
 
 
 @pytest.mark.parametrize("layout", ["feature", "sample", "csc"])
-def test_a_column_is_computed_alike_wherever_it_stands(rng, layout):
-    """Bit for bit: the basis of results that do not depend on column order, threads or chunks."""
+def test_results_do_not_depend_on_the_position_of_a_column(rng, layout):
+    """Results are bit-identical, so that they do not depend on column order, threads or chunks."""
     X = rng.standard_normal((53, 40)) * (rng.random((53, 40)) < 0.6)
     X[:, 39] = X[:, 0]
     V = rng.standard_normal((53, 5))
@@ -189,7 +189,7 @@ def test_products_of_sparse_columns(rng):
     out = np.zeros((6, 9))
     csc_cross(X.indptr, X.indices, X.data, Z.indptr, Z.indices, Z.data, np.zeros(41, dtype=np.int64), False, out)
     np.testing.assert_allclose(out, (X.T @ Z).toarray(), atol=1e-14)
-    one = np.zeros((1, 1))  # the bits of a pair do not depend on what else there is
+    one = np.zeros((1, 1))  # The result of a pair does not depend on other columns.
     x, z = X[:, [4]], Z[:, [2]]
     csc_cross(x.indptr, x.indices, x.data, z.indptr, z.indices, z.data, np.zeros(41, dtype=np.int64), False, one)
     assert one[0, 0] == out[4, 2]

@@ -53,7 +53,7 @@ def test_local_scatter(columns, width):
     for f, found in zip(columns.T, dense, strict=True):
         total = 0.0
         for value in np.sort(f):
-            # Of equally distant values the smaller one counts.
+            # Among equally distant values the smaller one is used.
             near = np.sort(f)[np.lexsort((np.sort(f), abs(np.sort(f) - value)))[:width]]
             total += ((near - near.mean()) ** 2).sum()
         if total > 0:
@@ -80,7 +80,7 @@ def test_information_gain(columns):
 
 
 def test_descent(rng):
-    """Both ways end where the optimality conditions hold."""
+    """Both versions end at a point that satisfies the optimality conditions."""
     F = rng.standard_normal((6, 9))
     F = (F - F.mean(axis=0)) / np.linalg.norm(F - F.mean(axis=0), axis=0)
     A, s = (F.T @ F) ** 2, rng.random(9)

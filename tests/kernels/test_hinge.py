@@ -1,4 +1,4 @@
-"""Offsets and squared hinge losses against slow code."""
+"""Offsets and squared hinge losses compared with naive code."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The kernels are plain Python, too: the same tests with the compiler switched off."""
+"""The kernels are also valid Python: the same tests with the compiler switched off."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import numba
 
 def test_kernels_without_the_compiler():
     if numba.config.DISABLE_JIT:
-        return  # this is the inner run
+        return  # This is the inner run.
     here = Path(__file__).parent
     names = (
         "test_columns.py",

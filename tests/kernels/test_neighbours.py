@@ -16,7 +16,7 @@ from coterie.kernels.neighbours import (
     predict_tied_votes,
     room_for,
     smallest,
-    smallest_in_turn,
+    smallest_in_order,
     squared_norms,
     vote,
 )
@@ -44,7 +44,7 @@ def test_heap_keeps_the_smallest(row, k):
     row = np.array(row, dtype=np.float64)
     k = min(k, len(row))
     values, places = np.empty(k), np.empty(k, dtype=np.int64)
-    smallest_in_turn(row, turn, values, places)
+    smallest_in_order(row, turn, values, places)
     np.testing.assert_array_equal(np.sort(values), np.sort(row)[:k])
     np.testing.assert_array_equal(row[places], values)
     assert len(set(places.tolist())) == k
@@ -53,13 +53,13 @@ def test_heap_keeps_the_smallest(row, k):
 def test_votes():
     codes, votes = np.array([2, 0, 1, 1, 2]), np.empty(3, dtype=np.int64)
     assert vote(np.array([2, 3, 0]), codes, votes) == 1
-    assert vote(np.array([0, 1]), codes, votes) == 0  # a tie: the first class
+    assert vote(np.array([0, 1]), codes, votes) == 0  # In a tie the first class wins.
     assert vote(np.array([4, 0, 1, 2]), codes, votes) == 2
 
 
 @given(st.lists(st.integers(0, 2), max_size=3), st.lists(st.integers(0, 2), min_size=1, max_size=5), st.integers(0, 2))
-def test_a_vote_that_is_foreseen_is_the_vote_of_every_choice(sure, possible, own):
-    """Among all ways to fill up the first k with possible ones; an open verdict has both outcomes."""
+def test_a_predicted_vote_holds_for_every_choice(sure, possible, own):
+    """Checks all ways to complete the first k with possible ones. An undecided vote must have both outcomes."""
     for n_left in range(1, len(possible) + 1):
         k, votes = len(sure) + n_left, np.empty(3, dtype=np.int64)
         outcomes = {vote(np.arange(k), np.array([*sure, *some]), votes) == own for some in combinations(possible, n_left)}
@@ -67,13 +67,13 @@ def test_a_vote_that_is_foreseen_is_the_vote_of_every_choice(sure, possible, own
         verdict = predict_tied_votes(*counts, k, own)
         if verdict >= 0:
             assert outcomes == {bool(verdict)}
-        elif own != 2 and 2 not in {*sure, *possible}:  # with two classes nothing is left open without need
+        elif own != 2 and 2 not in {*sure, *possible}:  # With two classes the prediction is exact.
             assert outcomes == {True, False}
 
 
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_many_samples_at_the_same_distance(k, rng):
-    """Ties of hundreds, in double and in single precision, with one class and with several."""
+    """Ties between hundreds of samples, in double and single precision, with one and with several classes."""
     X = np.round(rng.standard_normal((900, 2)), 0) / 3
     X[:300] = X[0]
     for codes in (rng.integers(0, 3, 900), np.repeat([0, 1, 2], 300)):
@@ -84,7 +84,7 @@ def test_many_samples_at_the_same_distance(k, rng):
 
 
 @pytest.mark.parametrize("k", [1, 3, 5])
-def test_count_of_right_votes(k, rng):
+def test_count_of_correct_votes(k, rng):
     n, d, n_classes = 300, 6, 3
     X = rng.standard_normal((n, d))
     codes = rng.integers(0, n_classes, n)
@@ -110,9 +110,9 @@ def test_count_of_right_votes(k, rng):
     unsure = np.zeros(len(test), dtype=np.bool_)
     assert count(1e-5, 1e-12, unsure) == right.sum()
     assert not unsure.any()
-    assert count(0.1, 1e-12, unsure) == right.sum()  # most rows are settled in double precision
+    assert count(0.1, 1e-12, unsure) == right.sum()  # Most rows are decided in double precision.
     assert not unsure.any()
-    sure = count(0.1, 0.4, unsure)  # and now most of these are unsure, and done again
+    sure = count(0.1, 0.4, unsure)  # Now most of these are uncertain and are recomputed.
     assert unsure.sum() > 20
     again = count_right_again(X[test], X[train], codes[test], codes[train], n_classes, k, unsure)
     assert (sure, again) == (right[~unsure].sum(), right[unsure].sum())

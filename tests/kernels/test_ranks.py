@@ -1,4 +1,4 @@
-"""Ranks against the definition, pair by pair; also with the compiler off."""
+"""Ranks compared with the definition, pair by pair; also with the compiler off."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from coterie.data import FeatureView, as_source
 
 
 def naive_ranks(x, weight):
-    """Weight of the smaller values and half of that of equal ones, less half of all."""
+    """Return the weight of the smaller values plus half of that of equal values, minus half of the total."""
     return np.array([weight[x < v].sum() + 0.5 * weight[x == v].sum() - 0.5 * weight.sum() for v in x])
 
 

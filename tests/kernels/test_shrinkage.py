@@ -1,4 +1,4 @@
-"""Proximal steps against SciPy and scikit-learn."""
+"""Proximal steps compared with SciPy and scikit-learn."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_decreasing_fit_is_isotonic_regression(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_fuse_is_a_bounded_least_squares_problem(seed):
-    """The step is v - D'z with z the solution of a box-constrained least-squares problem, from any first guess of z."""
+    """The step is v - D'z, where z solves a box-constrained least-squares problem, for any initial guess of z."""
     rng = np.random.default_rng(seed)
     n_features, n_edges = 8, 10
     pairs = np.array([rng.choice(n_features, 2, replace=False) for _ in range(n_edges)])

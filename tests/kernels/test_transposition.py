@@ -1,4 +1,4 @@
-"""Entries by sample to entries by feature, against SciPy; what values need of a type, against NumPy."""
+"""Transposition of entries compared with SciPy, and ranges and types of values compared with NumPy."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def test_rows_to_columns(rng, cuts):
 
 
 def test_runs_are_appended(rng):
-    """Columns 5 to 11 of two runs, one after the other."""
+    """Append columns 5 to 11 of two runs."""
     first, second = entries(rng).tocsc()[:, 5:12], entries(rng, density=0.1).tocsc()[:, 5:12]
     expected = sparse.vstack([first, second]).tocsc()
     rows, values = np.empty(expected.nnz, dtype=np.int64), np.empty(expected.nnz)
@@ -48,7 +48,7 @@ def test_runs_are_appended(rng):
     ("values", "whole", "single"),
     [([1.0, 255.0], True, True), ([0.5], False, True), ([0.1], False, False), ([-0.0], False, True), ([np.nan], False, False)],
 )
-def test_what_values_need(values, whole, single):
+def test_value_range(values, whole, single):
     low, high, is_whole, is_single = kernels.value_range(np.array(values))
     assert (is_whole, is_single) == (whole, single)
     if not np.isnan(values).any():
@@ -61,6 +61,6 @@ def test_bad_columns_are_found(rng, row, value):
     assert kernels.first_bad_column(S.indptr, S.indices, 23, 0, 17) == -1
     indices = S.indices.copy()
     place = S.indptr[9] + row
-    indices[place] = indices[place - 1] if value is None else value  # None: a row twice
+    indices[place] = indices[place - 1] if value is None else value  # None: a repeated row
     assert kernels.first_bad_column(S.indptr, indices, 23, 0, 17) == 9
     assert kernels.first_bad_column(S.indptr, indices, 23, 0, 9) == -1

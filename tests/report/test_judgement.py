@@ -76,7 +76,7 @@ def test_a_result_carries_it_all(tmp_path):
     assert "&lt;b&gt;ill" in page
     assert "<b>ill" not in page
     assert "(no 140, yes 160)" in page.replace("<bdi>", "").replace("</bdi>", "")
-    assert "By chance: mean number of groups that reach this confidence when the labels are shuffled." in page
+    assert "By chance: mean number of groups that reach this confidence with permuted labels." in page
     assert "Half-samples: 10, permutations: 1." in page
 
 

@@ -1,4 +1,4 @@
-"""Paths in lockstep find what each of them finds alone."""
+"""Searches in lockstep find the same features as single searches."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ from tests.conftest import random_sparse
 
 
 def make_data(kind, seed=0, n_samples=90, n_features=150):
-    """Correlated features of unequal scale, and a target that a few of them predict."""
+    """Return correlated features of different scales and a target that depends on six of them."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_samples, n_features))
     X[:, 100:] = X[:, :50] + 0.6 * X[:, 100:]
@@ -98,7 +98,7 @@ def test_equal_to_single_paths(estimator, kind):
         np.testing.assert_array_equal(loop.oracle.supports, alone.oracle.supports)
         np.testing.assert_allclose(loop.solution.coef, alone.solution.coef, rtol=1e-8, atol=1e-10)
         assert loop.solution.objective == pytest.approx(alone.solution.objective, rel=1e-9)
-        if path.n_features is None or path.settings.reuse_features:  # else bounds are not computed
+        if path.n_features is None or path.settings.reuse_features:  # Otherwise bounds are not computed.
             assert loop.converged_at == alone.converged_at
         assert loop.exhausted == alone.exhausted
 
@@ -118,7 +118,7 @@ def test_three_classes_and_threads():
 
 
 def outcome(positions, loops):
-    """All bits of finished loops."""
+    """Return the full state of finished loops as bytes."""
     found = []
     for position, loop in zip(positions, loops, strict=True):
         rounds = [{name: np.asarray(value).tobytes() for name, value in vars(entry).items()} for entry in loop.history]
@@ -138,7 +138,7 @@ def outcome(positions, loops):
     ],
     ids=repr,
 )
-def test_same_bits_from_threads(estimator, kind):
+def test_results_are_bit_identical_with_threads(estimator, kind):
     X, target = make_data(kind)
     data = input_of(estimator, X, target if isinstance(estimator, GroupDiscoveryRegressor) else target > 0)
     paths = [search(estimator, data, weight, 8, True) for weight in halves(np.random.default_rng(0), len(target), 4)]
@@ -147,8 +147,8 @@ def test_same_bits_from_threads(estimator, kind):
     assert run_searches(paths, outcome, n_threads=3) == expected
 
 
-def test_same_bits_from_processes(monkeypatch):
-    """Inside joblib.parallel_config with a backend of processes, these share the searches."""
+def test_results_are_bit_identical_with_processes(monkeypatch):
+    """Inside joblib.parallel_config with a process backend, the searches are divided among processes."""
     monkeypatch.setattr(lockstep, "_MIN_VALUES", 0)
     X, target = make_data("C")
     estimator = GroupDiscoveryClassifier(6)
@@ -171,7 +171,7 @@ def process_and_supports(positions, loops):
     return [(os.getpid(), (loop.oracle.supports.tolist(), loop.solution.residual.tobytes())) for loop in loops]
 
 
-def test_small_work_is_not_worth_processes():
+def test_small_problems_use_no_processes():
     X, target = make_data("C")
     estimator = GroupDiscoveryClassifier(3)
     data = input_of(estimator, X, target > 0)
@@ -181,7 +181,7 @@ def test_small_work_is_not_worth_processes():
 
 
 def test_signals_stop_all_paths():
-    """All paths end after the round in which a signal has come."""
+    """All searches end after the round in which a signal arrives."""
     X, target = make_data("C")
     estimator = GroupDiscoveryRegressor(40)
     data = input_of(estimator, X, target)
@@ -211,7 +211,7 @@ def test_same_result_for_any_order_of_columns():
     np.testing.assert_array_equal(*chosen)
 
 
-def test_a_path_can_be_ended():
+def test_on_round_can_stop_a_search():
     X, target = make_data("C")
     estimator = GroupDiscoveryRegressor(9)
     data = input_of(estimator, X, target)
@@ -222,8 +222,8 @@ def test_a_path_can_be_ended():
 
 
 @pytest.mark.parametrize("kind", ["C", "sparse"])
-def test_few_are_asked_for(kind):
-    """Features beyond those requested come by a pass of their own."""
+def test_features_beyond_those_requested(kind):
+    """Features beyond those requested from the shared pass are found by another pass."""
     X, target = make_data(kind)
     estimator = GroupDiscoveryClassifier(9)
     view = search(estimator, input_of(estimator, X, target > 0), None, 9).loop().oracle.view
@@ -241,8 +241,8 @@ def test_few_are_asked_for(kind):
 
 
 @pytest.mark.parametrize("case", ["scales", "ties", "huge without weight", "tiny"])
-def test_single_precision_leaves_no_trace(case, rng):
-    """Products in single precision choose who is looked at; nobody is missed, however scales and ties are."""
+def test_single_precision_does_not_change_results(case, rng):
+    """Products in single precision only preselect features; none is missed, for any scales and ties."""
     X = rng.standard_normal((80, 300)) + 100.0 * rng.random(300)
     X *= 10.0 ** rng.uniform(-4, 4, 300) if case == "scales" else 1e-25 if case == "tiny" else 1.0
     if case == "ties":
@@ -269,14 +269,14 @@ def test_small_features_of_a_long_tail_are_not_multiplied():
     estimator = GroupDiscoveryRegressor(20)
     data = input_of(estimator, X, X[:, :10].sum(axis=1))
     _, passes = run_together([search(estimator, data, weight, 20) for weight in halves(rng, 200)], n_threads=1)
-    assert passes < 0.5 * 19  # of as many rounds
+    assert passes < 0.5 * 19  # There are 19 rounds.
 
 
 @pytest.mark.parametrize("kind", ["C", "F", "int8", "float32", "sparse"])
 def test_moments(kind):
     X, _ = make_data(kind)
     X = X.tolil() if kind == "sparse" else X
-    X[:45, 7] = 3  # constant in a half
+    X[:45, 7] = 3  # constant in one half-sample
     X[:, 9] = 2
     source = as_source(X)
     rng = np.random.default_rng(0)

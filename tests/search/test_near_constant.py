@@ -1,4 +1,4 @@
-"""What a standardised feature can gain that is constant but for a few samples (docs/reference/group-discovery.md)."""
+"""Bound on the score of a standardised feature that is constant except in a few samples (see the reference pages)."""
 
 import numpy as np
 from hypothesis import given
@@ -21,7 +21,7 @@ def test_the_bound(seed, n, k, constant):
     correlation = view.scores(residual[:, None])[0] / (np.sqrt(n) * np.linalg.norm(residual))
     share = np.sort(residual**2)[::-1][:k].sum() / (residual @ residual)
     assert correlation <= np.sqrt(share / (1 - k / n)) + 1e-9
-    assert correlation >= 0.9 * np.sqrt(share)  # and the bound is no loose one
+    assert correlation >= 0.9 * np.sqrt(share)  # The bound is tight up to this factor.
 
 
 def test_true_features_are_found_among_near_constant_ones(rng):

@@ -1,4 +1,4 @@
-"""Ranking, walk and groups against brute force; pruned against unpruned."""
+"""Ranking, walk and groups compared with brute force, and pruned with unpruned search."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def as_dict(supports, affiliations):
 
 @st.composite
 def matrices(draw):
-    """Dense or sparse data with correlated, constant and negated columns, perhaps with weights."""
+    """Draw dense or sparse data with correlated, constant and negated columns, with or without weights."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     kind = draw(st.sampled_from(["dense", "counts", "signed"]))
     if kind == "dense":
@@ -62,12 +62,12 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
     complete = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred)
     unpruned = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, prune=False)
     ranked = make_oracle(matrix, threshold=threshold, weight=weight, centred=centred, affiliates="ranked")
-    supports, met = [], set()
+    supports, encountered = [], set()
     for _ in range(3):
         residual = residual_for(y, rng)
         scores = (X - naive.mean(X, weight)).T @ residual[:, 0] if centred else X.T @ residual[:, 0]
         new, fresh = naive.walk(scores, C, supports, n_new, threshold)
-        # Ties (in copies, say) are broken by content here and by position there: compare without them.
+        # Ties (between copies, for example) are broken by content here and by position in the naive code: skip them.
         pool = [j for j in np.argsort(-np.abs(scores)) if C[j, j] > 0]
         values = np.abs(scores[pool])
         if len(values) > 1 and np.abs(np.diff(values)).min() < 1e-9 * values.max():
@@ -76,9 +76,9 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
             block = oracle.find_block(residual, n_new)
             assert block.features.tolist() == new
             np.testing.assert_allclose(block.scores, np.abs(scores[new]), atol=1e-12)
-            oracle.adopt(block)
+            oracle.add_block(block)
         supports += new
-        met |= fresh
+        encountered |= fresh
         if not new:
             break
     if not supports:
@@ -88,11 +88,11 @@ def test_rounds_and_groups_are_those_of_naive_code(data, is_sparse, n_new, centr
         assert as_dict(supports, oracle.collect()) == expected
     assert complete.n_evaluated <= unpruned.n_evaluated
     found = ranked.collect()
-    assert as_dict(supports, found) == naive.ranked_groups(X, supports, met, threshold, weight)
+    assert as_dict(supports, found) == naive.ranked_groups(X, supports, encountered, threshold, weight)
     np.testing.assert_allclose(found.correlation, C[found.feature, np.array(supports)[found.support]], atol=1e-9)
     n_evaluated = ranked.n_evaluated
     np.testing.assert_array_equal(ranked.collect().support, found.support)
-    assert ranked.n_evaluated == n_evaluated  # no pair is looked at twice
+    assert ranked.n_evaluated == n_evaluated  # No pair is evaluated twice.
 
 
 @settings(max_examples=40)
@@ -120,7 +120,7 @@ def test_strong_pairs_are_all_pairs_over_the_threshold(data, is_sparse, seed):
 
 
 def test_nested_binary_columns_reach_the_size_bound():
-    """n = 100, counts 20 in 40: the correlation equals the bound, so a threshold there must keep the pair."""
+    """n = 100, counts 20 within 40: the correlation equals the bound, so a threshold at the bound must keep the pair."""
     X = np.zeros((100, 3))
     X[:20, 0], X[:40, 1], X[50:55, 2] = 1, 1, 1
     bound = np.sqrt(20 * 60 / (40 * 80))
@@ -140,20 +140,20 @@ def test_disjoint_columns_can_be_affiliated():
     assert value[1] == pytest.approx(-1.0)
 
 
-def test_pruning_spares_work(rng):
+def test_pruning_reduces_evaluations(rng):
     X, y = sparse_counts(rng, n_samples=200, n_features=2000, density=0.02)
     results = []
     for prune in (True, False):
         oracle = make_oracle(sparse.csc_array(X), prune=prune)
-        oracle.adopt(oracle.find_block(residual_for(y, np.random.default_rng(0)), 10))
+        oracle.add_block(oracle.find_block(residual_for(y, np.random.default_rng(0)), 10))
         before = oracle.n_evaluated
         oracle.collect()
         results.append(oracle.n_evaluated - before)
-    assert results[0] < results[1] < 10 * 2000 / 2  # pairs without a common sample are never met
+    assert results[0] < results[1] < 10 * 2000 / 2  # Pairs without a common sample are never evaluated.
 
 
-def test_layers_spare_scores(rng):
-    """Rare features cannot have large scores, so they are not looked at."""
+def test_layers_reduce_scored_features(rng):
+    """Rare features cannot have large scores, so they are not scored."""
     X = random_sparse(rng, (500, 3000), density=0.002, format="csc")
     X.data[:] = 1.0
     common = sparse.csc_array((rng.random((500, 20)) < 0.5).astype(float))
@@ -208,15 +208,15 @@ def test_order_by_content_does_not_depend_on_position(rng):
 
 @pytest.mark.parametrize("affiliates", ["complete", "ranked"])
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_blocks_do_not_depend_on_how_many_features_are_looked_at_together(rng, monkeypatch, is_sparse, affiliates):
+def test_blocks_do_not_depend_on_the_matrix_size(rng, monkeypatch, is_sparse, affiliates):
     X, y = sparse_counts(rng, n_samples=80, n_features=60) if is_sparse else grouped_matrix(rng, n_features=60)
     residuals = [residual_for(y, rng) for _ in range(3)]
     results = []
     for most in (2048, 5, 1):
-        monkeypatch.setattr(oracle_module, "_MAX_AT_ONCE", most)
+        monkeypatch.setattr(oracle_module, "_MAX_MATRIX_FEATURES", most)
         oracle = make_oracle(sparse.csc_array(X) if is_sparse else X, threshold=0.5, affiliates=affiliates)
         for residual in residuals:
-            oracle.adopt(oracle.find_block(residual, 6))
+            oracle.add_block(oracle.find_block(residual, 6))
         results.append((oracle.supports.tolist(), as_dict(oracle.supports.tolist(), oracle.collect())))
     assert len(results[0][0]) > 6
     assert any(results[0][1].values())

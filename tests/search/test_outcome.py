@@ -1,4 +1,4 @@
-"""Prediction with support and affiliated features: an optimal model of the usual kind, certified."""
+"""Prediction with support and affiliated features: certified optimal models, compared with reference solvers."""
 
 import warnings
 
@@ -64,7 +64,7 @@ def test_margin_of_one_and_free_margin_are_the_same_classifier(rng):
 
 
 def test_nearly_separable_data_with_a_large_penalty(rng):
-    """Where Newton's method from zero wanders for hundreds of steps."""
+    """Newton's method from zero would take hundreds of steps here."""
     X = rng.standard_normal((300, 20)) @ rng.standard_normal((20, 150)) + 0.5 * rng.standard_normal((300, 150))
     y = np.where(X[:, 0] + 2 * rng.standard_normal(300) > 0, 1.0, -1.0)
     for C in (1.0, 1e3, 1e5):
@@ -73,7 +73,7 @@ def test_nearly_separable_data_with_a_large_penalty(rng):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_unit_hinge_keeps_the_promises_of_a_loss(rng, fit_intercept):
+def test_unit_hinge_satisfies_the_protocol_of_a_loss(rng, fit_intercept):
     y = np.where(rng.random(40) < 0.4, 1.0, -1.0)
     loss = UnitHinge(y, rng.random(40) + 0.1, 3.0, fit_intercept)
     z, d = rng.standard_normal((40, 1)), rng.standard_normal((40, 1))
@@ -122,7 +122,7 @@ def test_classifier_on_groups_is_the_svm_on_their_columns(rng, is_sparse, standa
     assert model.intercept_[0] == pytest.approx(b, abs=1e-4)
     assert model.prediction_gap_ <= 1e-9
     np.testing.assert_allclose(model.decision_function(make(X)), X @ model.coef_[0] + model.intercept_)
-    assert model.transform(make(X)).shape[1] == 6  # that is what keep= is for
+    assert model.transform(make(X)).shape[1] == 6  # keep= would select the group members.
 
 
 def test_several_classes_on_groups(rng):
@@ -163,7 +163,7 @@ def test_one_class_on_groups(rng):
 
 
 def test_a_penalty_so_large_that_its_matrix_has_no_cholesky_factor(rng):
-    """I + CX'X is CX'X to rounding, and X has columns without a difference: a warning, not a crash."""
+    """I + CX'X equals CX'X up to rounding, and X has equal columns: this is a warning, not an error."""
     X = 1e4 * np.repeat(np.abs(rng.standard_normal((60, 10))), 3, axis=1)
     loss = UnitHinge(np.ones(60), np.ones(60), 1e12, False)
     design = design_with(X)
@@ -173,14 +173,14 @@ def test_a_penalty_so_large_that_its_matrix_has_no_cholesky_factor(rng):
     assert np.isfinite(model.coef_).all()
 
 
-def test_prediction_that_falls_short_of_the_tolerance_says_so(rng, monkeypatch):
+def test_prediction_above_the_tolerance_warns(rng, monkeypatch):
     X, y = grouped_matrix(rng)
     monkeypatch.setattr(ridge, "_MAX_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="support and affiliated"):
         GroupDiscoveryClassifier(3, predict_with="groups", tol=1e-12).fit(X, y)
 
 
-def test_affiliated_features_help_where_they_average_noise_out(rng):
+def test_affiliated_features_help_by_averaging_noise(rng):
     factors = rng.standard_normal((1000, 3))
     X = rng.standard_normal((1000, 60))
     for k in range(3):

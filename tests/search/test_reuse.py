@@ -1,4 +1,4 @@
-"""Features that blocks may share, and the bounds of the optimum over all admissible sets, against all sets enumerated."""
+"""Blocks that share features, and bounds on the optimum over all admissible sets, compared with full enumeration."""
 
 import itertools
 
@@ -26,7 +26,7 @@ SEEDS = range(8)
 
 
 def make_data(seed, n_samples=50, n_features=10):
-    """Features in three bunches, correlated in most seeds, and a target that the first four make."""
+    """Return features with three shared factors, correlated for most seeds, and a target from the first four features."""
     rng = np.random.default_rng(seed)
     shared = rng.standard_normal((n_samples, 3))[:, rng.integers(0, 3, n_features)]
     X = rng.standard_normal((n_samples, n_features)) + [0.0, 0.9, 1.2, 1.2][seed % 4] * shared
@@ -34,7 +34,7 @@ def make_data(seed, n_samples=50, n_features=10):
 
 
 def admissible_sets(X, size, weight=None):
-    """Every set of at most so many features, no two of them correlated, as rows of zeros and ones."""
+    """Return every set of at most ``size`` features, no two of them correlated, as rows of zeros and ones."""
     correlation = np.abs(naive.correlation(X, weight))
     sets = [s for k in range(1, size + 1) for s in itertools.combinations(range(X.shape[1]), k)]
     allowed = [s for s in sets if all(correlation[i, j] < THRESHOLD for i, j in itertools.combinations(s, 2))]
@@ -42,7 +42,7 @@ def admissible_sets(X, size, weight=None):
 
 
 def hinge_optimum(X, signs, importance, weight, sets, fit_intercept):
-    """min over alpha of the largest g of all sets; one column of signs a class."""
+    """Return the minimum over alpha of the largest g of all sets. ``signs`` has one column per class."""
     alpha = cp.Variable(signs.shape, nonneg=True)
     scores = X.T @ cp.multiply(signs, alpha)
     rules = [cp.sum(alpha, axis=0) == importance]
@@ -67,7 +67,7 @@ def solved(scores, sets, rest, rules):
 
 
 def case(kind, seed):
-    """An estimator class, its data and options, and the function of the sets that gives the optimum."""
+    """Return an estimator class, its data and options, and a function from sets to the optimum."""
     X, target, weight = make_data(seed)
     ones, signs = np.ones(len(target)), np.where(target > 0, 1.0, -1.0)[:, None]
     one = np.ones(1)
@@ -94,7 +94,7 @@ KINDS = ["two classes", "weighted", "no intercept", "three classes", "regression
 
 
 def bounds_of(model):
-    """All bounds that a fit reports: of each round, and at the end."""
+    """Return all bounds that a fit reports: those of each round and the final ones."""
     return [(r.lower, r.upper) for r in model.history_] + [(model.lower_bound_, model.upper_bound_)]
 
 
@@ -106,7 +106,7 @@ def test_the_optimum_over_all_sets(kind):
         make, X, y, weight, options, optimum = case(kind, seed)
         sets = admissible_sets(X, size, weight)
         best = optimum(sets)
-        room = 3e-7 * abs(best)  # what cvxpy may be off by
+        room = 3e-7 * abs(best)  # tolerance of cvxpy
         for reuse in (False, True):
             model = make("auto", n_features_per_round=size, reuse_features=reuse, threshold=THRESHOLD, C=C, tol=TOL, **options)
             model.set_params(standardize=False).fit(X, y, sample_weight=weight)
@@ -125,11 +125,11 @@ def test_the_optimum_over_all_sets(kind):
             else:
                 assert model.upper_bound_ - model.lower_bound_ > TOL * abs(model.objective_)
                 short += missing > 1e-3 * abs(best)
-    assert short >= 4  # without reuse the optimum is missed, and nothing else is claimed
+    assert short >= 4  # Without reuse the optimum is missed, and the model does not report convergence.
 
 
 def test_the_greedy_walk_is_not_enough(monkeypatch):
-    """A feature that is correlated with three others keeps them out of the walk: a search must tell what they are worth."""
+    """A feature that is correlated with three others excludes them from the walk; only the exact search finds their set."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((50, 5))
     Z = np.linalg.qr(Z - Z.mean(axis=0))[0] * 7
@@ -143,14 +143,14 @@ def test_the_greedy_walk_is_not_enough(monkeypatch):
     assert model.converged_at_ == model.n_rounds_
     monkeypatch.setattr(Oracle, "is_exact", False)
     model.fit(X, y)
-    assert model.lower_bound_ <= best * (1 - 3e-7)  # it is negative
+    assert model.lower_bound_ <= best * (1 - 3e-7)  # The optimum is negative.
     assert model.upper_bound_ >= best
     assert model.converged_at_ is None
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_most_violated_set(seed):
-    """The search and the bound against every set, for dual variables that are no solution of anything."""
+    """The search and the bound agree with full enumeration, for arbitrary dual variables."""
     X, _, _ = make_data(seed, n_features=12)
     residual = np.random.default_rng(seed).standard_normal((len(X), 2))
     residual -= residual.mean(axis=0)
@@ -161,16 +161,16 @@ def test_the_most_violated_set(seed):
         oracle = Oracle(PearsonCorrelation(view), threshold=THRESHOLD)
         for _ in range(3):
             walked = oracle.find_block(residual, size)
-            assert oracle.highest(residual, size) >= best * (1 - 1e-12)
+            assert oracle.upper_bound(residual, size) >= best * (1 - 1e-12)
             block, bound = oracle.search(residual, size, 0.0)
             assert bound == pytest.approx(best, rel=1e-12)
             assert squares[block.features].sum() == pytest.approx(best, rel=1e-12)
             assert len(oracle.search(residual, size, best * (1 + 1e-9))[0].features) == 0
-            oracle.adopt(walked)  # what was used before counts, too
+            oracle.add_block(walked)  # Sets may contain features that were used before.
 
 
 def test_single_features_need_no_reuse():
-    """With one feature a round the sets are the features, and only affiliated features can be missing."""
+    """With one feature per round, the sets are single features, and only affiliated features can be missing."""
     X, target, _ = make_data(0)
     for reuse in (False, True):
         model = GroupDiscoveryRegressor("auto", n_features_per_round=1, reuse_features=reuse, C=C, tol=TOL, standardize=False)
@@ -181,7 +181,7 @@ def test_single_features_need_no_reuse():
 
 
 def test_bounds_of_growing_blocks():
-    """With the automatic schedule, bounds are those of sets as large as the largest block so far."""
+    """With the automatic schedule, the bounds are for sets of the size of the largest block so far."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 14))
     y = X @ rng.standard_normal(14) + 0.3 * rng.standard_normal(60)
@@ -191,14 +191,14 @@ def test_bounds_of_growing_blocks():
     assert sizes[-1] == 2
     best = {
         size: squared_optimum(X, y, np.ones(60), admissible_sets(X, size), True) for size in set(sizes)
-    }  # all pairs are allowed here, or the threshold would have to be that of the model
+    }  # All pairs are admissible here, as checked below, so the threshold does not matter.
     assert np.abs(naive.correlation(X) - np.eye(14)).max() < THRESHOLD
     for entry in model.history_:
         room = 3e-7 * abs(best[entry.set_size])
         assert entry.lower - room <= best[entry.set_size] <= entry.upper + room
 
 
-# What a fitted model has
+# Fitted attributes
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -242,7 +242,7 @@ def test_groups_around_correlated_support_features(rng, affiliates):
     supports = model.support_features_
     correlation = np.abs(naive.correlation(X))
     together = correlation[np.ix_(supports, supports)] - np.eye(len(supports))
-    assert together.max() >= model.threshold  # of different blocks, which the papers' sets allow
+    assert together.max() >= model.threshold  # Features of different blocks may be correlated, as in the papers.
     for entry in model.history_:
         own = correlation[np.ix_(entry.features, entry.features)] - np.eye(len(entry.features))
         assert own.max() < model.threshold
@@ -256,12 +256,12 @@ def test_groups_around_correlated_support_features(rng, affiliates):
         np.testing.assert_array_less(model.threshold - 1e-9, correlation[support, list(members)])
 
 
-# Where a search ends
+# Stopping
 
 
 @pytest.mark.parametrize("n_features", [1, 7, 20, 33])
 @pytest.mark.parametrize("per_round", [1, 5, "auto"])
-def test_a_number_is_a_number(rng, n_features, per_round):
+def test_requested_number_of_features(rng, n_features, per_round):
     X, y = sparse_counts(rng)
     model = GroupDiscoveryClassifier(n_features, n_features_per_round=per_round, reuse_features=True, C=0.1).fit(X, y)
     assert len(set(model.support_features_.tolist())) == len(model.support_features_) == n_features
@@ -270,7 +270,7 @@ def test_a_number_is_a_number(rng, n_features, per_round):
 
 
 def test_features_beyond_the_optimum():
-    """More features than the optimum needs come from those not used yet, are in nobody's group, and change nothing."""
+    """Features beyond those of the optimum are new, are in no earlier group, and do not change the objective."""
     X, target, _ = make_data(2, n_features=30)
     options = {"n_features_per_round": 4, "reuse_features": True, "C": 0.01, "standardize": False, "tol": TOL}
     best = GroupDiscoveryRegressor("auto", **options).fit(X, target)
@@ -331,7 +331,7 @@ def test_same_result_for_any_order_of_columns(rng):
 
 
 def test_sizes_of_a_validated_path(rng):
-    """A size is on a path once, as the search for so many would end there."""
+    """Each size occurs once on a path: the model at which a search for that size would stop."""
     X, y = grouped_matrix(rng)
     options = {"n_features_per_round": 3, "reuse_features": True}
     model = GroupDiscoveryClassifierCV(12, Cs=[0.05], cv=3, random_state=0, **options).fit(X, y)
@@ -351,7 +351,7 @@ def test_one_class_converges():
     assert model.upper_bound_ - model.lower_bound_ <= 1e-4 * model.objective_
 
 
-# In files
+# Files
 
 
 def test_files(tmp_path):
@@ -396,7 +396,7 @@ def test_best_sets(seed, n, size, share):
         assert bound_of_sets(values, conflicts, size) == (best, size <= n)
 
 
-def test_a_search_that_gives_up(monkeypatch):
+def test_a_search_that_reaches_its_limits(monkeypatch):
     rng = np.random.default_rng(0)
     values = -np.sort(-rng.random(14))
     conflicts = np.triu(rng.random((14, 14)) < 0.5, 1)

@@ -1,4 +1,4 @@
-"""Embedded cross-validation: votes against naive code, and the rules that hold with and without it."""
+"""Embedded cross-validation: votes compared with naive code, and rules that hold with and without it."""
 
 import warnings
 
@@ -75,12 +75,12 @@ def test_first_round_is_that_of_naive_code(rng, is_sparse, fit_intercept, standa
 
 
 def vote(X, parts, residual, supports, excluded, n_new, threshold):
-    """One round of TPAMI Algorithm 4 without shortcuts: the block, and all features on the walks of the folds."""
+    """Return the block of one round of TPAMI Algorithm 4, without shortcuts, and all features on the folds' walks."""
     C, votes, walked = naive.correlation(X), {}, set()
     for part in parts:
         own = X[part] - X[part].mean(axis=0)
-        new, met = naive.walk(own.T @ residual[part], naive.correlation(X[part]), supports, n_new, threshold, excluded)
-        walked |= met | set(new)
+        new, encountered = naive.walk(own.T @ residual[part], naive.correlation(X[part]), supports, n_new, threshold, excluded)
+        walked |= encountered | set(new)
         for j in new:
             votes[j] = votes.get(j, 0) + 1
     whole = (X - X.mean(axis=0)).T @ residual
@@ -89,8 +89,8 @@ def vote(X, parts, residual, supports, excluded, n_new, threshold):
         if len(block) < n_new and not any(abs(C[j, z]) >= threshold for z in [*supports, *block]):
             block.append(j)
     if not block:
-        block, met = naive.walk(whole, C, supports, n_new, threshold, excluded)
-        walked |= met
+        block, encountered = naive.walk(whole, C, supports, n_new, threshold, excluded)
+        walked |= encountered
     return block, walked
 
 
@@ -104,7 +104,7 @@ def vote(X, parts, residual, supports, excluded, n_new, threshold):
     is_sparse=st.booleans(),
 )
 def test_rounds_and_groups_are_those_of_naive_code(seed, threshold, n_new, affiliates, cv_part, is_sparse):
-    """What a fold meets by chance neither enters the groups nor bars a feature; what belongs together on all data does."""
+    """A feature joins a group, and is excluded, only if it is correlated on all data, not merely within a fold."""
     rng = np.random.default_rng(seed)
     X, y = grouped_matrix(rng, n_samples=40, n_features=30, noise=1.0)
     splits = StratifiedKFold(4, shuffle=True, random_state=seed).split(X, y)
@@ -121,7 +121,7 @@ def test_rounds_and_groups_are_those_of_naive_code(seed, threshold, n_new, affil
         assert block.features.tolist() == new
         if not new:
             break
-        oracle.adopt(block)
+        oracle.add_block(block)
         supports, walked = supports + new, walked | passed
         excluded = {j for j in walked - set(supports) if C[j, supports].max() >= threshold}
         assert set(oracle.affiliations.feature.tolist()) == excluded
@@ -213,7 +213,7 @@ def test_ties_in_votes_do_not_depend_on_the_order_of_the_columns(seed):
     permuted = GroupDiscoveryClassifier(**options).fit(np.ascontiguousarray(X[:, order]), y)
     assert order[permuted.support_features_].tolist() == model.support_features_.tolist()
     np.testing.assert_array_equal(permuted.votes_, model.votes_[order])
-    # Folds agree on which copy they propose, so the copies do not take votes from each other.
+    # All folds propose the same copy, so the copies do not split the votes.
     alone = GroupDiscoveryClassifier(**options).fit(X[:, :12], y)
     assert (model.support_features_ % 12).tolist() == alone.support_features_.tolist()
     np.testing.assert_array_equal(model.votes_[:12] + model.votes_[12:], alone.votes_)
@@ -227,7 +227,7 @@ def test_equal_columns_share_no_votes(rng, n_jobs):
     options = {"n_features_to_select": 6, "n_features_per_round": 2, "cv": 4, "cv_part": "fold", "random_state": 0}
     both = pd.DataFrame(np.hstack([X, X]), columns=names)
     model = GroupDiscoveryClassifier(n_jobs=n_jobs, **options).fit(both, y)
-    assert not model.votes_[20:].any()  # the first by name
+    assert not model.votes_[20:].any()  # Only the first by name has votes.
     order = rng.permutation(40)
     permuted = GroupDiscoveryClassifier(n_jobs=n_jobs, **options).fit(both.iloc[:, order], y)
     assert order[permuted.support_features_].tolist() == model.support_features_.tolist()
@@ -255,8 +255,8 @@ def test_folds_divide_the_samples_that_have_a_weight(rng, cv_part):
     assert weighted.support_features_.tolist() == absent.support_features_.tolist()
 
 
-def test_validated_estimators_hand_on_the_part(planted):
-    """Folds of the same number and seed: those that validate must not leave a voting fold without samples."""
+def test_validated_estimators_pass_the_part_on(planted):
+    """With the same number of folds and the same seed, validation must not leave a voting fold without samples."""
     options = {"cv_part": "fold", "random_state": 0}
     model = GroupDiscoveryClassifierCV(5, Cs=[1.0], cv=3, embedded_cv=3, **options).fit(planted.X, planted.y)
     plain = GroupDiscoveryClassifier(model.n_features_, C=1.0, cv=3, **options).fit(planted.X, planted.y)
@@ -266,8 +266,8 @@ def test_validated_estimators_hand_on_the_part(planted):
 
 def test_folds_without_anything_to_propose(rng):
     X, y = rng.standard_normal((12, 5)), rng.standard_normal(12)
-    with pytest.raises(ValueError, match="No feature varies in the samples that any fold of cv sees"):
+    with pytest.raises(ValueError, match="No feature varies in the samples of any fold of cv"):
         GroupDiscoveryRegressor(2, cv=12, cv_part="fold").fit(X, y)
     uneven = [(np.arange(1, 12), np.arange(1)), (np.arange(2), np.arange(2, 12))]
     votes = GroupDiscoveryRegressor(2, n_features_per_round=2, cv=uneven, cv_part="fold", threshold=1).fit(X, y).votes_
-    assert votes.sum() == 2  # the fold of one sample has none
+    assert votes.sum() == 2  # The fold of one sample proposes nothing.

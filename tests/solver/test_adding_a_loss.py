@@ -1,4 +1,4 @@
-"""The page on losses holds code that works: a new loss in about 40 lines, certified like the others."""
+"""The code of the page on losses works: a new loss in about 40 lines, certified like the others."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ def code():
     return names
 
 
-def test_the_loss_keeps_its_promises(code, rng):
+def test_the_loss_satisfies_the_protocol(code, rng):
     y, weight = rng.standard_normal(30), rng.random(30)
     loss = code["ExpectileLoss"](y, weight, 2.0)
     z, d = rng.standard_normal((30, 1)), rng.standard_normal((30, 1))

@@ -1,4 +1,4 @@
-"""Losses with covariates eliminated: against cvxpy, and for numbers against regression on residuals."""
+"""Losses with covariates eliminated, compared with cvxpy and, for regression, with a regression on residuals."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ cp = pytest.importorskip("cvxpy")
 
 
 def problem(rng, n, p):
-    """Features of which one is correlated with a covariate; covariates that repeat each other or are constant."""
+    """Return features, one of them correlated with a covariate, and covariates with repeated and constant columns."""
     covariates = rng.standard_normal((n, 3)) * [1.0, 10.0, 0.1] + 5.0
     covariates = np.column_stack([covariates, 2.0 * covariates[:, 0], np.ones(n)])
     X = rng.standard_normal((n, p))
@@ -50,8 +50,8 @@ def test_two_classes_against_cvxpy(rng, n, p, C):
     np.testing.assert_allclose(solution.coef[:, 0], W.value, atol=2e-5 * np.abs(W.value).max())
 
 
-def test_the_interior_point_knows_covariates(rng):
-    """Separable classes: Newton's method alone does not get there."""
+def test_interior_point_with_covariates(rng):
+    """Newton's method alone does not converge for separable classes."""
     X, covariates, y, weight = problem(rng, 40, 28)
     labels = np.where(y > 0, 1.0, -1.0)
     loss = AdjustedLoss(SquaredHinge(labels, weight, 100.0, True), covariates, weight)
@@ -69,8 +69,8 @@ def test_several_classes_have_a_certificate(rng):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_numbers_are_those_of_residuals(rng, intercept):
-    """Frisch, Waugh and Lovell: the weights are those of residuals of y and X, and the certificate is that problem's."""
+def test_regression_equals_regression_of_residuals(rng, intercept):
+    """Frisch, Waugh and Lovell: weights and certificate are those of the problem with residuals of y and X."""
     X, covariates, y, weight = problem(rng, 60, 8)
     loss = AdjustedLoss(SquaredLoss(y, weight, 0.3, intercept), covariates[:, :3], weight)
     view = FeatureView.of(as_source(X), weight, standardize=True, centred=intercept)
@@ -90,7 +90,7 @@ def test_numbers_are_those_of_residuals(rng, intercept):
     np.testing.assert_allclose(0.3 * left, ours.residual[:, 0], atol=1e-12)
 
 
-def test_covariates_that_separate_the_classes_do_no_harm(rng):
+def test_covariates_that_separate_the_classes(rng):
     labels = np.repeat([-1.0, 1.0], 30)
     loss = AdjustedLoss(SquaredHinge(labels, np.ones(60), 1.0, True), labels[:, None], np.ones(60))
     _, solution, _ = solved(loss, rng.standard_normal((60, 4)), np.ones(60))

@@ -1,4 +1,4 @@
-"""The compiled Newton steps of one output, against those in NumPy, which serve several outputs and many weights."""
+"""Compiled Newton steps of one output, compared with the NumPy version for several outputs and many weights."""
 
 import numpy as np
 from hypothesis import given

@@ -71,7 +71,7 @@ def test_first_dual_variables_are_those_of_the_papers():
 
 
 class Halves(Loss):
-    """Half the squared outputs, two of them, and nothing that a loss need not have."""
+    """Half the sum of two squared outputs, without optional parts."""
 
     n_outputs, n_strata, centred = 2, 0, False
 
@@ -83,7 +83,7 @@ class Halves(Loss):
         return LossState(half, half, -outputs, np.ones_like(outputs), np.empty((2, 0)), np.zeros(2), np.zeros(2))
 
 
-def test_losses_say_what_they_have():
+def test_optional_parts_of_losses():
     labels, weight = np.array([1.0, -1.0]), np.ones(2)
     assert SquaredHinge(labels, weight, 1.0, True).parts == {"mass", "dual_weight", "conjugate", "plain", *MERGING}
     assert OneVsRestHinge(np.array([0, 1, 2]), 3, np.ones(3), 1.0, True).parts == {
@@ -98,7 +98,7 @@ def test_losses_say_what_they_have():
     assert Halves().parts == set()
 
 
-def test_who_evaluates_in_its_own_way_is_not_merged_to_what_it_comes_from():
+def test_merging_is_not_inherited_by_a_loss_with_its_own_evaluate():
     class Other(SquaredLoss):
         def evaluate(self, outputs, previous=None):
             return super().evaluate(2.0 * outputs, previous)
@@ -109,11 +109,14 @@ def test_who_evaluates_in_its_own_way_is_not_merged_to_what_it_comes_from():
 @pytest.mark.parametrize(
     ("solver", "message"),
     [
-        (interior_point, r"The interior-point method needs mass and dual_weight of a loss, which Halves does not have\."),
-        (lambda *problem: wide_master(*problem, np.zeros((1, 2))), r"The solver for wide blocks needs plain of a loss"),
+        (
+            interior_point,
+            r"The interior-point method requires a loss with mass and dual_weight, which Halves does not define\.",
+        ),
+        (lambda *problem: wide_master(*problem, np.zeros((1, 2))), r"The solver for wide blocks requires a loss with plain"),
     ],
 )
-def test_a_solver_says_what_it_misses(solver, message):
+def test_missing_parts_of_a_loss_raise(solver, message):
     design = DenseDesign.of_array(np.ones((5, 1)))
     with pytest.raises(TypeError, match=message):
         solver(design, Halves(), np.array([0, 1]))

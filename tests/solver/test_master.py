@@ -1,4 +1,4 @@
-"""The master problem against cvxpy, and its certificate against naive code."""
+"""The master problem compared with cvxpy, and its certificate with naive code."""
 
 from dataclasses import replace
 
@@ -28,8 +28,8 @@ PROBLEMS = {
 
 
 def always_wide(patch):
-    """Let every number of columns count as many."""
-    for limit in ("_WIDE_FIRST", "_WIDE"):
+    """Use the solver for wide blocks for every number of columns."""
+    for limit in ("_MAX_MATRIX_COLUMNS_SINGLE", "_MAX_MATRIX_COLUMNS"):
         patch.setattr(master_module, limit, 0)
 
 
@@ -43,7 +43,7 @@ def problem(seed, n=70, p=9, density=1.0, noise=0.5, scale=1.0):
 
 
 def solve(X, y, weight, C, fit_intercept, size, is_sparse):
-    """The master after each block, with the blocks' columns centred where the design allows it."""
+    """Return the solution after each block. Columns are centred if the design is dense."""
     master = master_on(sparse.csc_array(X) if is_sparse else X, SquaredHinge(y, weight, C, fit_intercept))
     solutions = []
     for features in np.split(np.arange(X.shape[1]), range(size, X.shape[1], size)):
@@ -57,7 +57,7 @@ def master_on(X, loss):
 
 
 def recomputed_gap(solution, X, y, weight, C, fit_intercept, size):
-    """The relative gap by naive code, from a solution that is feasible and tells the same objectives."""
+    """Return the relative gap by naive code. Check that the solution is feasible and its objectives agree."""
     p = X.shape[1]
     blocks = [list(range(a, min(a + size, p))) for a in range(0, p, size)]
     alpha = solution.residual[:, 0] * y
@@ -105,7 +105,7 @@ def test_certificate_recomputed_from_scratch(seed, C, fit_intercept, is_sparse, 
         p = min(count * size, X.shape[1])
         assert recomputed_gap(solution, X[:, :p], y, weight, C, fit_intercept, size) <= 1e-8
         assert solution.gap <= 1e-8
-        # The optimum cannot fall when a block is added.
+        # The optimum cannot decrease when a block is added.
         assert solution.objective >= theta * (1 - 1e-9)
         theta = solution.objective
 
@@ -113,7 +113,7 @@ def test_certificate_recomputed_from_scratch(seed, C, fit_intercept, is_sparse, 
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize(("C", "scale", "tol"), [(1.0, 1.0, 1e-8), (1e4, 1.0, 1e-6), (1.0, 1e4, 1e-4), (1e8, 1.0, 1e-4)])
 def test_separable_data(C, scale, tol, is_sparse):
-    """Fewer samples than features: the case in which Newton's method alone creeps."""
+    """With fewer samples than features, Newton's method alone converges slowly."""
     X, y, weight = problem(4, n=40, p=60, noise=0.0, scale=scale, density=0.5 if is_sparse else 1.0)
     solutions = solve(X, y, weight, C, True, 10, is_sparse)
     assert max(s.gap for s in solutions) <= tol
@@ -147,7 +147,7 @@ def test_interior_point_with_weights_of_zero():
 
 
 def test_block_model_with_an_ill_conditioned_hessian(rng):
-    """The Newton steps on the active blocks end what descent by blocks would take ages for."""
+    """Newton steps on the active blocks solve a problem on which block descent converges very slowly."""
     A = rng.standard_normal((40, 12))
     A[:, 6:] = A[:, :6] + 1e-4 * rng.standard_normal((40, 6))
     hessian = (A.T @ A)[None]
@@ -168,7 +168,7 @@ def test_block_model_with_an_ill_conditioned_hessian(rng):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 def test_optimum_without_a_matrix_of_the_columns(monkeypatch, C, fit_intercept, is_sparse):
-    """As above by the solver for wide blocks: the same optimum, in every round."""
+    """The solver for wide blocks finds the same optimum in every round."""
     X, y, weight = problem(1, density=0.4 if is_sparse else 1.0)
     narrow = solve(X, y, weight, C, fit_intercept, 3, is_sparse)
     always_wide(monkeypatch)
@@ -215,7 +215,7 @@ def test_other_losses_without_a_matrix_of_the_columns(monkeypatch, rng, name):
 
 
 def test_a_wide_block_that_interpolates(rng):
-    """More columns than samples and a large C: the residual is what is left of nearly equal numbers."""
+    """With more columns than samples and a large C, the residual is a difference of nearly equal numbers."""
     X = rng.standard_normal((50, 400))
     master = master_on(X, SquaredLoss(X[:, 0] + rng.standard_normal(50), np.ones(50), 1e5, True))
     master.add_block(np.arange(400))
@@ -223,7 +223,7 @@ def test_a_wide_block_that_interpolates(rng):
 
 
 def test_wide_blocks_need_no_matrix(monkeypatch):
-    """Thousands of columns in two rounds: only products with them."""
+    """Thousands of columns in two rounds are used in products only."""
     X = random_sparse(np.random.default_rng(0), (3000, 8000), density=0.002, format="csc")
     y = np.where(X[:, :50].sum(axis=1) > 0.05, 1.0, -1.0)
 
@@ -239,11 +239,11 @@ def test_wide_blocks_need_no_matrix(monkeypatch):
 
 
 def test_a_loss_without_an_interior_point_gets_more_newton_steps(rng):
-    """Newton's method gives way to the interior point after a few steps, but only where there is one."""
+    """Newton's method is replaced by the interior-point method after a few steps only if the loss supports it."""
     X = rng.standard_normal((40, 6))
 
     class Slow(SquaredLoss):
-        """A tenth of the true step at a time: the curvature is ten times too large."""
+        """A loss with ten times the true curvature, so that each step is a tenth of the true step."""
 
         def evaluate(self, outputs, previous=None):
             state = super().evaluate(outputs, previous)
@@ -255,7 +255,7 @@ def test_a_loss_without_an_interior_point_gets_more_newton_steps(rng):
 
 
 def test_a_step_that_decreases_nothing_is_halved():
-    """Armijo's rule: a step to twice the minimiser of a parabola ends where it began, and is not taken."""
+    """Armijo's rule: a step to twice the minimiser of a parabola does not decrease the objective and is rejected."""
     X, y, weight = problem(0, p=1)
     master = master_on(X, SquaredLoss(y, weight, 1.0, False))
     master.add_block(np.array([0]))
@@ -267,7 +267,7 @@ def test_a_step_that_decreases_nothing_is_halved():
     primal = state.value
     trial, _, _ = master._line_search(coef, outputs, primal, gradient, 2.0 * best, state)
     np.testing.assert_array_equal(trial, best)
-    # A decrease of less than 1e-4 of the predicted one is not enough, either; more than that is.
+    # A decrease below 1e-4 of the predicted one is rejected, too. A larger one is accepted.
     for factor, step in ((2.0 - 1e-4, 0.5), (2.0 - 1e-3, 1.0)):
         trial, _, _ = master._line_search(coef, outputs, primal, gradient, factor * best, state)
         np.testing.assert_array_equal(trial, step * factor * best)

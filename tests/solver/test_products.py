@@ -1,27 +1,27 @@
-"""Products that are kept from step to step, against those made anew."""
+"""Cached products compared with recomputed products."""
 
 import numpy as np
 import pytest
 
-from coterie.solver.design import KeptProducts
+from coterie.solver.design import CachedProducts
 
 
 @pytest.mark.parametrize("n_strata", [0, 1, 2])
-def test_kept_products_are_those_made_anew(rng, n_strata):
+def test_cached_products_equal_recomputed_products(rng, n_strata):
     n, n_outputs = 60, 3
     X = rng.standard_normal((n, 8))
     strata = rng.integers(0, max(n_strata, 1), (n, n_outputs)).astype(np.int8)
     signs = np.where(strata == 1, -1.0, 1.0)
     weights = np.where(rng.random((n_outputs, n)) < 0.6, 0.7, 0.0)
-    kept = KeptProducts(n_outputs, n, n_strata)
-    # Most samples change, a few, none, with more columns at the same time or not; one output loses all of them.
+    kept = CachedProducts(n_outputs, n, n_strata)
+    # Most, few or no samples change, with or without additional columns. One output loses all samples.
     for n_columns, n_changed in ((3, n), (3, 5), (5, 4), (6, 0), (6, 0), (8, n), (8, 1)):
         samples = rng.permutation(n)[:n_changed]
         weights[:, samples] = np.where(rng.random((n_outputs, n_changed)) < 0.5, 0.7, 0.0)
         if n_columns == 8:
             weights[1] = 0.0
         kept.update(X[:, :n_columns], weights, strata, signs)
-        fresh = KeptProducts(n_outputs, n, n_strata)
+        fresh = CachedProducts(n_outputs, n, n_strata)
         fresh.update(X[:, :n_columns], weights, strata, signs)
         np.testing.assert_allclose(kept.squares, np.einsum("ia,ci,ib->cab", *[X[:, :n_columns], weights, X[:, :n_columns]]))
         np.testing.assert_allclose(kept.hessians(strata), fresh.hessians(strata), atol=1e-12)
@@ -29,14 +29,14 @@ def test_kept_products_are_those_made_anew(rng, n_strata):
 
 
 def test_few_changes_leave_the_rest_alone(rng):
-    """What has not changed is not computed again: values that nobody could compute stay there."""
+    """Unchanged products are not recomputed: impossible values in the cache remain."""
     X, nothing = rng.standard_normal((40, 2)), np.zeros((40, 1))
-    kept = KeptProducts(1, 40, 0)
+    kept = CachedProducts(1, 40, 0)
     weights = np.ones((1, 40))
     kept.update(X, weights, nothing, nothing)
     kept.squares += 5.0
     weights[0, 0] = 0.0
     kept.update(X, weights, nothing, nothing)
     np.testing.assert_allclose(kept.squares[0] - 5.0, X[1:].T @ X[1:], atol=1e-12)
-    assert kept.fit(1, 40, 0)
-    assert not kept.fit(1, 39, 0)
+    assert kept.has_shape(1, 40, 0)
+    assert not kept.has_shape(1, 39, 0)

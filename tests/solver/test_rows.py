@@ -1,4 +1,4 @@
-"""Merged samples: the same problem, with fewer of them."""
+"""Merging equal samples gives the same problem with fewer samples."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from coterie.solver.master import Master
 
 
 def classes_of(kinds, columns):
-    """Slow and obvious: samples by kind and values, in order of first appearance."""
+    """Return the classes of equal samples by naive code: by kind and values, in order of first appearance."""
     numbers, owner = {}, []
     for kind, values in zip(kinds.tolist(), columns.tolist(), strict=True):
         owner.append(-1 if kind < 0 else numbers.setdefault((kind, *values), len(numbers)))
@@ -35,7 +35,7 @@ def test_rows_are_the_classes_of_equal_samples(seed, n, is_sparse, widths):
         first += width
         expected = classes_of(kinds, X[:, :first])
         kept = np.flatnonzero(kinds >= 0)
-        if expected.max(initial=-1) + 1 > 0.75 * len(kept):  # then it is not worth it any more
+        if expected.max(initial=-1) + 1 > 0.75 * len(kept):  # From here on, rows are not merged.
             expected = np.full(n, -1)
             expected[kept] = np.arange(len(kept))
         np.testing.assert_array_equal(rows.owner, expected)
@@ -82,7 +82,7 @@ def test_the_master_finds_the_same_on_merged_samples(kind, is_sparse, rng, monke
     n = 120
     X = np.where(rng.random((n, 12)) < 0.15, rng.integers(1, 3, (n, 12)), 0).astype(float)
     loss = losses(kind, rng, n)
-    weight = rng.integers(0, 2, n).astype(float)  # means and scale do not matter here, so long as they are the same
+    weight = rng.integers(0, 2, n).astype(float)  # Mean and scale are the same for both designs.
     view = FeatureView.of(as_source(sparse.csc_array(X) if is_sparse else X), np.maximum(weight, 0.1), centred=loss.centred)
 
     def solutions():

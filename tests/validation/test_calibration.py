@@ -1,4 +1,4 @@
-"""Probabilities: the calibration against slow optimisation and scikit-learn's, and the models that have them."""
+"""Probabilities: the calibration compared with a generic optimiser and scikit-learn, and models with probabilities."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tests.estimators.chosen import chosen_estimator
 
 
 def loss_of(slope, outputs, codes, weight, n_classes):
-    """The cross entropy with targets that are not quite sure, sample by sample."""
+    """Return the cross entropy with Platt's targets, computed sample by sample."""
     total = 0.0
     unsure = 1 / (weight.sum() + 2)
     for row, code, w in zip(outputs, codes, weight, strict=True):
@@ -41,7 +41,7 @@ def test_the_likelihood_is_at_its_largest(n_classes, weighted, signal):
     ours = loss_of(slope, outputs, codes, weight, n_classes)
     best = min(loss_of(value, outputs, codes, weight, n_classes) for value in [0.0, *np.geomspace(1e-4, 1e2, 400)])
     assert ours <= best
-    for factor in (0.999, 1.001):  # and no other nearby
+    for factor in (0.999, 1.001):  # Nearby slopes are worse.
         assert ours <= loss_of(factor * slope, outputs, codes, weight, n_classes)
 
 
@@ -54,8 +54,8 @@ def test_a_weight_of_two_is_two_samples():
     np.testing.assert_allclose(calibration_slope(outputs, codes, weight), repeated, rtol=1e-9)
 
 
-def test_values_against_the_classes_tell_nothing():
-    """A model that is wrong more often than not gets equal shares, not a reversed sign."""
+def test_values_that_contradict_the_classes():
+    """A model that is mostly wrong gets equal probabilities, not a reversed sign."""
     codes = np.repeat([0, 1], 20)
     assert calibration_slope(1.0 - 2.0 * codes[:, None], codes) == 0.0
     assert calibration_slope(np.zeros((40, 1)), codes) == 0.0
@@ -70,14 +70,14 @@ def test_the_scale_of_the_values_does_not_matter(scale):
 
 
 def brier_score(y, probability):
-    """As scikit-learn has it since 1.7, for any number of classes."""
+    """Return the Brier score for any number of classes, as in scikit-learn since 1.7."""
     n_classes = probability.shape[1]
     return float(((np.eye(n_classes)[y] - probability) ** 2).sum(axis=1).mean()) / (2 if n_classes == 2 else 1)
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_digits])
 def test_probabilities_are_as_good_as_those_of_scikit_learn(load):
-    """Brier score and log-loss on unseen samples, beside CalibratedClassifierCV around the same choice."""
+    """Brier score and log-loss on held-out samples, compared with CalibratedClassifierCV around the same model."""
     X, y = load(return_X_y=True)
     if load is load_digits:
         X, y = X[:600], y[:600]
@@ -106,8 +106,8 @@ def test_the_most_probable_class_is_the_predicted_one(class_weight, n_classes):
 
 
 @pytest.mark.parametrize("predict_with", ["support", "groups"])
-def test_folds_judge_what_they_have_not_seen(predict_with):
-    """The calibration is that of plain fits without each fold, done one after the other."""
+def test_calibration_uses_held_out_samples(predict_with):
+    """The calibration equals that of separate fits without each fold."""
     X, y = make_classification(120, 12, n_informative=4, n_redundant=4, random_state=0)
     folds = [(np.arange(120)[np.arange(120) % 3 != k], np.arange(120)[np.arange(120) % 3 == k]) for k in range(3)]
     model = GroupDiscoveryClassifierCV(4, Cs=2, cv=folds, predict_with=predict_with).fit(X, y)
@@ -118,7 +118,7 @@ def test_folds_judge_what_they_have_not_seen(predict_with):
     np.testing.assert_allclose(model.calibration_slope_, calibration_slope(outputs[:, None], y), rtol=1e-4)
 
 
-def test_who_has_probabilities(tmp_path):
+def test_models_with_probabilities(tmp_path):
     X, y = make_classification(80, 6, random_state=0)
     labels = np.array(["no", "yes"])[y]
     plain = GroupDiscoveryClassifier(2).fit(X, labels)
@@ -133,11 +133,11 @@ def test_who_has_probabilities(tmp_path):
     assert np.array_equal(coterie.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
     pipe = make_pipeline(StandardScaler(), clone(model)).fit(X, labels)
     assert pipe.predict_proba(X).shape == (80, 2)
-    del model.calibration_slope_  # as in a file from before
+    del model.calibration_slope_  # as in a file of an earlier version
     assert not hasattr(model, "predict_proba")
 
 
-def test_a_forged_calibration_is_refused(tmp_path):
+def test_an_invalid_calibration_in_a_file_raises(tmp_path):
     X, y = make_classification(80, 6, random_state=0)
     model = GroupDiscoveryClassifierCV(2, Cs=2, cv=2, random_state=0).fit(X, y)
     for value in (np.nan, -1.0, "steep"):

@@ -1,4 +1,4 @@
-"""A loss with a link: everything that is scored or shown goes through ``Loss.predict``."""
+"""A loss with a link: all scores and reports use ``Loss.predict``."""
 
 import numpy as np
 import pytest
@@ -82,6 +82,6 @@ def test_a_loss_by_name_by_class_and_by_object(prices):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", 3, None, dict])
-def test_other_losses_are_refused(prices, loss):
+def test_invalid_losses_raise(prices, loss):
     with pytest.raises(ValueError, match=r"loss=.* must be one of 'squared', or a Loss"):
         GroupDiscoveryRegressor(2, loss=loss).fit(*prices)

@@ -1,4 +1,4 @@
-"""The score of the whole procedure, against nested cross-validation as one would write it."""
+"""The nested score compared with a direct implementation of nested cross-validation."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def planted():
 
 
 def written_out(model, X, y, folds):
-    """What is chosen without fold k, by the other folds in turn, scored on fold k."""
+    """Return the score on each fold k of the settings that the other folds choose."""
     scores = []
     for k, (train, held_out) in enumerate(folds):
         number = np.full(len(y), -1)
@@ -57,11 +57,11 @@ def test_constant_prediction_is_the_largest_class(planted):
     for y in (rng.random(160) < 0.2, rng.choice(3, 160, p=[0.2, 0.7, 0.1])):
         model = GroupDiscoveryClassifierCV(3, Cs=[0.1], nested=True, random_state=0, cv=3).fit(planted.X, y)
         assert model.constant_scores_.mean() == pytest.approx(max(np.bincount(y)) / 160, abs=0.01)
-        assert model.nested_scores_.mean() < model.constant_scores_.mean() + 0.05  # there is nothing to find
+        assert model.nested_scores_.mean() < model.constant_scores_.mean() + 0.05  # The features are uninformative.
 
 
-def test_nothing_to_find_is_not_found():
-    """The best of many scores is too good; that of the whole procedure is not."""
+def test_nested_score_is_unbiased_without_signal():
+    """The best of many scores is too optimistic. The nested score is not."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 500)), np.arange(60) % 2
     model = GroupDiscoveryClassifierCV(20, Cs=5, nested=True, random_state=0).fit(X, y)

@@ -1,4 +1,4 @@
-"""The table of held-out scores, and the choice from it."""
+"""The table of held-out scores, and the choice of a candidate."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ ONE = Candidate(0.1, 0.7, False, "support")
 
 
 def table(n_features, C, mean, half):
-    """Two folds, each so far from the mean."""
+    """Return a table of two folds whose scores are ``mean - half`` and ``mean + half``."""
     mean, half = np.array(mean, dtype=float), np.array(half, dtype=float)
     splits = {"split0_test_score": mean - half, "split1_test_score": mean + half}
     return {"n_features": np.array(n_features), "C": np.array(C, dtype=float), "mean_test_score": mean, **splits}
@@ -64,5 +64,5 @@ def test_choice(rule, n_features, C, mean, half, row):
 
 
 def test_no_score_at_all():
-    with pytest.raises(ValueError, match="not a number for any"):
+    with pytest.raises(ValueError, match="NaN for every number of features"):
         choose(table([1], [1], [np.nan], [0]), "best")

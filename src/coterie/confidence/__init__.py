@@ -1,4 +1,4 @@
-"""Which groups are real: how often half of the samples choose them again, and how often shuffled labels would."""
+"""Confidence of groups: how often half-samples find them again, and how often permuted labels yield such groups."""
 
 from coterie.confidence.estimation import group_confidence
 from coterie.confidence.result import GroupConfidence

@@ -1,8 +1,8 @@
-r"""The confidence of groups: complementary half-samples (Shah and Samworth 2013) and shuffled labels.
+r"""The confidence of groups: complementary half-samples (Shah and Samworth 2013) and permuted labels.
 
-Correlated features take each other's place from sample to sample; their group does not. So a group counts as found again when
-*any* of its members is chosen. Features of a large spread are chosen more often by chance than others, so what a
-confidence is worth is told by the whole procedure repeated with shuffled labels. All half-samples are paths in lockstep
+Correlated features replace each other from one sample to another, but their group remains. So a group counts as found again if
+*any* of its members is selected. Features with a large spread are selected by chance more often than others. The whole
+procedure is therefore repeated with permuted labels to calibrate the confidences. All half-samples are searched in lockstep
 (:mod:`coterie.search.lockstep`).
 """
 
@@ -34,10 +34,10 @@ from coterie.search.lockstep import batches, run_searches
 from coterie.search.loop import CuttingPlane
 from coterie.search.search import Search
 
-# Pairs of half-samples that are done together at first, and how long a batch may take later on: what Ctrl-C costs at most.
+# Half-sample pairs in the first batch, and duration of later batches, which is the most work that Ctrl-C discards.
 _FIRST_PAIRS = 5
 _BATCH_SECONDS = 30.0
-# Pairs that are worth a pass over the features together, however long that takes: fewer would read large data again and again.
+# Smallest number of pairs per batch regardless of its duration, because smaller batches would read large data too often.
 _MIN_PAIRS = 8
 
 
@@ -57,40 +57,40 @@ def group_confidence(
     verbose: int = 0,
     client: ClientLike = None,
 ) -> GroupConfidence:
-    """How sure one can be of each group of a fitted model.
+    """Estimate the confidence of each group of a fitted model.
 
-    The search is repeated, with the settings of the model and for as many support features, on pairs of complementary
-    half-samples [1]_. The confidence of a group is the share of these half-samples in which any of its members is chosen. Then
-    the labels are shuffled and the whole is done again, which tells how many groups reach such a confidence by chance.
+    The search is repeated, with the settings and the number of support features of the model, on pairs of complementary
+    half-samples [1]_. The confidence of a group is the share of these half-samples in which any of its members is selected.
+    The procedure is then repeated with permuted labels, to estimate the number of groups that reach a confidence by chance.
 
-    The model is not changed. ``confidence.attach_to(model)`` lets its ``groups_``, and reports of it, have the confidences:
-    ``model.groups_.at_least(0.9)``.
+    The model is not changed. ``confidence.attach_to(model)`` adds the confidences to its ``groups_`` and to reports. Groups of
+    high confidence are then ``model.groups_.at_least(0.9)``.
 
     Parameters
     ----------
     model : GroupDiscoveryClassifier, GroupDiscoveryRegressor or GroupDiscoveryOneClass
-        A fitted model, also one of the ``...CV`` estimators (with the values that they have chosen).
+        A fitted model. For a ``...CV`` estimator, the values that it has chosen are used.
 
     %(fitted_data)s
 
     n_pairs : int, default=25
-        Pairs of complementary half-samples; classes are halved each by itself.
+        Number of half-sample pairs. Each class is halved separately.
 
     n_permutations : int, default=5
-        How often to repeat everything with shuffled labels (covariates go with them), which takes as long each time; 0 leaves
-        ``expected_false`` empty. Without labels (one class) there is nothing to shuffle.
+        Number of label permutations (covariates are permuted with the labels). Each takes as long as the half-samples of the
+        original labels. With 0, ``expected_false`` is NaN. One-class models have no labels to permute.
 
     resume : GroupConfidence, default=None
-        An earlier result for the same model and data to go on with, for instance after Ctrl-C. It is as if all had been done
-        at once.
+        An earlier result for the same model and data to continue, for example after Ctrl-C. The result is the same as that of
+        a single call.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the half-samples and permutations; that of ``resume`` where it is given.
+        Seed of the half-samples and permutations. If ``resume`` is given, its seed is used.
 
     n_jobs : int, default=None
-        Number of threads. None: all cores, but one in a worker of a parallel job. Inside
-        ``joblib.parallel_config("loky", n_jobs=...)`` so many processes share the half-samples. The result does not depend
-        on it.
+        Number of threads. None means all cores, but one thread in a worker of a parallel job. Inside
+        ``joblib.parallel_config("loky", n_jobs=...)`` the half-samples are divided among processes. The result does not
+        depend on it.
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
@@ -101,16 +101,17 @@ def group_confidence(
     Returns
     -------
     confidence : GroupConfidence
-        One entry a group. Ctrl-C keeps the pairs and permutations that are done, with a warning, if one pair is.
+        One entry per group. Ctrl-C keeps the completed pairs and permutations, with a warning, if at least one pair is
+        complete.
 
     See Also
     --------
-    coterie.metrics.selection_stability : How stable any selector is.
+    coterie.metrics.selection_stability : Stability of any selector.
 
     Notes
     -----
-    Half of the samples show less than all of them: a weak group of many samples may have a low confidence and be real. A high
-    one says that the group predicts in this data set, not that it causes anything.
+    Half of the samples have less power than all of them: a group with a weak effect may have a low confidence and still be
+    real. A high confidence means that the group is predictive in this data set, not that it is causal.
 
     References
     ----------
@@ -134,13 +135,13 @@ def group_confidence(
         n_permutations = 0
     task = _Task(model, data, thread_count(n_jobs), int(verbose), _seed(random_state) if resume is None else resume.seed)
     n_pairs = n_pairs if resume is None else max(n_pairs, resume.n_pairs)
-    chosen, permuted = task.earlier(resume, n_pairs)
+    chosen, permuted = task.previous_results(resume, n_pairs)
     result: GroupConfidence | None = resume
     try:
-        for so_far in task.real_halves(chosen, n_pairs):
-            chosen = so_far
+        for selected in task.half_samples(chosen, n_pairs):
+            chosen = selected
             result = task.result(chosen, permuted)
-        task.announce(n_permutations - len(permuted), n_pairs)
+        task.report_permutation_cost(n_permutations - len(permuted), n_pairs)
         for permutation in range(len(permuted), n_permutations):
             values = task.permuted_confidence(1 + permutation, n_pairs)
             if values is None:
@@ -150,12 +151,12 @@ def group_confidence(
     except KeyboardInterrupt:
         if result is None:
             raise
-    if result is None:  # a signal came before the first pair was done
+    if result is None:  # A signal arrived before the first pair was complete.
         raise KeyboardInterrupt
     if result.n_pairs < n_pairs or result.n_permutations < n_permutations:
         warnings.warn(
             f"Stopped after {result.n_pairs} of {n_pairs} pairs of half-samples and {result.n_permutations} of "
-            f"{n_permutations} permutations; pass the result as resume to go on.",
+            f"{n_permutations} permutations. Pass the result as resume to continue.",
             UserWarning,
             stacklevel=2,
         )
@@ -165,7 +166,8 @@ def group_confidence(
 def _check(model: object, **parameters: int | None) -> None:
     if not isinstance(model, GroupDiscovery):
         raise ValueError(
-            f"model is a {type(model).__name__}; the confidence is that of the groups of a GroupDiscovery… estimator."
+            f"model is a {type(model).__name__}. Confidences require a fitted group discovery estimator, for example a "
+            "GroupDiscoveryClassifier."
         )
     check_is_fitted(model)
     rules = {"n_pairs": Integer(1), "n_permutations": Integer(0), "n_jobs": N_JOBS, "verbose": VERBOSE}
@@ -174,23 +176,23 @@ def _check(model: object, **parameters: int | None) -> None:
 
 
 def _check_covariates(model: GroupDiscovery, data: Input) -> None:
-    """Refuse covariates that the model was not fitted with, and the lack of those that it was."""
+    """Raise a ValueError unless covariates are given if and only if the model was fitted with covariates."""
     wanted = getattr(model, "covariate_names_", None)
     if wanted is None and data.covariates is not None:
-        raise ValueError("The model was fitted without covariates; leave them out, or fit it with them.")
+        raise ValueError("The model was fitted without covariates. Omit covariates, or fit the model with them.")
     if wanted is not None and data.covariates is None:
-        raise ValueError(f"The model was fitted with covariates ({', '.join(wanted)}); pass them with covariates=.")
+        raise ValueError(f"The model was fitted with covariates ({', '.join(wanted)}). Pass them with covariates=.")
 
 
 def _seed(random_state: RandomStateLike) -> int:
-    """A number from which everything is drawn."""
+    """Return the seed of all half-samples and permutations."""
     if isinstance(random_state, (int, np.integer)) and random_state >= 0:
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 class _Task:
-    """The search of a model, to be repeated on half-samples."""
+    """Repetition of a model's search on half-samples."""
 
     def __init__(self, model: GroupDiscovery, data: Input, n_threads: int, verbose: int, seed: int) -> None:
         self.model = model
@@ -203,30 +205,32 @@ class _Task:
         self.n_features = data.source.moments(data.weight, n_threads=n_threads).n_varying
         self._seconds = 0.0
         self._n_paths = 0
-        self._refuse()
+        self._validate_data()
 
-    def _refuse(self) -> None:
-        """Refuse data that are not the model's, or cannot be halved."""
+    def _validate_data(self) -> None:
+        """Raise a ValueError if the data are not those of the model or cannot be halved."""
         given, known = self.data.source.shape[1], self.model.n_features_in_
         if given != known:
-            raise ValueError(f"X has {given} features, but the model was fitted to {known}; pass the data of its fit.")
+            raise ValueError(f"X has {given} features, but the model was fitted to {known}. Pass the data of its fit.")
         if not self.stratified:
             return
         classes = self.data.classes
         assert classes is not None
         if not np.array_equal(classes, getattr(self.model, "classes_", ())):
-            raise ValueError("y has other classes than the model; pass the data of its fit.")
+            raise ValueError("y has other classes than the model. Pass the data of its fit.")
         used = self.data.targets if self.data.weight is None else self.data.targets[self.data.weight > 0]
         counts = np.bincount(used, minlength=len(classes)).tolist()
-        if min(counts) < 2:  # one of weight 2 can be fitted to
+        if min(counts) < 2:  # A single sample of weight 2 is enough for a fit, but cannot be halved.
             label = classes.tolist()[counts.index(min(counts))]
-            raise ValueError(f"Class {label!r} has one sample, which cannot be halved. Leave the class out, or merge it.")
+            raise ValueError(
+                f"Class {label!r} has one sample, which cannot be halved. Remove the class or merge it with another."
+            )
 
     @property
     def digest(self) -> str:
-        """What the same work is known by: settings, groups, labels and the size of the data."""
+        """Digest of settings, groups, labels, sample weights, covariates and shape of the data."""
         parts = [
-            repr(replace(self.settings, predict_with="")),  # which does not change what is found
+            repr(replace(self.settings, predict_with="")),  # predict_with does not affect the groups.
             repr([group.members.tolist() for group in self.model.groups_]),
             repr(self.data.source.shape),
         ]
@@ -238,89 +242,91 @@ class _Task:
             text.update(np.ascontiguousarray(self.data.covariates).tobytes())
         return text.hexdigest()
 
-    def earlier(self, resume: GroupConfidence | None, n_pairs: int) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """What an earlier call has done; permutations count only if they had as many pairs."""
+    def previous_results(
+        self, resume: GroupConfidence | None, n_pairs: int
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Return the selections and permutations of ``resume``. Permutations with another number of pairs are dropped."""
         if resume is None:
             return (), ()
         if resume.digest != self.digest:
-            raise ValueError("resume is the confidence of another model or other data; leave it out to begin anew.")
+            raise ValueError("resume is the confidence of another model or other data. Omit it to start from the beginning.")
         return resume.chosen, resume.permuted if resume.n_pairs == n_pairs else ()
 
     def result(self, chosen: tuple[np.ndarray, ...], permuted: tuple[np.ndarray, ...]) -> GroupConfidence:
-        """What is known so far."""
+        """Return the result for the selections and permutations so far."""
         return GroupConfidence.of(
             self.model.groups_, chosen, permuted, n_features=self.n_features, seed=self.seed, digest=self.digest
         )
 
-    def real_halves(self, chosen: tuple[np.ndarray, ...], n_pairs: int) -> Iterator[tuple[np.ndarray, ...]]:
-        """The support features of all half-samples so far, after each batch."""
+    def half_samples(self, chosen: tuple[np.ndarray, ...], n_pairs: int) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yield the support features of all half-samples so far, after each batch."""
         with RoundProgress(2 * n_pairs, self.verbose, "Confidence", "half-samples") as bar:
             while len(chosen) < 2 * n_pairs and not stop_requested():
                 first = len(chosen) // 2
-                found = self._run(self._searches(self.data, 0, range(first, min(first + self._batch(), n_pairs))))
+                found = self._run(self._searches(self.data, 0, range(first, min(first + self._batch_size(), n_pairs))))
                 if found is None:
                     return
                 chosen = (*chosen, *(selection.supports for selection in found))
                 yield chosen
-                bar.update(len(chosen), "as sampled")
+                bar.update(len(chosen), "original labels")
 
-    def announce(self, n_permutations: int, n_pairs: int) -> None:
-        """Say what the permutations will cost, before they begin."""
+    def report_permutation_cost(self, n_permutations: int, n_pairs: int) -> None:
+        """Report the estimated duration of the permutations before they start."""
         if self.verbose and n_permutations > 0 and self._n_paths and not stop_requested():
             seconds = self._seconds / self._n_paths * (2 * n_pairs + 1) * n_permutations
-            with RoundProgress(None, self.verbose, "Confidence", "permutations of the labels to come") as bar:
+            with RoundProgress(None, self.verbose, "Confidence", "label permutations remaining") as bar:
                 bar.update(n_permutations, f"about {seconds:.0f} s")
 
     def permuted_confidence(self, permutation: int, n_pairs: int) -> np.ndarray | None:
-        """Confidences of the groups found with shuffled labels; None if it was stopped."""
-        data = shuffled(self.data, self.seed, permutation)
+        """Return the confidences of the groups found with permuted labels, or None if stopped by a signal."""
+        data = permute_labels(self.data, self.seed, permutation)
         whole = Search(data, self.settings, len(self.model.groups_), self.n_threads)
         searches = [whole, *self._searches(data, permutation, range(n_pairs))]
         found: list[_Selection] = []
-        with RoundProgress(len(searches), self.verbose, f"Shuffled labels, {permutation}", "half-samples") as bar:
+        with RoundProgress(len(searches), self.verbose, f"Permutation {permutation}", "half-samples") as bar:
             for part in batches(searches, self.data.n_features):
                 own = self._run(part, first_groups=not found)
                 if own is None:
                     return None
                 found += own
-                bar.update(len(found), "with shuffled labels")
+                bar.update(len(found), "permuted labels")
         choices = Choices(tuple(selection.supports for selection in found[1:]))
         return np.array([choices.group_share(members) for members in found[0].groups])
 
     def _searches(self, data: Input, permutation: int, pairs: range) -> list[Search]:
-        """The searches on some pairs of half-samples."""
+        """Return the searches on some half-sample pairs."""
         return [
             Search(replace(data, weight=half), self.settings, len(self.model.groups_), self.n_threads)
             for pair in pairs
             for half in complementary(data, self.seed, permutation, pair, stratified=self.stratified)
         ]
 
-    def _batch(self) -> int:
-        """Pairs of the next batch: as many as take some seconds and fit into memory."""
+    def _batch_size(self) -> int:
+        """Return the number of pairs in the next batch, limited by its duration and by memory."""
         if not self._n_paths:
             return _FIRST_PAIRS
-        quick = max(int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths)), _MIN_PAIRS)
-        return max(1, min(quick, len(next(batches(range(10**6), self.data.source.shape[1]))) // 2))
+        n_affordable = max(int(_BATCH_SECONDS / (2 * self._seconds / self._n_paths)), _MIN_PAIRS)
+        return max(1, min(n_affordable, len(next(batches(range(10**6), self.data.source.shape[1]))) // 2))
 
     def _run(self, searches: Sequence[Search], *, first_groups: bool = False) -> list[_Selection] | None:
-        """What some searches have selected; of the first one the groups, too, if they are wanted. None at a signal."""
-        began = time.perf_counter()
+        """Return the selections of some searches, with the groups of the first search if requested. None after a signal."""
+        start = time.perf_counter()
         finish = partial(_selections, first_groups)
         found = run_searches(searches, finish, n_threads=self.n_threads, on_round=lambda *_: stop_requested())
-        self._seconds += time.perf_counter() - began
+        self._seconds += time.perf_counter() - start
         self._n_paths += len(searches)
         return None if stop_requested() else found
 
 
 class _Selection(NamedTuple):
-    """The support features of a finished search, and the members of its groups, the fixed ones aside, if they are wanted."""
+    """Support features of a finished search and, if requested, the members of its groups except fixed ones."""
 
     supports: np.ndarray
     groups: list[np.ndarray]
 
 
 def _selections(first_groups: bool, positions: Sequence[int], loops: Sequence[CuttingPlane]) -> list[_Selection]:
-    """What finished loops have selected."""
+    """Return the selections of finished loops."""
     return [
         _Selection(loop.oracle.supports, _members(loop) if first_groups and position == 0 else [])
         for position, loop in zip(positions, loops, strict=True)
@@ -328,35 +334,35 @@ def _selections(first_groups: bool, positions: Sequence[int], loops: Sequence[Cu
 
 
 def _members(loop: CuttingPlane) -> list[np.ndarray]:
-    """The members of the groups that a search has found."""
+    """Return the members of the groups that a search has found, without those of fixed features."""
     supports, found = loop.oracle.supports, loop.oracle.collect()
     return [np.append(supports[k], found.feature[found.support == k]) for k in range(len(loop.fixed), len(supports))]
 
 
-def shuffled(data: Input, seed: int, permutation: int) -> Input:
-    """The data with their labels shuffled among the samples that count; ``permutation`` 0 leaves them as they are."""
+def permute_labels(data: Input, seed: int, permutation: int) -> Input:
+    """Return the data with labels permuted among the samples of nonzero weight, or unchanged for ``permutation`` 0."""
     if permutation == 0:
         return data
     order = np.arange(len(data.targets))
     used = _used(data)
     order[used] = np.random.default_rng([seed, permutation]).permutation(used)
-    # Covariates stay with the labels that they explain: what is broken is what the features have to do with either.
+    # Covariates are permuted with the labels, which keeps their relation. Only the relation to the features is broken.
     covariates = None if data.covariates is None else data.covariates[order]
     return replace(data, y=data.labels[order], targets=data.targets[order], covariates=covariates)
 
 
 def complementary(data: Input, seed: int, permutation: int, pair: int, *, stratified: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of the samples of two halves that have none in common, and all together.
+    """Return the sample weights of a half-sample and of its complement.
 
-    ``seed``, ``permutation`` (that of the labels of ``data``) and ``pair`` say which halves, whatever was drawn before. Of an
-    odd number of samples, the first half has one more than the second. If ``stratified``, each class is halved by itself: of
-    the classes with an odd number of samples, the first gives its extra sample to the first half, the next one to the second
-    half, and so on in turn.
+    The halves depend only on ``seed``, ``permutation`` (that of the labels of ``data``) and ``pair``, not on earlier draws. If
+    the number of samples is odd, the first half has one more than the second. If ``stratified``, each class is halved
+    separately. Among the classes with an odd number of samples, the first gives its extra sample to the first half, the next
+    one to the second half, and so on in alternation.
     """
     rng = np.random.default_rng([seed, permutation, 1 + pair])
     used = _used(data)
     order = rng.permutation(used)
-    if stratified:  # classes one after the other, each in random order
+    if stratified:  # Sort by class; the order within a class stays random.
         order = order[np.argsort(data.targets[order], kind="stable")]
     elif rng.random() < 0.5:
         order = order[::-1]
@@ -367,5 +373,5 @@ def complementary(data: Input, seed: int, permutation: int, pair: int, *, strati
 
 
 def _used(data: Input) -> np.ndarray:
-    """The samples with a weight."""
+    """Return the samples of nonzero weight."""
     return np.arange(len(data.targets)) if data.weight is None else np.flatnonzero(data.weight > 0)

@@ -1,4 +1,4 @@
-"""What is known of the confidence of groups."""
+"""The result of estimating the confidence of groups."""
 
 from __future__ import annotations
 
@@ -19,50 +19,51 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="GroupDiscovery")
 
-# One number per group each.
-_FIGURES = ("confidence", "support_confidence", "expected_false", "false_share", "bound")
-_SHOWN = 12
-_SHOWN_ROWS = 25  # in a notebook
-# Above this share of selected features Shah and Samworth's bound says nothing.
-_LARGEST_SHARE = 1 / np.sqrt(3)
+# Attributes with one number per group.
+_COLUMNS = ("confidence", "support_confidence", "expected_false", "false_share", "bound")
+_MAX_REPR_GROUPS = 12
+_MAX_HTML_ROWS = 25
+# Shah and Samworth's bound does not apply above this share of selected features.
+_MAX_SHARE = 1 / np.sqrt(3)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupConfidence:
-    """How often the groups of a model come back on half of the samples, and how often others do when labels are shuffled.
+    """Confidences of the groups of a model from half-samples, compared with those for permuted labels.
 
-    Made by :func:`coterie.group_confidence`. Arrays have one entry per group, in the order of ``model.groups_``.
+    Returned by :func:`coterie.group_confidence`. Arrays have one entry per group, in the order of ``model.groups_``.
 
     Attributes
     ----------
     confidence : ndarray of shape (n_groups,)
-        Share of the half-samples in which any member of the group is chosen as a support feature; NaN for fixed features.
+        Share of the half-samples in which any member of the group is selected as a support feature. NaN for fixed features.
     support_confidence : ndarray of shape (n_groups,)
-        Share in which this very support feature is.
+        Share of the half-samples in which the support feature itself is selected.
     shares : tuple of ndarray
-        Share of each member of each group, the support feature first.
+        Share of the half-samples for each member of each group, the support feature first.
     n_pairs : int
-        Pairs of half-samples that were done.
+        Number of completed half-sample pairs.
     n_permutations : int
-        Permutations of the labels that were done.
+        Number of completed label permutations.
     expected_false : ndarray of shape (n_groups,)
-        Number of groups that reach this confidence when the labels are shuffled, on average; NaN without permutations.
+        Mean number of groups that reach this confidence with permuted labels. NaN without permutations.
     false_share : ndarray of shape (n_groups,)
-        An estimate of the share of false ones among the groups of the model that reach this confidence (of the false discovery
-        rate): the number expected, with the data themselves counted as one more permutation in which one group is false, over
-        the number of groups there are; made monotone, at most 1. So five permutations can never promise less than a sixth of a
-        false group.
+        Estimated share of false groups among the groups of the model that reach this confidence (the false discovery rate).
+        This is the expected number of false groups over the number of groups. The data count as one additional permutation,
+        in which one group is false. The ratio is made monotone in the confidence and is at most 1. With five permutations,
+        the expected number is at least one sixth.
     bound : ndarray of shape (n_groups,)
-        Shah and Samworth's bound of the number of features that do not matter and reach this confidence, if all such features
-        are equally likely to be chosen and their shares have one mode; NaN where it says nothing (at or below 0.5).
+        Shah and Samworth's bound on the number of irrelevant features that reach this confidence. It assumes that all
+        irrelevant features are equally likely to be selected and that the distribution of their shares is unimodal. NaN where
+        it does not apply (at or below 0.5).
     permuted : tuple of ndarray
-        Confidences of the groups found with shuffled labels, one array per permutation.
+        Confidences of the groups found with permuted labels, one array per permutation.
     n_features : int
-        Features that could have been chosen.
+        Number of features that vary.
     seed : int
-        What the half-samples and permutations were drawn with.
+        Seed of the half-samples and permutations.
     digest : str
-        Of the model and the data, so that only the same work is gone on with.
+        Digest of the model and the data, which ``resume`` checks.
     chosen : tuple of ndarray
         Support features of each half-sample.
 
@@ -103,7 +104,7 @@ class GroupConfidence:
         seed: int,
         digest: str = "",
     ) -> GroupConfidence:
-        """From the support features of half-samples, and the confidences of groups that shuffled labels gave."""
+        """Return the result for support features of half-samples and confidences found with permuted labels."""
         choices = Choices(chosen)
         shares = [choices.member_shares(group.members) for group in groups]
         confidence = np.array([choices.group_share(group.members) for group in groups])
@@ -128,8 +129,8 @@ class GroupConfidence:
         )
 
     def fits(self, groups: object) -> bool:
-        """Whether this is of these groups, as far as shapes can tell; for files from strangers."""
-        arrays = [getattr(self, name) for name in _FIGURES]
+        """Return True if shapes and types match these groups. Used to check untrusted files."""
+        arrays = [getattr(self, name) for name in _COLUMNS]
         return (
             isinstance(groups, FeatureGroups)
             and all(isinstance(array, np.ndarray) and array.shape == (len(groups),) for array in arrays)
@@ -142,12 +143,12 @@ class GroupConfidence:
         )
 
     def attach_to(self, model: Model) -> Model:
-        """Let a fitted model have the confidences: its ``groups_`` carry them, and ``confidence_`` is this result.
+        """Add the confidences to the ``groups_`` of a fitted model, and set its ``confidence_`` to this result.
 
         Parameters
         ----------
         model : group-discovery estimator
-            The fitted model that :func:`coterie.group_confidence` was called with; it is changed.
+            The fitted model that :func:`coterie.group_confidence` was called with. It is modified.
 
         Returns
         -------
@@ -159,43 +160,43 @@ class GroupConfidence:
         return model
 
     def attach(self, groups: FeatureGroups) -> FeatureGroups:
-        """The groups with their confidence."""
+        """Return the groups with their confidences."""
         return FeatureGroups(
             [replace(g, confidence=c, shares=s) for g, c, s in zip(groups, self.confidence.tolist(), self.shares, strict=True)]
         )
 
     @property
     def reached_by_chance(self) -> float:
-        """The largest confidence of any group with shuffled labels; NaN without permutations."""
+        """Largest confidence of any group found with permuted labels. NaN without permutations."""
         return max((float(np.nanmax(values, initial=0.0)) for values in self.permuted), default=float("nan"))
 
     def rows(self) -> list[dict[str, float]]:
-        """One dictionary per group."""
-        figures = zip(*(getattr(self, name).tolist() for name in _FIGURES), strict=True)
-        return [{"group": number, **dict(zip(_FIGURES, own, strict=True))} for number, own in enumerate(figures, start=1)]
+        """Return one dictionary per group."""
+        figures = zip(*(getattr(self, name).tolist() for name in _COLUMNS), strict=True)
+        return [{"group": number, **dict(zip(_COLUMNS, own, strict=True))} for number, own in enumerate(figures, start=1)]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row per group (needs ``pip install coterie[tabular]``)."""
+        """Return a pandas data frame with one row per group (requires ``pip install coterie[tabular]``)."""
         return data_frame(self.rows())
 
     def to_dict(self) -> Record:
-        """What a JSON file can hold of it: numbers, with None for NaN."""
+        """Return the content for a JSON file: numbers, with None for NaN."""
         return {
             "n_pairs": self.n_pairs,
             "n_permutations": self.n_permutations,
             "seed": self.seed,
-            **{name: plain(getattr(self, name)) for name in _FIGURES},
+            **{name: plain(getattr(self, name)) for name in _COLUMNS},
             "permuted": [plain(np.sort(values)[::-1]) for values in self.permuted],
         }
 
     def __repr__(self) -> str:
         lines = [f"{len(self.confidence)} groups, {self.n_pairs} pairs of half-samples, {self.n_permutations} permutations"]
-        for number, value in enumerate(self.confidence[:_SHOWN], start=1):
-            chance = self.expected_false[number - 1]
-            beside = "" if np.isnan(chance) else f" ({chance:.2g} expected with shuffled labels)"
-            lines.append(f"  {number}. " + ("fixed" if np.isnan(value) else f"{value:.2f}{beside}"))
-        if len(self.confidence) > _SHOWN:
-            lines.append(f"  … and {len(self.confidence) - _SHOWN} more")
+        for number, value in enumerate(self.confidence[:_MAX_REPR_GROUPS], start=1):
+            expected = self.expected_false[number - 1]
+            note = "" if np.isnan(expected) else f" ({expected:.2g} expected with permuted labels)"
+            lines.append(f"  {number}. " + ("fixed" if np.isnan(value) else f"{value:.2f}{note}"))
+        if len(self.confidence) > _MAX_REPR_GROUPS:
+            lines.append(f"  … and {len(self.confidence) - _MAX_REPR_GROUPS} more")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -206,23 +207,23 @@ class GroupConfidence:
                 f"{self.support_confidence[number - 1]:.2f}",
                 *(f"{array[number - 1]:.2g}" for array in (self.expected_false, self.false_share) if self.n_permutations),
             ]
-            for number, value in enumerate(self.confidence[:_SHOWN_ROWS], start=1)
+            for number, value in enumerate(self.confidence[:_MAX_HTML_ROWS], start=1)
         ]
-        heads = ["group", "confidence", "support feature alone"]
-        heads += ["expected by chance", "share of false ones"] if self.n_permutations else []
+        heads = ["group", "confidence", "support feature only"]
+        heads += ["expected by chance", "false share"] if self.n_permutations else []
         n_groups = len(self.confidence)
         title = f"{n_groups:,} groups, {self.n_pairs} pairs of half-samples, {self.n_permutations} permutations"
-        return notebook_table(title, heads, rows, n_rows=n_groups, most=_SHOWN_ROWS)
+        return notebook_table(title, heads, rows, n_rows=n_groups, most=_MAX_HTML_ROWS)
 
 
 def _are_arrays(rows: Iterable[object], kinds: str) -> bool:
-    """Whether these are vectors of numbers of some kinds."""
+    """Return True if ``rows`` is a tuple of vectors whose dtypes are of the given kinds."""
     is_vector = (isinstance(row, np.ndarray) and row.ndim == 1 and row.dtype.kind in kinds for row in rows)
     return isinstance(rows, tuple) and all(is_vector)
 
 
 class Choices:
-    """Which features were chosen in which half-samples.
+    """Features selected in each half-sample.
 
     Parameters
     ----------
@@ -245,38 +246,39 @@ class Choices:
         self._features, self._halves = features[order], halves[order]
 
     def group_share(self, members: np.ndarray) -> float:
-        """Share of the half-samples in which any of some features was chosen."""
+        """Return the share of the half-samples in which any of the features was selected."""
         first, last = self._where(members)
-        met = [self._halves[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True) if a < b]
-        return len(np.unique(np.concatenate(met))) / self._n if met else 0.0
+        halves = [self._halves[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True) if a < b]
+        return len(np.unique(np.concatenate(halves))) / self._n if halves else 0.0
 
     def member_shares(self, members: np.ndarray) -> np.ndarray:
-        """Share of the half-samples in which each of some features was chosen."""
+        """Return the share of the half-samples in which each of the features was selected."""
         first, last = self._where(members)
         return (last - first) / self._n
 
     def _where(self, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the choices of some features begin and end."""
+        """Return the first and last position of the selections of some features."""
         return np.searchsorted(self._features, members), np.searchsorted(self._features, members, side="right")
 
 
 def expected_false(confidence: np.ndarray, permuted: tuple[np.ndarray, ...]) -> np.ndarray:
-    """How many groups reach each confidence with shuffled labels, on average over the permutations."""
+    """Return the mean number of groups per permutation that reach each confidence."""
     if not permuted:
         return np.full(len(confidence), np.nan)
-    everything = np.sort(np.concatenate(permuted))
-    reached = len(everything) - np.searchsorted(everything, confidence - 1e-9)
+    pooled = np.sort(np.concatenate(permuted))
+    reached = len(pooled) - np.searchsorted(pooled, confidence - 1e-9)
     return np.where(np.isnan(confidence), np.nan, reached / len(permuted))
 
 
 def false_share(confidence: np.ndarray, expected: np.ndarray, n_permutations: int) -> np.ndarray:
-    """Expected false groups over the groups there are, at each confidence; a higher confidence never has a larger one.
+    """Return the expected number of false groups over the number of groups, at each confidence.
 
-    What was never seen in a few permutations may still happen. So the data themselves count as one more, with one false group.
+    The share never increases with the confidence. An event that does not occur in a few permutations is still possible, so the
+    data count as one additional permutation with one false group.
     """
-    careful = (expected * n_permutations + 1.0) / (n_permutations + 1.0)
-    n_there = np.array([np.count_nonzero(confidence >= value - 1e-9) for value in confidence])
-    share = np.minimum(careful / np.maximum(n_there, 1), 1.0)
+    conservative = (expected * n_permutations + 1.0) / (n_permutations + 1.0)
+    n_reached = np.array([np.count_nonzero(confidence >= value - 1e-9) for value in confidence])
+    share = np.minimum(conservative / np.maximum(n_reached, 1), 1.0)
     order = np.argsort(confidence, kind="stable")
     result = share.copy()
     known = order[~np.isnan(share[order])]
@@ -285,13 +287,14 @@ def false_share(confidence: np.ndarray, expected: np.ndarray, n_permutations: in
 
 
 def shah_samworth(confidence: np.ndarray, n_chosen: float, n_features: int, n_pairs: int) -> np.ndarray:
-    r"""Theorem 2 of Shah and Samworth (2013): at most :math:`C(\tau, B)\,q^2/p` features of no matter reach a share of τ.
+    r"""Return the bound of Theorem 2 of Shah and Samworth (2013).
 
-    For shares with one mode, q features chosen of p in each of 2B half-samples, and :math:`\theta = q/p \le 1/\sqrt3`.
+    At most :math:`C(\tau, B)\,q^2/p` irrelevant features reach a share of τ on average. The theorem assumes a unimodal
+    distribution of the shares, q of p features selected in each of 2B half-samples, and :math:`\theta = q/p \le 1/\sqrt3`.
     """
     bound = np.full(len(confidence), np.nan)
     theta = n_chosen / n_features
-    if theta > _LARGEST_SHARE:
+    if theta > _MAX_SHARE:
         return bound
     lowest = min(0.5 + theta**2, 0.5 + 1 / (2 * n_pairs) + 0.75 * theta**2)
     low = (confidence > lowest) & (confidence <= 0.75) & (2 * confidence - 1 - 1 / (2 * n_pairs) > 0)

@@ -1,4 +1,4 @@
-"""Measures of correlation between features, how to bring one's own, and the distribution of all pairs' correlations."""
+"""Correlation measures between features, user-defined measures, and the distribution of all pairwise correlations."""
 
 from coterie.correlation.measures import FunctionCorrelation
 from coterie.correlation.pearson import PearsonCorrelation

@@ -1,12 +1,12 @@
-r"""Groups of correlated features without labels, exactly, and without a matrix of all pairs.
+r"""Exact groups of correlated features without labels and without a matrix of all pairs.
 
-The features are walked in a given order. One that is correlated with an earlier representative is taken; any other is a
-representative itself. In the end each feature that is taken belongs to the representative that it is closest to. This is the
-greedy maximal independent set of the graph of strong pairs, and depends on the order alone.
+The features are visited in a given order. A feature that is correlated with an earlier representative is grouped; any other
+becomes a representative. In the end each grouped feature belongs to its closest representative. The representatives are the
+greedy maximal independent set of the graph of strong pairs, which depends on the order only.
 
-It is found in batches: the next features that nobody has taken, as many as there is room for, are compared with each other,
-which tells the representatives among them; one pass over all features then finds whom these take. A batch of b features costs
-one pass instead of b, and no feature that is taken is ever asked about.
+They are found in batches. The next ungrouped features, up to the batch size, are compared with each other to find the
+representatives among them. One pass over all features then finds the features that are correlated with these. A batch of b
+features costs one pass instead of b, and features that are already grouped are not compared.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from coterie.correlation.spearman import SpearmanCorrelation
 from coterie.data.top import NO_FEATURES
 from coterie.groups import Purity
 
-# Features of a batch: the first one, and the largest one. Twice as many follow when most of a batch were representatives.
-_FIRST_BATCH, _LARGEST_BATCH = 256, 2048
-# Values of the columns of a batch that may be held at a time: 128 MB.
+# Size of the first batch, and largest size. The size doubles if most features of a batch were representatives.
+_FIRST_BATCH_FEATURES, _MAX_BATCH_FEATURES = 256, 2048
+# Largest number of values in the columns of a batch: 128 MB.
 _BATCH_VALUES = 1 << 24
-# SuSiE's limit: the purity of a larger group is that of so many of its members.
+# SuSiE's limit: the purity of a larger group is computed from this number of its members.
 _PURITY_MEMBERS = 100
-# Members of small groups that are looked at together.
-_TOGETHER = 64
+# Largest number of members of small groups whose correlations are computed together.
+_MAX_SHARED_MEMBERS = 64
 
 
 class Grouping(NamedTuple):
-    """Representatives, fixed ones first, and the other features with the place of their representative among these."""
+    """Representatives, fixed ones first, and the other features with the position of their representative."""
 
     supports: np.ndarray
     feature: np.ndarray
@@ -42,14 +42,14 @@ class Grouping(NamedTuple):
 
 
 def batch_size(correlation: Correlation) -> int:
-    """Features whose columns may be held at a time; sparse ones are made dense by all but the linear measures."""
+    """Return the number of features per batch. All measures except Pearson and Spearman make sparse columns dense."""
     if correlation.view.is_sparse and isinstance(correlation, (PearsonCorrelation, SpearmanCorrelation)):
-        return _LARGEST_BATCH
-    return max(16, min(_LARGEST_BATCH, _BATCH_VALUES // max(1, correlation.view.n_samples)))
+        return _MAX_BATCH_FEATURES
+    return max(16, min(_MAX_BATCH_FEATURES, _BATCH_VALUES // max(1, correlation.view.n_samples)))
 
 
 def count_neighbours(correlation: Correlation, threshold: float, on_batch: Callable[[int], object]) -> np.ndarray:
-    """For each feature, how many others are correlated with it at or over the threshold; 0 for constant ones."""
+    """Return, per feature, the number of others whose correlation reaches the threshold. 0 for constant features."""
     view = correlation.view
     varying = np.flatnonzero(view.moments.norm > 0.0)
     counts = np.zeros(view.n_features, dtype=np.int64)
@@ -70,56 +70,56 @@ def group_features(
     threshold: float,
     on_batch: Callable[[int, int], object] = lambda done, found: None,
 ) -> Grouping:
-    """Walk some features in order (none of them constant or fixed) and group them; ``fixed`` ones are representatives.
+    """Group features in the given order. None of them may be constant or fixed; ``fixed`` features are representatives.
 
-    After each batch ``on_batch`` is called with the numbers of features done and of representatives.
+    After each batch ``on_batch`` is called with the number of visited features and the number of representatives.
     """
-    free = np.zeros(correlation.view.n_features, dtype=bool)
-    free[order] = True
+    ungrouped = np.zeros(correlation.view.n_features, dtype=bool)
+    ungrouped[order] = True
     supports = np.empty(0, dtype=np.int64)
     members = Grouping(supports, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    most = batch_size(correlation)
-    size, place = min(_FIRST_BATCH, most), 0
+    max_size = batch_size(correlation)
+    size, position = min(_FIRST_BATCH_FEATURES, max_size), 0
     chosen = fixed
     while True:
-        for first in range(0, len(chosen), most):  # fixed features may be many
-            some = chosen[first : first + most]
+        for first in range(0, len(chosen), max_size):  # There may be many fixed features.
+            some = chosen[first : first + max_size]
             pairs = correlation.strong(some, threshold)
             members = _closest(members, pairs.feature, len(members.supports) + pairs.position, pairs.correlation, some)
-            free[pairs.feature] = False
-        on_batch(place, len(members.supports))
-        batch, place = _next_free(order, place, free, size)
+            ungrouped[pairs.feature] = False
+        on_batch(position, len(members.supports))
+        batch, position = _next_ungrouped(order, position, ungrouped, size)
         if not len(batch):
             break
-        chosen = batch[_apart(np.abs(correlation.within(batch)) >= threshold - ROUNDING)]
-        free[chosen] = False
+        chosen = batch[_independent(np.abs(correlation.within(batch)) >= threshold - ROUNDING)]
+        ungrouped[chosen] = False
         if 2 * len(chosen) > len(batch):
-            size = min(2 * size, most)
+            size = min(2 * size, max_size)
     others = np.ones(correlation.view.n_features, dtype=bool)
     others[members.supports] = False
     kept = others[members.feature]
     return Grouping(members.supports, members.feature[kept], members.position[kept], members.correlation[kept])
 
 
-def _next_free(order: np.ndarray, place: int, free: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """The next free features of an order from a place on, and the place after them."""
-    ahead = place + np.flatnonzero(free[order[place:]])[:size]
+def _next_ungrouped(order: np.ndarray, position: int, ungrouped: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """Return the next ungrouped features of an order from a position on, and the position after them."""
+    ahead = position + np.flatnonzero(ungrouped[order[position:]])[:size]
     return order[ahead], int(ahead[-1]) + 1 if len(ahead) else len(order)
 
 
-def _apart(close: np.ndarray) -> np.ndarray:
-    """The places that are close to none of those chosen before them."""
-    taken = np.zeros(len(close), dtype=bool)
+def _independent(correlated: np.ndarray) -> np.ndarray:
+    """Return the positions that are not correlated with an earlier returned position."""
+    taken = np.zeros(len(correlated), dtype=bool)
     chosen = []
-    for place in range(len(close)):
-        if not taken[place]:
-            chosen.append(place)
-            taken |= close[place]
+    for position in range(len(correlated)):
+        if not taken[position]:
+            chosen.append(position)
+            taken |= correlated[position]
     return np.array(chosen, dtype=np.int64)
 
 
 def _closest(known: Grouping, feature: np.ndarray, position: np.ndarray, value: np.ndarray, new: np.ndarray) -> Grouping:
-    """Each feature with the representative of the largest \\|correlation\\|; ties to the earlier one."""
+    """Return each feature with its representative of largest absolute correlation. The earlier one wins ties."""
     feature = np.concatenate([known.feature, feature])
     position = np.concatenate([known.position, position])
     value = np.concatenate([known.correlation, value])
@@ -136,21 +136,21 @@ def _closest(known: Grouping, feature: np.ndarray, position: np.ndarray, value: 
 
 
 def group_purity(correlation: Correlation, members: np.ndarray) -> Purity:
-    """Smallest, mean and median \\|correlation\\| over the pairs of members; 1 for a feature alone.
+    """Return the smallest, mean and median absolute correlation over the pairs of members. 1 for a single feature.
 
-    Of more than 100 members, 100 are taken at even steps from the most to the least correlated with
-    the support feature (first and last included).
+    From more than 100 members, 100 are taken at even steps from the most to the least correlated with the support feature,
+    including the first and the last.
     """
     return group_purities(correlation, [members])[0]
 
 
 def group_purities(correlation: Correlation, groups: Sequence[np.ndarray]) -> list[Purity]:
-    """Purities of many groups: small ones share a look at their columns."""
+    """Return the purities of many groups. Small groups share one matrix of correlations."""
     result = []
     correlation.view.source.prefetch(
-        np.concatenate([NO_FEATURES, *(_shown(members) for members in groups if len(members) > 1)])
+        np.concatenate([NO_FEATURES, *(_purity_members(members) for members in groups if len(members) > 1)])
     )
-    for some in _together([_shown(members) for members in groups]):
+    for some in _batched_groups([_purity_members(members) for members in groups]):
         ends = np.cumsum([len(members) for members in some])
         matrix = np.abs(correlation.within(np.concatenate(some))) if ends[-1] > len(some) else np.ones((ends[-1], ends[-1]))
         for end, members in zip(ends, some, strict=True):
@@ -159,19 +159,19 @@ def group_purities(correlation: Correlation, groups: Sequence[np.ndarray]) -> li
     return result
 
 
-def _shown(members: np.ndarray) -> np.ndarray:
-    """The members that a purity is computed of."""
+def _purity_members(members: np.ndarray) -> np.ndarray:
+    """Return the members from which the purity is computed."""
     if len(members) <= _PURITY_MEMBERS:
         return members
     return np.asarray(members[np.linspace(0, len(members) - 1, _PURITY_MEMBERS).round().astype(np.int64)])
 
 
-def _together(groups: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Neighbouring groups with so few members that they can be looked at together; a large one alone."""
+def _batched_groups(groups: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Yield lists of neighbouring groups that share one matrix of correlations. A large group is alone in its list."""
     some: list[np.ndarray] = []
     n_members = 0
     for members in groups:
-        if some and n_members + len(members) > _TOGETHER:
+        if some and n_members + len(members) > _MAX_SHARED_MEMBERS:
             yield some
             some, n_members = [], 0
         some.append(members)

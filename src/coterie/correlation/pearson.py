@@ -1,4 +1,4 @@
-"""Pearson correlation between all features and a few, exact, after exact pruning."""
+"""Exact Pearson correlations between all features and a few, with exact pruning."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from coterie.data.source import Columns, Exemplar, StrongPairs, StrongQuery
 from coterie.data.view import FeatureView
 from coterie.kernels.correlation import SAFETY, csc_cross, min_nonzeros
 
-# Support features whose vectors are filled at a time.
-_BATCH = 16
+# Support features whose dense vectors are in memory at a time.
+_BATCH_SUPPORTS = 16
 
 
 class PearsonCorrelation:
@@ -25,7 +25,7 @@ class PearsonCorrelation:
     view : FeatureView
         The features.
     prune : bool, default=True
-        Whether to skip pairs that a bound excludes; the result is the same.
+        Whether to skip pairs that a bound excludes. The result is the same.
     """
 
     def __init__(self, view: FeatureView, *, prune: bool = True) -> None:
@@ -36,10 +36,10 @@ class PearsonCorrelation:
         self.prune = prune
         self.n_evaluated = 0
         self.n_features_read = 0
-        self._heaviest: np.ndarray | None = None
+        self._cumulative_weight: np.ndarray | None = None
 
     def vectors(self, features: np.ndarray) -> np.ndarray:
-        """Weighted, centred and normalised columns: their products with a feature give correlation times norm."""
+        """Return weighted, centred and normalised columns. Their product with a feature is the correlation times its norm."""
         columns = self.source.columns(features)
         dense = columns if isinstance(columns, np.ndarray) else columns.toarray()
         vectors = (dense - self.moments.mean[features]) / self._norm(features)
@@ -48,25 +48,25 @@ class PearsonCorrelation:
         return np.asarray(vectors)
 
     def _norm(self, features: np.ndarray) -> np.ndarray:
-        """Norms to divide by: a feature that is constant in the samples of a fold has no correlation with any other."""
+        """Return norms to divide by: infinity for features that are constant in a fold, which makes correlations 0."""
         norm = self.moments.norm[features]
         return np.where(norm > 0.0, norm, np.inf)
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Matrix of correlations of some features (not constant) with some others."""
+        """Return the matrix of correlations of some features with some others."""
         self.n_evaluated += len(features) * len(others)
         self.n_features_read += len(features)
         if self.source.is_sparse:
             return self._sparse_matrix(features, others)
         result = np.empty((len(features), len(others)))
-        for first in range(0, len(others), _BATCH):
-            batch = others[first : first + _BATCH]
+        for first in range(0, len(others), _BATCH_SUPPORTS):
+            batch = others[first : first + _BATCH_SUPPORTS]
             products = self.source.products(self.vectors(batch), centre=self.moments.mean, features=features)
             result[:, first : first + len(batch)] = products / self._norm(features)[:, None]
         return np.clip(result, -1.0, 1.0)
 
     def within(self, features: np.ndarray) -> np.ndarray:
-        """Matrix of correlations between a few features (not constant), from one look at their columns."""
+        """Return the matrix of correlations between a few features. Reads their columns once."""
         self.n_evaluated += len(features) * (len(features) - 1) // 2
         self.n_features_read += len(features)
         if self.source.is_sparse:
@@ -77,7 +77,7 @@ class PearsonCorrelation:
         return np.clip(weighted.T @ vectors, -1.0, 1.0)
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
-        """All pairs of a feature and one of the ``supports`` with a correlation of at least the threshold."""
+        """Return all pairs of a feature and one of ``supports`` whose absolute correlation reaches the threshold."""
         query = self.query(supports, threshold, exemplar)
         found = self.source.strong_products(query, self.moments, n_threads=self.view.n_threads)
         self.n_evaluated += found.n_evaluated
@@ -86,7 +86,7 @@ class PearsonCorrelation:
         return as_pairs(found, norm[found.feature], norm[supports][found.position], is_sparse=self.source.is_sparse)
 
     def query(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> StrongQuery:
-        """What a source is asked for the features that are correlated with some support features."""
+        """Return the query to a source for the features that are correlated with some support features."""
         limit = threshold - ROUNDING
         mean, norm = self.moments.mean[supports], self.moments.norm[supports]
         use_angle = self.prune and exemplar is not None and exemplar.norm > 0.0
@@ -114,7 +114,7 @@ class PearsonCorrelation:
         )
 
     def _weighted(self, features: np.ndarray) -> sparse.csc_array:
-        """Sparse columns times the sample weights, without explicit zeros."""
+        """Return sparse columns times the sample weights, without explicit zeros."""
         columns = sparse.csc_array(self.source.columns(features), dtype=np.float64)
         if self.sample_weight is not None:
             columns.data = columns.data * self.sample_weight[columns.indices]
@@ -126,16 +126,16 @@ class PearsonCorrelation:
         mean = self.moments.mean
         centred = products - self.moments.total_weight * np.outer(mean[features], mean[others])
         result = centred / np.outer(self._norm(features), self._norm(others))
-        if self.sample_weight is None:  # else a sample of weight 0 may hide the zeros
+        if self.sample_weight is None:  # With weights, a sample of weight 0 may contain the zeros.
             far, far_others = (np.flatnonzero(self.moments.is_far(chosen)) for chosen in (features, others))
-            if len(far):  # nothing is left of them after centring
+            if len(far):  # Centring cancels nearly all digits of these features, so dense vectors are used.
                 result[far] = self.vectors(features[far]).T @ self.vectors(others)
             if len(far_others):
                 result[:, far_others] = self.vectors(features).T @ self.vectors(others[far_others])
         return np.clip(result, -1.0, 1.0)
 
     def _sparse_products(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Weighted products of sparse columns; SciPy's own would take longer to set up than the few columns take."""
+        """Return weighted products of sparse columns. SciPy's setup would take longer than the products of a few columns."""
         columns: Any = self.source.columns(features)
         second: Any = columns if others is features else self.source.columns(others)
         values = np.asarray(second.data, dtype=np.float64)
@@ -151,12 +151,12 @@ class PearsonCorrelation:
 
     @cached_property
     def _commutes(self) -> bool:
-        """Whether the product of two values and a weight is the same, to the bit, in any order."""
+        """Whether the product of two values and a weight is bit-identical in any order."""
         weight = self.sample_weight
         return weight is None or bool(((weight == 0.0) | (weight == 1.0)).all())
 
     def _angle_intervals(self, supports: np.ndarray, threshold: float, exemplar: Exemplar) -> tuple[np.ndarray, np.ndarray]:
-        """Correlations with the exemplar between which a feature must lie, for each support feature."""
+        """Return, per support feature, the interval in which a feature's correlation with the exemplar must lie."""
         centred = exemplar.scores[supports] - exemplar.shift * self.moments.mean[supports]
         r = np.clip(np.abs(centred) / (self.moments.norm[supports] * exemplar.norm), 0.0, 1.0)
         angle, width = np.arccos(r), np.arccos(max(threshold, 0.0))
@@ -164,7 +164,7 @@ class PearsonCorrelation:
         return lowest - SAFETY, highest + SAFETY
 
     def _min_nonzeros(self, columns: sparse.csc_array, supports: np.ndarray, threshold: float) -> np.ndarray:
-        """Stored entries below which no feature can be affiliated with each support feature (the size bound)."""
+        """Return, per support feature, the smallest number of stored entries of an affiliated feature (the size bound)."""
         fewest = np.zeros(len(supports), dtype=np.int64)
         if not self.prune:
             return fewest
@@ -181,15 +181,15 @@ class PearsonCorrelation:
         return fewest
 
     def _largest_shares(self, length: int) -> np.ndarray:
-        """The largest total weight that 0, 1, 2, … samples can have."""
+        """Return the largest total weight of 0, 1, 2, … samples."""
         if self.sample_weight is None:
             return np.arange(length, dtype=np.float64)
-        if self._heaviest is None:
-            self._heaviest = np.append(0.0, np.cumsum(np.sort(self.sample_weight)[::-1]))
-        return self._heaviest[:length]
+        if self._cumulative_weight is None:
+            self._cumulative_weight = np.append(0.0, np.cumsum(np.sort(self.sample_weight)[::-1]))
+        return self._cumulative_weight[:length]
 
 
 def as_pairs(found: StrongPairs, norm: np.ndarray, other: np.ndarray, *, is_sparse: bool) -> Pairs:
-    """Pairs with correlations instead of products; ``norm`` and ``other`` are those of the two features of each pair."""
+    """Return pairs with correlations instead of products. ``norm`` and ``other`` are the norms of each pair's features."""
     scale = norm * (other if is_sparse else 1.0)
     return Pairs(found.feature, found.position, np.clip(found.product / scale, -1.0, 1.0))

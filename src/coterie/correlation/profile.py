@@ -32,34 +32,34 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS = ["low", "high", "pairs", "share", "share_at_least", "share_low", "share_high"]
-# Pieces for each thread of a cluster, so that workers that are done early find more to do; and drawn pairs of a piece.
-_PIECES, _PAIRS = 8, 1 << 16
-# Values of the columns that are gathered at a time.
+# Pieces per thread of a cluster, which balances the work, and drawn pairs per task.
+_PIECES_PER_THREAD, _PAIRS_PER_TASK = 8, 1 << 16
+# Largest number of values in the columns that are gathered at a time.
 _BATCH_VALUES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class CorrelationProfile:
-    """How the absolute correlations of all pairs of features are distributed.
+    """Distribution of the absolute correlations of all pairs of features.
 
     Attributes
     ----------
     edges : ndarray of shape (n_bins + 1,)
-        Edges of the bins, from 0 to 1. A bin holds its lower edge, the last one both.
+        Edges of the bins, from 0 to 1. A bin includes its lower edge; the last bin includes both edges.
     counts : ndarray of int of shape (n_bins,)
-        Pairs in each bin: of all pairs, or of those drawn.
+        Number of pairs in each bin, among all pairs or among the drawn pairs.
     n_features : int
         Number of features.
     n_constant : int
-        Constant features. They have no correlation, so pairs with them are left out.
+        Number of constant features. They have no correlation, so pairs with them are excluded.
     n_pairs : int
         Number of pairs of features that are not constant.
     n_drawn : int or None
-        Number of pairs drawn at random; None when all pairs were counted.
+        Number of pairs drawn at random. None if all pairs were counted.
     confidence : float
-        Probability with which each share of a sample lies within its limits.
+        Confidence level of the limits.
     limits : ndarray of shape (n_bins, 2)
-        Confidence limits (Clopper and Pearson's) of the shares; the shares themselves when all pairs were counted.
+        Clopper-Pearson confidence limits of the shares. If all pairs were counted, these are the shares themselves.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class CorrelationProfile:
 
     @property
     def n_counted(self) -> int:
-        """Number of pairs behind the counts."""
+        """Number of counted pairs."""
         return self.n_pairs if self.n_drawn is None else self.n_drawn
 
     @property
@@ -104,35 +104,35 @@ class CorrelationProfile:
 
     @property
     def survival(self) -> np.ndarray:
-        """Share of the pairs at or over the lower edge of each bin: one minus the distribution function, as in Fig. 1."""
+        """Share of the pairs at or above the lower edge of each bin: one minus the distribution function, as in Fig. 1."""
         totals = np.cumsum(self.counts[::-1])[::-1]
         return totals / self.n_counted if self.n_counted else np.full(len(self.counts), np.nan)
 
     def share_at_least(self, threshold: float) -> float:
-        """Share of the pairs with an absolute correlation of at least ``threshold``, which must be an edge of a bin.
+        """Return the share of the pairs with an absolute correlation of at least ``threshold``.
 
         Parameters
         ----------
         threshold : float
-            An edge.
+            An edge of a bin.
         """
-        place = np.flatnonzero(np.isclose(self.edges[:-1], threshold, rtol=0, atol=1e-9))
-        if not len(place):
-            raise ValueError(f"threshold={threshold} is no edge of the profile's bins; ask for bins with that edge.")
-        return float(self.survival[place[0]])
+        position = np.flatnonzero(np.isclose(self.edges[:-1], threshold, rtol=0, atol=1e-9))
+        if not len(position):
+            raise ValueError(f"threshold={threshold} is not an edge of the profile's bins. Pass bins with this edge.")
+        return float(self.survival[position[0]])
 
     def rows(self) -> list[Record]:
-        """One dictionary per bin."""
+        """Return one dictionary per bin."""
         columns = (self.edges[:-1], self.edges[1:], self.counts, self.fractions, self.survival, *self.limits.T)
         values = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
         return [dict(zip(_COLUMNS, row, strict=True)) for row in values]
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row per bin (needs ``pip install coterie[tabular]``)."""
+        """Return a pandas data frame with one row per bin (requires ``pip install coterie[tabular]``)."""
         return data_frame(self.rows(), _COLUMNS)
 
     def to_dict(self) -> Record:
-        """All of it as plain numbers."""
+        """Return the profile as a dictionary of plain numbers."""
         return {
             "n_features": self.n_features,
             "n_constant": self.n_constant,
@@ -144,18 +144,18 @@ class CorrelationProfile:
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """All of it as JSON text."""
+        """Return the profile as JSON text."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def text(self, width: int = 30, mark: str = "#") -> str:
-        """A histogram in text, with bars on a logarithmic scale (the shares span many orders of magnitude).
+        """Return a histogram as text. Bars are logarithmic, because the shares span many orders of magnitude.
 
         Parameters
         ----------
         width : int, default=30
             Length of the longest bar.
         mark : str, default="#"
-            What bars are made of.
+            Character of the bars.
         """
         digits = max(1, *(len(f"{edge:.4f}".rstrip("0")) - 2 for edge in self.edges))
         longest = math.log10(max(self.n_counted, 1)) + 1.0
@@ -174,9 +174,10 @@ class CorrelationProfile:
         return "\n".join([*text, self._summary()])
 
     def _summary(self) -> str:
-        some = f" ({self.n_constant:,} constant, left out)" if self.n_constant else ""
-        how = "" if self.exact else f" drawn at random; in brackets: limits of {self.confidence:.0%} confidence"
-        return f"{self.n_counted:,} of {self.n_pairs:,} pairs of {self.n_features:,} features{some}{how}; bars are logarithmic"
+        constant = f" ({self.n_constant:,} constant, excluded)" if self.n_constant else ""
+        sampling = "" if self.exact else f" drawn at random; in brackets: limits of {self.confidence:.0%} confidence"
+        pairs = f"{self.n_counted:,} of {self.n_pairs:,} pairs of {self.n_features:,} features"
+        return f"{pairs}{constant}{sampling}; bars are logarithmic"
 
     def __str__(self) -> str:
         return self.text()
@@ -191,31 +192,31 @@ class CorrelationProfile:
             ]
             for row in self.rows()
         ]
-        heads = ["|correlation|", "share of pairs", "at or over", "pairs"]
+        heads = ["|correlation|", "share of pairs", "at or above", "pairs"]
         kind = "all pairs" if self.exact else f"{self.n_counted:,} pairs drawn"
         return notebook_table(f"Correlations of {self.n_features:,} features, {kind}", heads, rows, most=50)
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Figure:
-        """Draw the shares as bars on a logarithmic axis, as in the paper's Fig. 1 (needs ``pip install coterie[plot]``).
+        """Draw the shares as bars on a logarithmic axis, as in the paper's Fig. 1 (requires ``pip install coterie[plot]``).
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; a new figure when there are none.
+            Axes to draw into. By default, a new figure is created.
         title : str, optional
-            Title of the drawing.
+            Title of the plot.
 
         Returns
         -------
         figure : matplotlib Figure
-            As of every plot; ``figure.axes`` has the axes.
+            The figure. Its axes are ``figure.axes``.
         """
         try:
-            import matplotlib.figure  # noqa: F401  # named first, so that its absence is what is told
+            import matplotlib.figure  # noqa: F401  # first, so that the error refers to matplotlib
 
             from coterie._figure import Picture
         except ImportError as error:
-            raise ImportError("plot() needs matplotlib: pip install 'coterie[plot]'.") from error
+            raise ImportError("plot() requires matplotlib: pip install 'coterie[plot]'.") from error
         if ax is None:
             ax = Picture(figsize=(6.4, 3.6), layout="constrained").add_subplot()
         shown = self.counts > 0
@@ -225,7 +226,7 @@ class CorrelationProfile:
         ax.bar(middle[shown], share[shown], 0.92 * width[shown], yerr=errors, color="#4477aa", label="pairs in the bin")
         over = self.survival > 0
         ax.plot(
-            self.edges[:-1][over], 100 * self.survival[over], "o-", color="#cc6677", markersize=3, label="pairs at or over"
+            self.edges[:-1][over], 100 * self.survival[over], "o-", color="#cc6677", markersize=3, label="pairs at or above"
         )
         ax.set_yscale("log")
         ax.set_xlim(-0.01, 1.01)
@@ -248,55 +249,55 @@ def correlation_profile(
     verbose: int = 0,
     client: ClientLike = None,
 ) -> CorrelationProfile:
-    r"""Distribution of the absolute Pearson correlations of all pairs of features.
+    r"""Compute the distribution of the absolute Pearson correlations of all pairs of features.
 
     Parameters
     ----------
     X : {array-like, sparse matrix, data frame, FeatureSource, path, store} of shape (n_samples, n_features)
-        The data; neither copied nor, if sparse, made dense.
+        The data. They are not copied, and sparse data are not made dense.
 
     n_pairs : int, default=None
-        Number of pairs to draw at random (with replacement); None counts all pairs, exactly.
+        Number of pairs to draw at random with replacement. None counts all pairs exactly.
 
     bins : int or array-like, default=10
-        Number of bins of equal width over [0, 1], or the rising edges of the bins from 0 to 1.
+        Number of bins of equal width over [0, 1], or the increasing edges of the bins from 0 to 1.
 
     confidence : float, default=0.95
-        Probability of the confidence limits that come with a sample.
+        Confidence level of the limits of a sample.
 
     n_jobs : int, default=None
-        Number of threads; None means all cores. The result does not depend on it.
+        Number of threads. None means all cores. The result does not depend on it.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the drawing.
+        Seed of the random pairs.
 
     verbose : int, default=0
         Show progress: a bar on a terminal, lines elsewhere.
 
     client : distributed.Client, default=None
-        Client of a Dask cluster whose workers count the pairs; X is a store (its name, its address, or opened), which each
-        of them opens. None takes the active client, if there is one.
+        Client of a Dask cluster whose workers count the pairs. X must be a store (its name, its address, or opened), which
+        each worker opens. None uses the active client, if there is one.
 
     Returns
     -------
     profile : CorrelationProfile
-        Edges, counts, shares; ``print(profile)`` shows a histogram.
+        Edges, counts and shares. ``print(profile)`` shows a histogram.
 
     See Also
     --------
-    coterie.metrics.redundancy_rate : The mean absolute correlation of a few features.
+    coterie.metrics.redundancy_rate : Mean absolute correlation of a few features.
 
     Notes
     -----
-    *Dense data* are standardised block by block and multiplied by BLAS in single precision. The error of such a product
-    is at most :math:`(n + 4) 2^{-24}`, so a correlation that comes closer than that to an edge is computed again in double
-    precision: the counts are those of double precision throughout. No more than a few blocks are in memory.
+    *Dense data* are standardised in blocks and multiplied by BLAS in single precision. The error of such a product is at most
+    :math:`(n + 4) 2^{-24}`, so a correlation that is closer than this to an edge is recomputed in double precision. The counts
+    are therefore those of double precision. Only a few blocks are in memory at a time.
 
-    *Sparse data*: columns with equal entries are counted as one with a weight. Two columns without a common sample have
-    the correlation :math:`-\rho_a\rho_b`, :math:`\rho = \sqrt n\,\bar f/\|f - \bar f\|`. So all pairs are counted as if
-    they were disjoint, by one walk over the sorted :math:`|\rho|` for each edge, and then only the pairs that do meet in a
-    sample are enumerated and corrected. That takes time in proportion to the sum of the squared numbers of (different)
-    nonzero features of the samples instead of the :math:`m^2` of all pairs.
+    *Sparse data*: columns with equal entries are counted as one column with a weight. Two columns without a common sample have
+    the correlation :math:`-\rho_a\rho_b`, :math:`\rho = \sqrt n\,\bar f/\|f - \bar f\|`. So all pairs are first counted as if
+    they were disjoint, by one walk over the sorted :math:`|\rho|` per edge. Then only the pairs with a common sample are
+    enumerated and corrected. The time is proportional to the sum over the samples of the squared number of (distinct) nonzero
+    features, instead of the :math:`m^2` of all pairs.
 
     Correlations within 1e-10 of an edge count as equal to it, as everywhere in Coterie.
 
@@ -324,14 +325,14 @@ def correlation_profile(
         check("n_jobs", n_jobs, Integer())
     n_threads = thread_count(n_jobs)
     X, _ = placed(X, None, client, reader="correlation_profile")
-    # A Dask array is with workers part by part; pairs need features of any two of them.
+    # The parts of a Dask array are on different workers, but pairs require features of any two parts.
     X, _ = opened(X, cluster=not hasattr(X, "chunks"))
     source = source_of(X)
     moments = source.moments(n_threads=n_threads)
     n_varying = moments.n_varying
     n_all = n_varying * (n_varying - 1) // 2
     if n_all == 0:
-        raise ValueError(f"A profile needs at least 2 features that are not constant; X has {n_varying}.")
+        raise ValueError(f"A profile requires at least 2 features that are not constant, but X has {n_varying}.")
     inner = edges[1:-1] - ROUNDING
     if n_pairs is None:
         over = _all_pairs(source, moments, inner, n_threads, verbose)
@@ -349,15 +350,15 @@ def correlation_profile(
 
 
 def _all_pairs(source: FeatureSource, moments: Moments, edges: np.ndarray, n_threads: int, verbose: int) -> np.ndarray:
-    """Pairs at or over each edge."""
+    """Return the number of pairs at or above each edge."""
     if not len(edges):
         return np.zeros(0, dtype=np.int64)
-    here = source.n_workers is None
-    tiles = source.prepare(_tiles, moments, edges, n_threads if here else 1, large=True)
-    n_pieces = None if here else _PIECES * source.concurrency(n_threads)
+    is_local = source.n_workers is None
+    tiles = source.prepare(_tiles, moments, edges, n_threads if is_local else 1, large=True)
+    n_pieces = None if is_local else _PIECES_PER_THREAD * source.concurrency(n_threads)
     (plan,) = source.map_tasks(_plan, [(tiles, n_pieces)], what="a plan of the pairs")
     with RoundProgress(plan.total, verbose, "correlation profile", plan.unit) as bar:
-        tally = Tally(plan.beforehand, bar, plan.figure_words)
+        tally = Tally(plan.base_counts, bar, plan.figure_label)
         pieces = [(tiles, int(start), int(stop)) for start, stop in itertools.pairwise(plan.bounds)]
         source.map_tasks(
             _count, pieces, what="pairs of features", n_threads=n_threads, on_answer=lambda _, piece: tally.add(piece)
@@ -370,9 +371,9 @@ class _Plan(NamedTuple):
 
     total: int
     unit: str
-    figure_words: str
+    figure_label: str
     bounds: np.ndarray
-    beforehand: np.ndarray
+    base_counts: np.ndarray
 
 
 def _tiles(source: FeatureSource, moments: Moments, edges: np.ndarray, n_threads: int) -> Tiles:
@@ -380,7 +381,7 @@ def _tiles(source: FeatureSource, moments: Moments, edges: np.ndarray, n_threads
 
 
 def _plan(_: FeatureSource, tiles: Tiles, n_pieces: int | None) -> _Plan:
-    return _Plan(tiles.total, tiles.unit, tiles.figure_words, tiles.bounds(n_pieces), tiles.beforehand())
+    return _Plan(tiles.total, tiles.unit, tiles.figure_label, tiles.bounds(n_pieces), tiles.base_counts())
 
 
 def _count(_: FeatureSource, tiles: Tiles, start: int, stop: int) -> Counted:
@@ -388,27 +389,27 @@ def _count(_: FeatureSource, tiles: Tiles, start: int, stop: int) -> Counted:
 
 
 def _correlations(source: FeatureSource, moments: Moments, pairs: tuple[np.ndarray, np.ndarray], n_threads: int) -> np.ndarray:
-    """Correlations of pairs, given by their places among the features that are not constant."""
-    here = source.n_workers is None
+    """Return the correlations of pairs, given by positions among the features that are not constant."""
+    is_local = source.n_workers is None
     n_pairs = len(pairs[0])
-    cuts = [0, n_pairs] if here else [*range(0, n_pairs, _PAIRS), n_pairs]
-    features, own_threads = source.prepare(_varying, moments), n_threads if here else 1
+    cuts = [0, n_pairs] if is_local else [*range(0, n_pairs, _PAIRS_PER_TASK), n_pairs]
+    features, own_threads = source.prepare(_varying, moments), n_threads if is_local else 1
     tasks = [(moments, features, pairs[0][a:b], pairs[1][a:b], own_threads) for a, b in itertools.pairwise(cuts)]
-    return np.concatenate(source.map_tasks(_drawn, tasks, what="correlations of pairs of features"))
+    return np.concatenate(source.map_tasks(_drawn_correlations, tasks, what="correlations of pairs of features"))
 
 
 def _varying(_: FeatureSource, moments: Moments) -> np.ndarray:
     return np.flatnonzero(moments.norm > 0)
 
 
-def _drawn(
+def _drawn_correlations(
     source: FeatureSource, moments: Moments, features: np.ndarray, first: np.ndarray, second: np.ndarray, n_threads: int
 ) -> np.ndarray:
     return correlations_of(source, moments, features[first], features[second], n_threads)
 
 
 def drawn_pairs(n_features: int, n_pairs: int, random_state: RandomStateLike) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of different features, each pair as likely as any other, with replacement."""
+    """Draw pairs of different features uniformly, with replacement."""
     rng = check_random_state(random_state)
     first = rng.randint(0, n_features, n_pairs, dtype=np.int64)
     second = rng.randint(0, n_features - 1, n_pairs, dtype=np.int64)
@@ -419,7 +420,7 @@ def drawn_pairs(n_features: int, n_pairs: int, random_state: RandomStateLike) ->
 def correlations_of(
     source: FeatureSource, moments: Moments, first: np.ndarray, second: np.ndarray, n_threads: int
 ) -> np.ndarray:
-    """Correlations of pairs of features."""
+    """Return the correlations of pairs of features."""
     n_pairs = len(first)
     size = max(1, min(n_pairs, _BATCH_VALUES // (2 * source.shape[0]) if not source.is_sparse else 1 << 18))
     parts = [
@@ -432,8 +433,8 @@ def correlations_of(
 def _batch_correlations(
     source: FeatureSource, moments: Moments, first: np.ndarray, second: np.ndarray, n_threads: int
 ) -> np.ndarray:
-    used, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-    firsts, seconds = read_only(places[: len(first)]), read_only(places[len(first) :])
+    used, positions = np.unique(np.concatenate([first, second]), return_inverse=True)
+    firsts, seconds = read_only(positions[: len(first)]), read_only(positions[len(first) :])
     means, norms = read_only(moments.mean[used]), read_only(moments.norm[used])
     columns = source.columns(used)
     out = np.empty(len(first))
@@ -461,12 +462,12 @@ def _read_edges(bins: ArrayLike) -> np.ndarray:
         return np.linspace(0.0, 1.0, int(np.asarray(bins)) + 1)
     edges = np.asarray(bins, dtype=np.float64)
     if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0.0 or edges[-1] != 1.0 or not (np.diff(edges) > 0).all():
-        raise ValueError("bins must be a number, or edges that rise from 0 to 1, for instance [0, 0.5, 0.7, 1].")
+        raise ValueError("bins must be a number, or increasing edges from 0 to 1, for example [0, 0.5, 0.7, 1].")
     return edges
 
 
 def _limits(counts: np.ndarray, total: int, confidence: float) -> np.ndarray:
-    """Clopper and Pearson's limits of the share of each bin."""
+    """Return the Clopper-Pearson limits of the share of each bin."""
     tail = (1.0 - confidence) / 2.0
     low = np.where(counts == 0, 0.0, stats.beta.ppf(tail, np.maximum(counts, 1), total - counts + 1))
     high = np.where(counts == total, 1.0, stats.beta.ppf(1.0 - tail, counts + 1, np.maximum(total - counts, 1)))

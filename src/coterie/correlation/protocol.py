@@ -1,4 +1,4 @@
-"""What the oracle needs of a measure of correlation."""
+"""The protocol of a correlation measure, as required by the oracle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from coterie.data.source import Exemplar
 from coterie.data.view import FeatureView
 
-# Correlations this close are one value: what separates rounding from a real difference.
+# Correlations that differ by less than this count as equal.
 ROUNDING = 1e-10
 
 
@@ -17,15 +17,15 @@ class Pairs(NamedTuple):
     """Pairs of correlated features, in order of feature, then position."""
 
     feature: np.ndarray
-    position: np.ndarray  # the place, in a list of others, of the feature that it is correlated with
+    position: np.ndarray  # Position of the other feature of the pair in a given list of features.
     correlation: np.ndarray
 
 
 class Correlation(Protocol):
-    """A measure between features with absolute values in [0, 1], symmetric, and how much of it was computed.
+    """A symmetric correlation measure with absolute values in [0, 1], with counters of its evaluations.
 
-    A pair has one value, whatever the order of the columns, the threads and the method that is asked; what rounding adds is
-    far below ``ROUNDING``. Sample weights are those of the view: folds have samples of weight zero, as good as absent.
+    The value of a pair does not depend on the order of the columns, the threads or the method called, up to rounding errors
+    far below ``ROUNDING``. Sample weights are those of the view. In folds, some samples have weight zero and count as absent.
 
     Attributes
     ----------
@@ -37,26 +37,26 @@ class Correlation(Protocol):
 
     @property
     def n_evaluated(self) -> int:
-        """Pairs whose correlation was computed so far."""
+        """Number of pairs whose correlation was computed so far."""
         ...
 
     @property
     def n_features_read(self) -> int:
-        """Features that were read for it."""
+        """Number of features read so far."""
         ...
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Matrix of correlations of some features (not constant) with some others."""
+        """Return the matrix of correlations of some features with some others. None of them is constant."""
         ...
 
     def within(self, features: np.ndarray) -> np.ndarray:
-        """Matrix of correlations between a few features (not constant)."""
+        """Return the matrix of correlations between a few features. None of them is constant."""
         ...
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
-        """All pairs of a feature and one of the ``supports`` that reach the threshold (less ``ROUNDING``) in absolute value.
+        """Return all pairs of a feature and one of ``supports`` whose absolute correlation is >= threshold - ``ROUNDING``.
 
-        A support feature is in a pair with itself; constant features are in none. ``exemplar`` may help a linear measure to
-        leave pairs out unseen, and can be ignored.
+        Each support feature forms a pair with itself. Constant features are in no pair. ``exemplar`` may help a linear measure
+        to exclude pairs without evaluating them, and can be ignored.
         """
         ...

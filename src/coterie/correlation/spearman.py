@@ -1,4 +1,4 @@
-"""Spearman's rank correlation: Pearson's coefficient of the ranks, which are made a block of columns at a time."""
+"""Spearman's rank correlation: Pearson's coefficient of the ranks, which are computed for one column block at a time."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from coterie.data.source import Columns, Exemplar, FeatureSource, Moments, Stron
 from coterie.data.view import FeatureView
 from coterie.kernels import filters as kernels
 
-# Values whose ranks are held at a time: 32 MB.
+# Largest number of ranks in memory: 32 MB.
 _MAX_RANKS = 1 << 22
-# Columns whose correlations are computed together at most.
+# Largest number of columns whose correlations are computed together.
 _MAX_COLUMNS = 2048
 
 
 class SpearmanCorrelation:
-    """Rank correlations of the features of a source, weighted by the sample weights; ties have the average rank.
+    """Rank correlations of the features of a source, weighted by the sample weights. Ties have the average rank.
 
-    The ranks of a sparse column, less that of its zeros, are a sparse column, so that only stored entries cost, and the size
-    bound of Pearson's coefficient holds for it. A sample of weight 2 counts as two.
+    The ranks of a sparse column minus the rank of its zeros form a sparse column. So the cost depends on stored entries only,
+    and the size bound of Pearson's coefficient applies. A sample of weight 2 counts as two samples.
 
     Parameters
     ----------
     view : FeatureView
         The features.
     prune : bool, default=True
-        Whether to skip pairs that a bound excludes; the result is the same.
+        Whether to skip pairs that a bound excludes. The result is the same.
 
     Examples
     --------
@@ -55,23 +55,23 @@ class SpearmanCorrelation:
         self._weight = read_only(np.ones(view.n_samples) if weight is None else np.asarray(weight, dtype=np.float64))
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Matrix of correlations of some features (not constant) with some others."""
+        """Return the matrix of correlations of some features with some others."""
         self.n_evaluated += len(features) * len(others)
         self.n_features_read += len(features)
         return self._matrix(features, others)
 
     def within(self, features: np.ndarray) -> np.ndarray:
-        """Matrix of correlations between a few features (not constant)."""
+        """Return the matrix of correlations between a few features."""
         self.n_evaluated += len(features) * (len(features) - 1) // 2
         self.n_features_read += len(features)
-        if len(features) <= self._step:
+        if len(features) <= self._batch_columns:
             return self._pearson(features).within(np.arange(len(features)))
         return self._matrix(features, features)
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
-        """All pairs of a feature and one of the ``supports`` with a correlation of at least the threshold.
+        """Return all pairs of a feature and one of ``supports`` whose absolute correlation reaches the threshold.
 
-        The exemplar of the linear measure says nothing here.
+        ``exemplar`` is ignored, because it bounds linear correlations only.
         """
         leaders = self._pearson(supports)
         query = leaders.query(np.arange(len(supports)), threshold)
@@ -81,27 +81,27 @@ class SpearmanCorrelation:
         return Pairs(*(np.concatenate([pairs[i] for pairs, _, _ in parts]) for i in range(3)))
 
     @property
-    def _step(self) -> int:
-        """Columns whose ranks are held at a time."""
+    def _batch_columns(self) -> int:
+        """Number of columns whose ranks are in memory at a time."""
         return _MAX_COLUMNS if self.view.is_sparse else max(1, min(_MAX_COLUMNS, _MAX_RANKS // self.view.n_samples))
 
     def _matrix(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
         result = np.empty((len(features), len(others)))
-        for top in range(0, len(features), self._step):
-            some = features[top : top + self._step]
-            for left in range(0, len(others), self._step):
-                both = np.concatenate([some, others[left : left + self._step]])
-                chosen, place = np.unique(both, return_inverse=True)
-                values = self._pearson(chosen).between(place[: len(some)], place[len(some) :])
+        for top in range(0, len(features), self._batch_columns):
+            some = features[top : top + self._batch_columns]
+            for left in range(0, len(others), self._batch_columns):
+                both = np.concatenate([some, others[left : left + self._batch_columns]])
+                chosen, position = np.unique(both, return_inverse=True)
+                values = self._pearson(chosen).between(position[: len(some)], position[len(some) :])
                 result[top : top + len(some), left : left + values.shape[1]] = values
         return result
 
     def _pearson(self, features: np.ndarray) -> PearsonCorrelation:
-        """Pearson's coefficient of the ranks of some features."""
+        """Return Pearson's coefficient of the ranks of some features."""
         return PearsonCorrelation(self._ranks(features, self.view.columns(features)), prune=self.prune)
 
     def _ranks(self, features: np.ndarray, columns: Columns, fewest: int = 0) -> FeatureView:
-        """Ranks in place of values; sparse columns with less than ``fewest`` entries may be passed over as if constant."""
+        """Return ranks in place of values. Sparse columns with fewer than ``fewest`` entries may be treated as constant."""
         n_samples, n_columns = columns.shape
         total = self.view.moments.total_weight
         mean, norm = np.zeros(n_columns), np.zeros(n_columns)
@@ -117,21 +117,24 @@ class SpearmanCorrelation:
         else:
             values = self._sparse_ranks(columns, fewest, mean, norm)
             source = SparseSource.from_arrays(columns.indptr, columns.indices, values, (n_samples, n_columns))
-        norm[self.view.moments.norm[features] == 0.0] = 0.0  # what varies by rounding alone counts as constant here, too
+        norm[self.view.moments.norm[features] == 0.0] = 0.0  # Features that vary by rounding only stay constant.
         moments = Moments(mean, norm, total, self.view.moments.nonnegative)
         return FeatureView(source, moments, self.view.sample_weight)
 
     def _sparse_ranks(self, columns: sparse.csc_array, fewest: int, mean: np.ndarray, norm: np.ndarray) -> np.ndarray:
-        """Ranks less the rank of zero for all entries, and the columns' means and norms; 0 where there are too few entries."""
+        """Return the ranks of all entries minus the rank of zero, and fill the columns' means and norms.
+
+        All are 0 for columns with fewer than ``fewest`` entries.
+        """
         counts = np.diff(columns.indptr)
         enough = np.flatnonzero(counts >= fewest)
         entries = np.flatnonzero(np.repeat(counts >= fewest, counts))
-        different, places = np.unique(read_only(columns.data)[entries], return_inverse=True)
+        different, positions = np.unique(read_only(columns.data)[entries], return_inverse=True)
         n_negative, n_nonpositive = np.searchsorted(different, 0, "left"), np.searchsorted(different, 0, "right")
         codes = np.empty(columns.nnz, dtype=np.int64)
-        codes[entries] = places
-        if len(different) > 1:  # one sort for all columns: by column, then by value
-            keys = np.repeat(np.arange(len(enough)), counts[enough]) * len(different) + places
+        codes[entries] = positions
+        if len(different) > 1:  # One sort for all columns: by column, then by value.
+            keys = np.repeat(np.arange(len(enough)), counts[enough]) * len(different) + positions
             entries = entries[np.argsort(keys)]
         values = np.zeros(columns.nnz)
         kernels.csc_ranks(
@@ -142,7 +145,7 @@ class SpearmanCorrelation:
 
 
 def _strong_pairs(view: FeatureView, query: StrongQuery, leaders_norm: np.ndarray, prune: bool) -> tuple[Pairs, int, int]:
-    """Strong pairs of the features of a view with those that a query is about, pairs evaluated, and features read."""
+    """Return the strong pairs of a view's features for a query, the number of evaluated pairs, and of features read."""
     measure = SpearmanCorrelation(view, prune=prune)
     fewest = int(query.fewest.min(initial=view.n_samples))
     parts: dict[int, Pairs] = {}
@@ -163,7 +166,7 @@ def _strong_pairs(view: FeatureView, query: StrongQuery, leaders_norm: np.ndarra
 
 
 def _pieces(columns: Columns) -> Iterator[tuple[int, Columns]]:
-    """Neighbouring columns whose ranks can be held at a time, with the place of the first."""
+    """Yield pieces of neighbouring columns whose ranks fit into memory, with the position of the first column."""
     if isinstance(columns, np.ndarray):
         step = max(1, _MAX_RANKS // max(1, columns.shape[0]))
         yield from ((start, columns[:, start : start + step]) for start in range(0, columns.shape[1], step))

@@ -1,7 +1,7 @@
-"""All pairs in pieces that can be counted apart: whole numbers, which add up to the same in any order, on any machine.
+"""All pairs of features in pieces that are counted independently. Sums of integer counts do not depend on their order.
 
-Dense columns are multiplied by BLAS, block by block, and checked near the edges. Pairs of sparse columns are counted as if
-disjoint, and corrected where two columns meet.
+Dense columns are multiplied by BLAS in blocks, and products close to an edge are checked. Pairs of sparse columns are counted
+as if they were disjoint, and corrected if the columns have a common sample.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from coterie.data.source import FeatureSource, Moments
 from coterie.kernels import correlation as kernels
 from coterie.progress import RoundProgress
 
-# Features of a block: large enough for BLAS, small enough for a product to stay in the caches.
+# Features per block: large enough for BLAS, small enough for a product to stay in the caches.
 BLOCK = 1024
-# Samples from which on single precision leaves too much to be checked.
-_SINGLE_PRECISION = 100_000
-# Multiplications and additions a second of one core in single precision, to choose between dense and sparse.
-_SPEED = 5e10
-# Seconds that a product of two entries takes one core, to choose between dense and sparse.
-_SECONDS = 3e-9
+# Largest number of samples for single precision. With more, too many products would have to be checked.
+_MAX_SINGLE_SAMPLES = 100_000
+# Multiplications and additions per second of one core in single precision, to choose between dense and sparse.
+_OPERATIONS_PER_SECOND = 5e10
+# Seconds per product of two entries on one core, to choose between dense and sparse.
+_SECONDS_PER_PRODUCT = 3e-9
 
 
 class Counted(NamedTuple):
-    """Pairs of a piece that reach each edge, how much of the work that was, and a figure for the progress."""
+    """Number of pairs of a piece that reach each edge, amount of work done, and a figure for the progress display."""
 
     at_least: np.ndarray
     done: int
@@ -38,25 +38,25 @@ class Counted(NamedTuple):
 class Tiles(Protocol):
     """All pairs of some features, in pieces."""
 
-    total: int  # the whole of the work, in ``unit``
+    total: int  # Total work, in ``unit``.
     unit: str
-    figure_words: str  # what the figure of a piece is about
+    figure_label: str  # Label of the figure in the progress display.
 
     def bounds(self, n_chunks: int | None = None) -> np.ndarray:
-        """Where pieces may begin and end: so many pieces of about equal work, or as many as there are threads for."""
+        """Return the boundaries of ``n_chunks`` pieces of about equal work, or of a number that suits the threads."""
         ...
 
-    def beforehand(self) -> np.ndarray:
-        """Pairs that reach each edge apart from all pieces."""
+    def base_counts(self) -> np.ndarray:
+        """Return the number of pairs that reach each edge, to which the pieces are added."""
         ...
 
     def count(self, start: int, stop: int) -> Counted:
-        """The pairs of a piece."""
+        """Count the pairs of a piece."""
         ...
 
 
 def tiles_of(source: FeatureSource, moments: Moments, features: np.ndarray, edges: np.ndarray, n_threads: int) -> Tiles:
-    """All pairs of some features, by whichever way is quicker."""
+    """Return all pairs of some features in the faster of the two representations."""
     unique = UniqueColumns(source, moments, features, n_threads) if source.is_sparse else None
     if unique is not None and unique.cost(n_threads) <= dense_cost(source.shape[0], len(features)):
         return SparseTiles(unique, edges, n_threads)
@@ -64,60 +64,60 @@ def tiles_of(source: FeatureSource, moments: Moments, features: np.ndarray, edge
 
 
 class Tally:
-    """The sum of what has been counted so far, and its progress."""
+    """Running sum of the counts, with a progress display."""
 
-    def __init__(self, at_least: np.ndarray, bar: RoundProgress, words: str) -> None:
+    def __init__(self, at_least: np.ndarray, bar: RoundProgress, label: str) -> None:
         self.at_least = at_least.copy()
-        self._bar, self._words = bar, words
+        self._bar, self._label = bar, label
         self._done = self._figure = 0
         self._lock = threading.Lock()
 
     def add(self, piece: Counted) -> None:
-        """Add a piece."""
+        """Add the counts of a piece."""
         with self._lock:
             self.at_least += piece.at_least
             self._done += piece.done
             self._figure += piece.figure
-            self._bar.update(self._done, f"{self._figure:,} {self._words}")
+            self._bar.update(self._done, f"{self._figure:,} {self._label}")
 
 
 def dense_cost(n_samples: int, n_features: int) -> float:
-    """About how many seconds of one core the products take."""
-    return n_features * n_features * n_samples / _SPEED
+    """Return the estimated time of the products on one core, in seconds."""
+    return n_features * n_features * n_samples / _OPERATIONS_PER_SECOND
 
 
 class DenseTiles:
-    r"""All pairs of dense columns, in rows of blocks: a block with itself and all after it. Sparse blocks are made dense.
+    r"""All pairs of dense columns, in rows of blocks: a block with itself and all later blocks. Sparse blocks are made dense.
 
     With unit roundoff u, a product of two rounded unit vectors in any order of summation has an error of at most
     :math:`(n + 2) u / (1 - (n + 2) u)` (Higham, *Accuracy and stability of numerical algorithms*, section 3.1, and
-    Cauchy-Schwarz); (n + 4) u covers it and the rounding of the edges for all n for which single precision is used.
+    Cauchy-Schwarz). (n + 4) u covers this error and the rounding of the edges for all n for which single precision is used.
     """
 
     unit = "features"
-    figure_words = "products computed again"
+    figure_label = "products recomputed"
 
     def __init__(self, source: FeatureSource, moments: Moments, features: np.ndarray, edges: np.ndarray) -> None:
         n_samples = source.shape[0]
         self.source, self.features, self.edges = source, features, read_only(edges)
-        self.kind = np.float32 if n_samples <= _SINGLE_PRECISION else np.float64
+        self.kind = np.float32 if n_samples <= _MAX_SINGLE_SAMPLES else np.float64
         self.error = (n_samples + 4) * float(np.finfo(self.kind).eps) * 0.51
         self.means, self.norms = read_only(moments.mean[features]), read_only(moments.norm[features])
         self.total = len(features)
 
     def bounds(self, n_chunks: int | None = None) -> np.ndarray:
-        """Rows of blocks; the first ones are the longest."""
+        """Return boundaries of rows of blocks. The first rows are the longest."""
         n_rows = -(-self.total // BLOCK)
         if n_chunks is None or n_chunks >= n_rows:
             return np.arange(n_rows + 1)
         return boundaries(np.concatenate([[0], np.cumsum(np.arange(n_rows, 0, -1))]), n_chunks)
 
-    def beforehand(self) -> np.ndarray:
-        """Nothing: every pair is in a row."""
+    def base_counts(self) -> np.ndarray:
+        """Return zeros, because every pair is in a row of blocks."""
         return np.zeros(len(self.edges), dtype=np.int64)
 
     def count(self, start: int, stop: int) -> Counted:
-        """The pairs of some rows of blocks."""
+        """Count the pairs of some rows of blocks."""
         counts, checked = np.zeros(len(self.edges), dtype=np.int64), np.zeros(1, dtype=np.int64)
         for number in range(start, stop):
             self._count_row(number * BLOCK, counts, checked)
@@ -136,7 +136,7 @@ class DenseTiles:
 
     def _block(self, first: int) -> np.ndarray:
         chosen = self.features[first : first + BLOCK]
-        if len(chosen) == chosen[-1] - chosen[0] + 1:  # no constant feature in between
+        if len(chosen) == chosen[-1] - chosen[0] + 1:  # There is no constant feature in between.
             columns = self.source.block(int(chosen[0]), int(chosen[-1]) + 1)
         else:
             columns = self.source.columns(chosen)
@@ -149,16 +149,16 @@ class DenseTiles:
 
 
 class UniqueColumns:
-    """The different columns of a sparse source with their multiplicities, by feature and by sample.
+    """The distinct columns of a sparse source with their multiplicities, by feature and by sample.
 
-    In text most words occur once, and all such words of a document are one column. The columns with the most entries come
-    first: what is accumulated for a column then lies in few places that stay in the cache. ``weights`` are the numbers of
-    features with each column, ``scales`` one over the norm, and ``ratios`` root of n times mean over norm.
+    In text most words occur once, and all such words of a document have the same column. The columns with the most entries
+    come first, so that the accumulators of a column are few and stay in the cache. ``weights`` are the numbers of features
+    with each column, ``scales`` is one over the norm, and ``ratios`` is the square root of n times the mean over the norm.
     """
 
     def __init__(self, source: FeatureSource, moments: Moments, features: np.ndarray, n_threads: int) -> None:
         matrix = _without_zeros(source)
-        leaders, weights = _leaders(matrix, features, n_threads)
+        leaders, weights = _distinct_columns(matrix, features, n_threads)
         order = np.argsort(-np.diff(matrix.indptr)[leaders], kind="stable")
         leaders, self.weights = leaders[order], weights[order]
         norm = moments.norm[leaders]
@@ -169,36 +169,36 @@ class UniqueColumns:
         starts = np.zeros(source.shape[0] + 1, dtype=np.int64)
         np.cumsum(np.bincount(columns.indices, minlength=source.shape[0]), out=starts[1:])
         row_feature, row_value = np.empty(columns.nnz, dtype=np.int32), np.empty(columns.nnz, dtype=columns.dtype)
-        self.place = np.empty(columns.nnz, dtype=np.int64)
+        self.position = np.empty(columns.nnz, dtype=np.int64)
         values = row_value.view(np.uint8) if columns.dtype == np.bool_ else row_value
-        kernels.by_sample(*self.columns, read_only(starts), row_feature, values, self.place)
+        kernels.by_sample(*self.columns, read_only(starts), row_feature, values, self.position)
         self.rows = (read_only(starts), read_only(row_feature), read_only(row_value))
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def products(self, n_threads: int) -> np.ndarray:
-        """Products of entries that each column takes part in as the first one."""
+        """Return the number of products of entries per column, as the first column of a pair."""
         out = np.empty(len(self), dtype=np.int64)
         indptr, indices, _ = self.columns
         run_evenly(
-            lambda start, stop: kernels.pair_costs(indptr, indices, read_only(self.place), self.rows[0], out, start, stop),
+            lambda start, stop: kernels.pair_costs(indptr, indices, read_only(self.position), self.rows[0], out, start, stop),
             indptr,
             n_threads,
         )
         return out
 
     def cost(self, n_threads: int) -> float:
-        """About how many seconds of one core the products take."""
-        return float(self.products(n_threads).sum(dtype=np.float64)) * _SECONDS
+        """Return the estimated time of the products on one core, in seconds."""
+        return float(self.products(n_threads).sum(dtype=np.float64)) * _SECONDS_PER_PRODUCT
 
 
 class SparseTiles:
-    """All pairs of sparse columns: those that meet in a sample are counted in pieces, all others beforehand."""
+    """All pairs of sparse columns. Pairs with a common sample are counted in pieces, all others in the base counts."""
 
     unit = "%"
     total = 100
-    figure_words = "pairs of different columns that meet"
+    figure_label = "pairs of distinct columns with a common sample"
 
     def __init__(self, unique: UniqueColumns, edges: np.ndarray, n_threads: int) -> None:
         self.unique, self.edges = unique, read_only(edges)
@@ -206,11 +206,11 @@ class SparseTiles:
         self._cost = np.concatenate([[0], np.cumsum(unique.products(n_threads))])
 
     def bounds(self, n_chunks: int | None = None) -> np.ndarray:
-        """Columns, by the products that they take part in as the first one."""
+        """Return boundaries of columns, balanced by their numbers of products as the first column of a pair."""
         return even_boundaries(self._cost, max(4, self._n_threads)) if n_chunks is None else boundaries(self._cost, n_chunks)
 
-    def beforehand(self) -> np.ndarray:
-        """All pairs as if they were disjoint, and those of equal columns, which have the correlation 1."""
+    def base_counts(self) -> np.ndarray:
+        """Count all pairs as if they were disjoint, and pairs of equal columns, whose correlation is 1."""
         unique = self.unique
         at_least = np.full(len(self.edges), int((unique.weights * (unique.weights - 1) // 2).sum()), dtype=np.int64)
         order = np.argsort(-np.abs(unique.ratios), kind="stable")
@@ -224,20 +224,20 @@ class SparseTiles:
         return at_least
 
     def count(self, start: int, stop: int) -> Counted:
-        """What pairs that meet add to that, or take from it."""
+        """Return the corrections to the base counts for pairs with a common sample."""
         unique = self.unique
         counts = np.zeros(len(self.edges), dtype=np.int64)
-        met = kernels.meeting_counts(
-            *unique.columns, read_only(unique.place), *unique.rows, unique.scales, unique.ratios, unique.weights, self.edges,
-            counts, start, stop,
+        n_meeting = kernels.meeting_counts(
+            *unique.columns, read_only(unique.position), *unique.rows, unique.scales, unique.ratios, unique.weights,
+            self.edges, counts, start, stop,
         )  # fmt: skip
-        whole = max(1, int(self._cost[-1]))
-        done = 100 * int(self._cost[stop]) // whole - 100 * int(self._cost[start]) // whole
-        return Counted(counts, done, int(met))
+        total = max(1, int(self._cost[-1]))
+        done = 100 * int(self._cost[stop]) // total - 100 * int(self._cost[start]) // total
+        return Counted(counts, done, int(n_meeting))
 
 
 def _without_zeros(source: FeatureSource) -> sparse.csc_array:
-    """All columns; entries that are stored but zero are dropped."""
+    """Return all columns without stored zeros."""
     columns = sparse.csc_array(source.block(0, source.shape[1]))
     if columns.nnz and not columns.data.all():
         columns = columns.copy()
@@ -245,8 +245,8 @@ def _without_zeros(source: FeatureSource) -> sparse.csc_array:
     return columns
 
 
-def _leaders(matrix: sparse.csc_array, features: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first of each set of features with equal columns, and the size of the set."""
+def _distinct_columns(matrix: sparse.csc_array, features: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of each set of features with equal columns, and the size of the set."""
     indptr, indices, values = (read_only(part) for part in (matrix.indptr, matrix.indices, matrix.data))
     bits = values if values.dtype.kind == "u" else np.asarray(values, dtype=np.float64) + 0.0
     bits = read_only(bits.astype(np.uint64) if bits.dtype.kind == "u" else bits.view(np.uint64))

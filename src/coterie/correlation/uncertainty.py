@@ -1,9 +1,8 @@
-r"""Symmetrical uncertainty between binned features (TPAMI 2016, eq. 2), exact, after exact pruning.
+r"""Exact symmetrical uncertainty between binned features (TPAMI 2016, eq. 2), with exact pruning.
 
-:math:`U(f, z) = 2 I(f; z) / (H(f) + H(z))` on bins of equal width over each feature's range. Everything is
-computed on blocks of columns as they are stored: no float64 copy, and nonzero entries only where the
-data are sparse. Where samples count once or not at all, dense columns are compared by the bits of their bins
-(:mod:`coterie.kernels.information`).
+:math:`U(f, z) = 2 I(f; z) / (H(f) + H(z))` on bins of equal width over each feature's range. All computations use column
+blocks as they are stored, without a float64 copy, and only the nonzero entries of sparse data. If all sample weights are 0 or
+1, dense columns are compared by the bits of their bins (:mod:`coterie.kernels.information`).
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from coterie.data.source import Columns, Exemplar, for_blocks
 from coterie.data.view import FeatureView
 from coterie.kernels import information as kernels
 
-# Strong pairs for which a block of sparse columns has room at first; with more it is done again.
-_ROOM = 1 << 14
-# Pairs of a dense block that are looked at in one call, with room for all of them.
-_PAIRS = 1 << 20
-# Counts whose term of the entropy is in a table (half a megabyte).
-_TABLE = 1 << 16
-# Bins from which on sets of bits take longer than histograms.
-_MANY_BINS = 32
+# Initial capacity for strong pairs of a block of sparse columns. If there are more, the block is processed again.
+_FIRST_CAPACITY = 1 << 14
+# Largest number of pairs of a dense block per call, with capacity for all of them.
+_MAX_CALL_PAIRS = 1 << 20
+# Largest size of the table of entropy terms of counts (half a megabyte).
+_MAX_TABLE_COUNT = 1 << 16
+# Largest number of bins for which bit sets are faster than histograms.
+_MAX_BIT_BINS = 32
 
 
 class SymmetricalUncertainty:
-    """Uncertainties between the features of a source, as a :class:`Correlation`.
+    """Symmetrical uncertainties between the features of a source, as a :class:`Correlation`.
 
     Parameters
     ----------
     view : FeatureView
         The features.
     n_bins : int, default=10
-        Bins of equal width over the range of each feature, at most 255.
+        Number of bins of equal width over the range of each feature, at most 255.
     prune : bool, default=True
-        Whether to skip pairs that the entropy bound excludes; the result is the same.
+        Whether to skip pairs that the entropy bound excludes. The result is the same.
 
     Attributes
     ----------
@@ -59,28 +58,28 @@ class SymmetricalUncertainty:
         self.low, self.high, self.entropy = view.map_features(_binned, n_bins)
 
     def between(self, features: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Matrix of uncertainties of some features with some others."""
+        """Return the matrix of uncertainties of some features with some others."""
         self.n_evaluated += len(features) * len(others)
         self.n_features_read += len(features)
         few = _Features(self.low[features], self.high[features], self.entropy[features])
         columns = self.source.columns(features)
-        rows, _ = _search(self._counting, 0, columns, few, _ordered(self._counting, self._supports(others)), -1.0)
+        rows, _ = _search(self._counting, 0, columns, few, _prepared(self._counting, self._supports(others)), -1.0)
         result = np.zeros((len(features), len(others)))
         result[rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)] = rows[:, 2]
         return result
 
     def within(self, features: np.ndarray) -> np.ndarray:
-        """Matrix of uncertainties between a few features."""
+        """Return the matrix of uncertainties between a few features."""
         return self.between(features, features)
 
     def strong(self, supports: np.ndarray, threshold: float, exemplar: Exemplar | None = None) -> Pairs:
-        """All pairs of a feature and one of the ``supports`` with an uncertainty of at least the threshold.
+        """Return all pairs of a feature and one of ``supports`` whose uncertainty reaches the threshold.
 
-        The exemplar of the linear measure says nothing here.
+        ``exemplar`` is ignored, because it bounds linear correlations only.
         """
-        everything = self.low, self.high, self.entropy
+        all_features = self.low, self.high, self.entropy
         limit = threshold - ROUNDING if self.prune else 0.0
-        parts = self.view.map_blocks(_strong_pairs, *everything, self._supports(supports), self.n_bins, limit)
+        parts = self.view.map_blocks(_strong_pairs, *all_features, self._supports(supports), self.n_bins, limit)
         self.n_evaluated += sum(n_evaluated for _, n_evaluated in parts)
         self.n_features_read += self.source.shape[1]
         found = np.concatenate([np.empty((0, 3)), *(rows for rows, _ in parts)])
@@ -88,7 +87,7 @@ class SymmetricalUncertainty:
         return Pairs(found[:, 0].astype(np.int64), found[:, 1].astype(np.int64), found[:, 2].copy())
 
     def bins(self, features: np.ndarray) -> np.ndarray:
-        """Bins of some features, a row of bytes each."""
+        """Return the bins of some features, one row of bytes per feature."""
         columns = self.source.columns(features)
         low, high = self.low[features], self.high[features]
         if isinstance(columns, np.ndarray):
@@ -99,19 +98,21 @@ class SymmetricalUncertainty:
         return rows
 
     def _bin(self, values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """The bin of each value in its range."""
+        """Return the bin of each value in its range."""
         width = np.where(high > low, high - low, 1.0)
         bins = np.clip(((values.astype(np.float64) - low) / width * self.n_bins).astype(np.int64), 0, self.n_bins - 1)
         return np.where(high > low, bins, 0).astype(np.uint8)
 
     def _supports(self, features: np.ndarray) -> _Supports:
-        """Some features as those that others are compared with, in order of their entropies."""
+        """Return support features in the format for comparisons, in order of their entropies."""
         entropy = self.entropy[features]
-        place = np.argsort(entropy, kind="stable")
-        features, entropy = features[place], entropy[place]
+        position = np.argsort(entropy, kind="stable")
+        features, entropy = features[position], entropy[position]
         if not self.source.is_sparse:
             columns: Any = self.source.columns(features)
-            return _DenseSupports(_bytes(self._counting, columns, self.low[features], self.high[features], 0), entropy, place)
+            return _DenseSupports(
+                _bin_rows(self._counting, columns, self.low[features], self.high[features], 0), entropy, position
+            )
         columns = self.source.columns(features)
         n_samples = self.source.shape[0]
         low, high = self.low[features], self.high[features]
@@ -119,41 +120,41 @@ class SymmetricalUncertainty:
         bins = self._bin(columns.data, low[owner], high[owner])
         rest = self._bin(np.zeros(len(features)), low, high)
         weight = self._counting.weight[columns.indices]
-        places = owner * self.n_bins + bins
-        sums = np.bincount(places, weights=weight, minlength=len(features) * self.n_bins)
-        counts = sums.astype(np.float64).reshape(len(features), self.n_bins)  # of no entries at all, bincount has integers
+        cells = owner * self.n_bins + bins
+        sums = np.bincount(cells, weights=weight, minlength=len(features) * self.n_bins)
+        counts = sums.astype(np.float64).reshape(len(features), self.n_bins)  # bincount of no entries returns integers.
         counts[np.arange(len(features)), rest] += np.maximum(self.moments.total_weight - counts.sum(axis=1), 0.0)
         samples = columns.indices
-        if len(self._counting.terms):  # differences of whole numbers are exact, so entries in the bin of 0 are as good as none
+        if len(self._counting.terms):  # Differences of integers are exact, so entries in the bin of 0 can be dropped.
             outside = bins != rest[owner]
             samples, owner, bins = samples[outside], owner[outside], bins[outside]
         by_sample = np.argsort(samples, kind="stable")
-        begins = np.zeros(n_samples + 1, dtype=np.int64)
-        np.cumsum(np.bincount(samples, minlength=n_samples), out=begins[1:])
-        return _SparseSupports(begins, owner[by_sample], bins[by_sample], rest, counts, entropy, place)
+        starts = np.zeros(n_samples + 1, dtype=np.int64)
+        np.cumsum(np.bincount(samples, minlength=n_samples), out=starts[1:])
+        return _SparseSupports(starts, owner[by_sample], bins[by_sample], rest, counts, entropy, position)
 
     def _for_blocks(self, task: Callable[[int, Columns], None]) -> None:
         for_blocks(self.source, task, self.view.n_threads)
 
 
 class _Counting(NamedTuple):
-    """How samples are counted."""
+    """Parameters of counting samples in bins."""
 
     n_bins: int
     weight: np.ndarray
     total: float
-    terms: np.ndarray  # what counts add to an entropy, for whole weights; else empty
-    by_bits: bool  # whether dense features are compared by sets of bits
+    terms: np.ndarray  # Entropy terms of counts, if weights are integers; else empty.
+    by_bits: bool  # Whether dense features are compared by bit sets.
 
     @classmethod
     def of(cls, view: FeatureView, n_bins: int) -> _Counting:
-        """By the weights of a view."""
+        """Return the parameters for the weights of a view."""
         total = view.moments.total_weight
         weight = np.ones(view.n_samples) if view.sample_weight is None else np.asarray(view.sample_weight, dtype=np.float64)
         whole = view.sample_weight is None or bool((weight == np.floor(weight)).all() and total < 2**53)
         once = view.sample_weight is None or bool(((weight == 0.0) | (weight == 1.0)).all())
-        terms = kernels.information_terms(min(int(total) + 1, _TABLE) if whole else 0, float(total))
-        return cls(n_bins, weight, total, terms, once and n_bins <= _MANY_BINS)
+        terms = kernels.information_terms(min(int(total) + 1, _MAX_TABLE_COUNT) if whole else 0, float(total))
+        return cls(n_bins, weight, total, terms, once and n_bins <= _MAX_BIT_BINS)
 
 
 class _Features(NamedTuple):
@@ -165,49 +166,53 @@ class _Features(NamedTuple):
 
 
 class _DenseSupports(NamedTuple):
-    """Bins of features (a row each) by entropy, the entropies, and the places that the features had."""
+    """Bins of features, one row per feature, in order of entropy, the entropies, and the original positions."""
 
     bins: np.ndarray
     entropy: np.ndarray
-    place: np.ndarray
+    position: np.ndarray
 
 
 class _SparseSupports(NamedTuple):
-    """Features by samples: owners and bins of each sample's entries; bin and weights of the rest, entropies, and places."""
+    """Sparse features by sample: owners and bins of each sample's entries.
 
-    begins: np.ndarray
+    ``rest`` is the bin of zero, and ``counts`` are the weights of all bins. Features are in order of entropy; ``position`` is
+    their original position.
+    """
+
+    starts: np.ndarray
     owners: np.ndarray
     owner_bins: np.ndarray
     rest: np.ndarray
     counts: np.ndarray
     entropy: np.ndarray
-    place: np.ndarray
+    position: np.ndarray
 
 
 class _Lanes(NamedTuple):
-    """Bins of features as sets of bits, side by side; see :mod:`coterie.kernels.information`."""
+    """Bins of features as interleaved bit sets; see :mod:`coterie.kernels.information`."""
 
     lanes: np.ndarray
     margins: np.ndarray
     sizes: np.ndarray
     entropy: np.ndarray
-    place: np.ndarray
+    position: np.ndarray
 
 
 _Supports = _DenseSupports | _SparseSupports
 
 
-def _bytes(counting: _Counting, columns: np.ndarray, low: np.ndarray, high: np.ndarray, first: int) -> np.ndarray:
-    """Bins of dense columns, a row of whole words each; ``first`` is the columns' place in ``low`` and ``high``."""
+def _bin_rows(counting: _Counting, columns: np.ndarray, low: np.ndarray, high: np.ndarray, first: int) -> np.ndarray:
+    """Return the bins of dense columns, one row of whole words each. ``first`` is their position in ``low`` and ``high``."""
     n_samples, n_features = columns.shape
     bins = np.empty((n_features, -(-n_samples // 64) * 64), dtype=np.uint8)
-    weight = counting.weight if counting.by_bits else np.ones(n_samples)  # of histograms each sample is in some bin
+    weight = counting.weight if counting.by_bits else np.ones(n_samples)  # Histograms need a bin for every sample.
     kernels.dense_bins(read_only(columns.T), low, high, counting.n_bins, weight, bins, first)
     return bins
 
 
-def _ordered(counting: _Counting, supports: _Supports) -> _Supports | _Lanes:
-    """Support features in the form in which they are compared."""
+def _prepared(counting: _Counting, supports: _Supports) -> _Supports | _Lanes:
+    """Return support features in the format in which they are compared."""
     if isinstance(supports, _SparseSupports) or not counting.by_bits:
         return supports
     counts = np.empty((len(supports.bins), counting.n_bins), dtype=np.int64)
@@ -219,23 +224,23 @@ def _ordered(counting: _Counting, supports: _Supports) -> _Supports | _Lanes:
     lanes = np.zeros((len(sizes), supports.bins.shape[1] // 64, width), dtype=np.uint64)
     margins = np.zeros((len(sizes), width), dtype=np.int64)
     kernels.fill_lanes(supports.bins.view(np.uint64), counts, lanes, margins)
-    return _Lanes(lanes, margins, sizes, supports.entropy, supports.place)
+    return _Lanes(lanes, margins, sizes, supports.entropy, supports.position)
 
 
 def _binned(view: FeatureView, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lowest and highest value of each feature of a view, and its entropy in bins of equal width between them."""
+    """Return the lowest and highest value of each feature, and its entropy in bins of equal width between them."""
     counting = _Counting.of(view, n_bins)
     weight, total, terms = counting.weight, counting.total, counting.terms
     low, high, entropy = (np.empty(view.n_features) for _ in range(3))
     n_weighted = int(np.count_nonzero(weight))
 
-    def look(first: int, columns: Columns) -> None:
+    def process_block(first: int, columns: Columns) -> None:
         if isinstance(columns, np.ndarray):
             matrix = read_only(columns.T)
             kernels.dense_ranges(matrix, weight, low, high, first)
             if counting.by_bits:
                 counts = np.empty((len(matrix), n_bins), dtype=np.int64)
-                kernels.count_bins(_bytes(counting, columns, low, high, first), counts)
+                kernels.count_bins(_bin_rows(counting, columns, low, high, first), counts)
                 kernels.bin_entropies(counts, total, terms, entropy, first)
             else:
                 kernels.dense_entropies(matrix, low, high, n_bins, weight, total, terms, entropy, first)
@@ -244,7 +249,7 @@ def _binned(view: FeatureView, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.
             kernels.csc_ranges(*stored, weight, n_weighted, low, high, first)
             kernels.csc_entropies(*stored, low, high, n_bins, weight, total, terms, entropy, first)
 
-    for_blocks(view.source, look, view.n_threads)
+    for_blocks(view.source, process_block, view.n_threads)
     entropy[view.moments.norm == 0.0] = 0.0
     return low, high, entropy
 
@@ -252,14 +257,14 @@ def _binned(view: FeatureView, n_bins: int) -> tuple[np.ndarray, np.ndarray, np.
 def _strong_pairs(
     view: FeatureView, low: np.ndarray, high: np.ndarray, entropy: np.ndarray, supports: _Supports, n_bins: int, limit: float
 ) -> tuple[np.ndarray, int]:
-    """Rows (feature, position, uncertainty) of a view's features and some support features, and pairs evaluated."""
-    everything, counting = _Features(low, high, entropy), _Counting.of(view, n_bins)
-    ordered = _ordered(counting, supports)
+    """Return rows (feature, position, uncertainty) of strong pairs, and the number of evaluated pairs."""
+    all_features, counting = _Features(low, high, entropy), _Counting.of(view, n_bins)
+    prepared = _prepared(counting, supports)
     parts: dict[int, np.ndarray] = {}
     evaluated: list[int] = []
 
     def search(first: int, columns: Columns) -> None:
-        parts[first], n_evaluated = _search(counting, first, columns, everything, ordered, limit)
+        parts[first], n_evaluated = _search(counting, first, columns, all_features, prepared, limit)
         evaluated.append(n_evaluated)
 
     for_blocks(view.source, search, view.n_threads)
@@ -271,12 +276,12 @@ def _strong_pairs(
 def _search(
     counting: _Counting, first: int, columns: Columns, features: _Features, supports: _Supports | _Lanes, limit: float
 ) -> tuple[np.ndarray, int]:
-    """Rows of a column and a support feature that reach the limit, in order, and pairs evaluated.
+    """Return rows of the pairs of a column and a support feature that reach the limit, in order, and the evaluated pairs.
 
-    ``first`` is the columns' place in ``features``.
+    ``first`` is the columns' position in ``features``.
     """
     if isinstance(columns, np.ndarray):
-        step = max(1, _PAIRS // max(1, len(supports.place)))
+        step = max(1, _MAX_CALL_PAIRS // max(1, len(supports.position)))
         parts = [
             _search_dense(counting, first + start, columns[:, start : start + step], features, supports, limit)
             for start in range(0, columns.shape[1], step)
@@ -286,7 +291,7 @@ def _search(
     else:
         assert isinstance(supports, _SparseSupports)
         rows, n_evaluated = _search_sparse(counting, first, columns, features, supports, limit)
-    rows[:, 1] = supports.place[rows[:, 1].astype(np.int64)]
+    rows[:, 1] = supports.position[rows[:, 1].astype(np.int64)]
     return rows[np.lexsort((rows[:, 1], rows[:, 0]))], n_evaluated
 
 
@@ -294,9 +299,9 @@ def _search_dense(
     counting: _Counting, first: int, columns: np.ndarray, features: _Features, supports: _Supports | _Lanes, limit: float
 ) -> tuple[np.ndarray, int]:
     n_bins, weight, total, terms, _ = counting
-    found = np.empty((columns.shape[1] * len(supports.place), 3))
+    found = np.empty((columns.shape[1] * len(supports.position), 3))
     if isinstance(supports, _Lanes):
-        words = _bytes(counting, columns, features.low, features.high, first).view(np.uint64)
+        words = _bin_rows(counting, columns, features.low, features.high, first).view(np.uint64)
         count, n_evaluated = kernels.bit_uncertainties(
             words, n_bins, features.entropy, first, total, terms,
             supports.lanes, supports.margins, supports.sizes, supports.entropy, limit, found,
@@ -314,15 +319,15 @@ def _search_sparse(
     counting: _Counting, first: int, columns: Any, features: _Features, supports: _SparseSupports, limit: float
 ) -> tuple[np.ndarray, int]:
     n_bins, weight, total, terms, _ = counting
-    room = _ROOM
+    capacity = _FIRST_CAPACITY
     while True:
-        found = np.empty((room, 3))
+        found = np.empty((capacity, 3))
         count, n_evaluated = kernels.csc_uncertainties(
             read_only(columns.indptr), read_only(columns.indices), read_only(columns.data),
             features.low, features.high, n_bins, weight, total, terms, features.entropy,
-            supports.begins, supports.owners, supports.owner_bins, supports.rest, supports.counts, supports.entropy,
+            supports.starts, supports.owners, supports.owner_bins, supports.rest, supports.counts, supports.entropy,
             limit, found, first,
         )  # fmt: skip
-        if count <= room:
+        if count <= capacity:
             return found[:count], n_evaluated
-        room = count
+        capacity = count

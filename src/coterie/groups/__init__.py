@@ -1,4 +1,4 @@
-"""Groups of features, as users get them."""
+"""Groups of features: the public classes."""
 
 from coterie.groups.feature_groups import FeatureGroup, FeatureGroups, Purity
 

@@ -1,8 +1,8 @@
-"""The registry of group columns: what is known of a group, how it is written, and where it is shown.
+"""The registry of group columns: their values, their formats, and the outputs that contain them.
 
-Every place that shows groups takes its columns from here: ``groups.csv``, ``result.json``, :meth:`FeatureGroups.to_frame`,
-the terminal, notebooks, the report and its script. A new column is an entry of :data:`COLUMNS` and its name in the rows of
-:data:`SHOWN`, nothing else. What a value needs beyond the group itself comes in a :class:`Context`.
+All outputs take their columns from here: ``groups.csv``, ``result.json``, :meth:`FeatureGroups.to_frame`, the terminal,
+notebooks, the report and its script. To add a column, add an entry to :data:`COLUMNS` and its name to the rows of
+:data:`SHOWN`. Data that a value requires beyond the group itself is passed in a :class:`Context`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from coterie.groups.feature_groups import FeatureGroup
 
 T = TypeVar("T")
-# Objects as JSON has them, to be read, and those that are made; their values are of any kind.
+# JSON-like objects with values of any type: for reading, and newly created ones.
 Content: TypeAlias = Mapping[str, Any]
 Record: TypeAlias = dict[str, Any]
-_DIGITS = 3  # of correlations between members in result.json
+_DIGITS = 3  # decimals of correlations between members in result.json
 _MISSING = "–"
 Kind = Literal["text", "name", "count", "figure", "effect", "share", "correlation", "members"]
-# How Python writes the values of each kind; the script of the report has a function for each.
-_SPECS: Mapping[str, str] = {"count": ",", "figure": ".2g", "effect": "+.3g", "share": ".2f", "correlation": "+.2f"}
+# Format specification of each kind. The script of the report has a function for each kind.
+_FORMATS: Mapping[str, str] = {"count": ",", "figure": ".2g", "effect": "+.3g", "share": ".2f", "correlation": "+.2f"}
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a result knows about the groups beyond the groups themselves; sequences have one entry per group.
+    """Data of a result about the groups beyond the groups themselves. Sequences have one entry per group.
 
     Attributes
     ----------
@@ -45,13 +45,13 @@ class Context:
     class_effects : ndarray of shape (n_groups, n_classes) or None
         Signed effects by class, for more than two classes.
     statistics : sequence or None
-        Figures of the support feature by class: n, mean, sd, quartiles.
+        Summary statistics of the support feature by class: n, mean, sd, quartiles.
     levels : sequence
-        Counts by class, where a support feature has few values.
+        Counts by class, for support features with few distinct values.
     correlations : sequence
         Positions of some members and the matrix of their correlations, or None.
     feature_info : mapping of str to sequence of length n_features
-        Annotations of all features, for groups that have none of their own.
+        Annotations of all features, for groups without annotations.
     """
 
     task: str | None = None
@@ -73,10 +73,10 @@ class Item:
 
     @property
     def annotations(self) -> dict[str, Sequence[object]]:
-        """Values per member by name: those of the group, or else those of the data."""
+        """Annotations per member by name: those of the group or, if it has none, those of the data."""
         if self.group.annotations is not None:
             return dict(self.group.annotations)
-        return _taken(self)
+        return _source_annotations(self)
 
     @property
     def class_effects(self) -> list[float] | None:
@@ -86,7 +86,7 @@ class Item:
 
     @property
     def statistics(self) -> Sequence[Mapping[str, float]] | None:
-        """Figures of the support feature by class."""
+        """Summary statistics of the support feature by class."""
         return _entry(self.context.statistics, self)
 
 
@@ -97,24 +97,25 @@ class Column:
     Attributes
     ----------
     name : str
-        Its name in files and data frames.
+        Name in files and data frames.
     title : str
-        Its heading in tables for reading.
+        Heading in tables for display.
     description : str
-        What the values mean; shown in the report.
+        Meaning of the values, displayed in the report.
     value : callable
-        The value of an :class:`Item`. None: not known.
+        Function from an :class:`Item` to its value. None means unknown.
     per : {"group", "support", "feature"}
-        Whether the value is of the group (in tables with one row per feature it is repeated), of the support feature alone
-        (other rows are empty), or a sequence with one value per member.
+        Whether the value belongs to the group (tables with one row per feature repeat it), to the support feature only (other
+        rows are empty), or is a sequence with one value per member.
     kind : str
-        How values are written: text, name, count, figure, effect, share, correlation or members.
+        Format of the values: text, name, count, figure, effect, share, correlation or members.
     missing : str
-        Text for a missing value, in columns that have others.
+        Text for a missing value in a column with other values.
     cells : callable or None
-        Cells by column name, where the column stands for several of a flat table, or for none.
+        Function from an :class:`Item` to cells by column name, if the column represents several columns of a flat table, or
+        none.
     record : callable or None
-        The value for JSON, where it is another one.
+        Function from an :class:`Item` to its JSON value, if it differs from ``value``.
     """
 
     name: str
@@ -129,27 +130,27 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """Whether values are numbers, which stand to the right."""
-        return self.kind in _SPECS
+        """Whether values are numbers, which are right-aligned."""
+        return self.kind in _FORMATS
 
     def of_group(self, item: Item) -> object:
-        """The value in a table with one row per group: that of the support feature."""
+        """Return the value in a table with one row per group. Values per feature are those of the support feature."""
         value = self.value(item)
         return value[0] if self.per == "feature" and isinstance(value, Sequence) else value
 
     def for_json(self, item: Item) -> object:
-        """The value in an object per group."""
+        """Return the value in a JSON object of a group."""
         return self.of_group(item) if self.record is None else self.record(item)
 
     def of_members(self, item: Item, value: object) -> Iterable[object]:
-        """A value in the rows of a table with one row per feature."""
+        """Return the cells of a value in a table with one row per feature."""
         size = len(item.group)
         if self.per == "feature":
             return value if isinstance(value, Sequence) else (None,) * size
         return (value,) * size if self.per == "group" else (value, *(None,) * (size - 1))
 
     def flat(self, items: Sequence[Item]) -> dict[str, list[object]]:
-        """The columns that it stands for in a table with one row per feature, with their values."""
+        """Return the names and cells of this column in a table with one row per feature."""
         if self.cells is None:
             return {self.name: [cell for item in items for cell in self.of_members(item, self.value(item))]}
         parts = [(item, self.cells(item)) for item in items]
@@ -157,25 +158,25 @@ class Column:
         return {name: [cell for item, part in parts for cell in self.of_members(item, part.get(name))] for name in names}
 
     def text(self, value: object) -> str:
-        """A value as tables for reading have it."""
+        """Return a value as text for display."""
         if is_missing(value):
             return self.missing
         if self.kind == "effect" and value == 0:
             return "0"
-        return format(value, _SPECS[self.kind]) if self.numeric else str(value)
+        return format(value, _FORMATS[self.kind]) if self.numeric else str(value)
 
 
 def data_frame(rows: Sequence[Content] | Content, columns: list[str] | None = None) -> pd.DataFrame:
-    """A pandas data frame of rows, or of columns by name; an error names the extra that brings pandas."""
+    """Return a pandas data frame of rows, or of columns by name. Raise an ImportError without pandas."""
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("A data frame needs pandas: pip install 'coterie[tabular]'.") from error
+        raise ImportError("Data frames require pandas: pip install 'coterie[tabular]'.") from error
     return pd.DataFrame(rows, columns=columns)
 
 
 def plain(value: object) -> Any:
-    """Values that JSON has; anything else as text."""
+    """Return a value as JSON types. Other types become text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -190,18 +191,18 @@ def plain(value: object) -> Any:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value is None or NaN."""
+    """Return True if a value is None or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def items_of(groups: Sequence[FeatureGroup], context: Context | None = None) -> list[Item]:
-    """The groups as the columns take them."""
+    """Return the groups as arguments of the columns."""
     context = Context() if context is None else context
     return [Item(number, group, context) for number, group in enumerate(groups, start=1)]
 
 
 def shown(place: str) -> list[Column]:
-    """The columns of a place, in order.
+    """Return the columns of an output, in order.
 
     Parameters
     ----------
@@ -218,7 +219,7 @@ def shown(place: str) -> list[Column]:
 
 
 def flat_columns(groups: Sequence[FeatureGroup], context: Context | None = None) -> dict[str, tuple[Column, list[object]]]:
-    """The columns of the table with one row per feature, by name; the first of a name counts."""
+    """Return the columns of the table with one row per feature, by name. The first column of a name is used."""
     items, found = items_of(groups, context), dict[str, tuple[Column, list[object]]]()
     for column in shown("table"):
         for name, cells in column.flat(items).items():
@@ -227,14 +228,14 @@ def flat_columns(groups: Sequence[FeatureGroup], context: Context | None = None)
 
 
 def flat_table(groups: Sequence[FeatureGroup], context: Context | None = None) -> tuple[list[str], list[dict[str, object]]]:
-    """Names of the columns and rows of the table with one row per feature: ``rows()`` and ``groups.csv``."""
+    """Return column names and rows of the table with one row per feature, as in ``rows()`` and ``groups.csv``."""
     found = flat_columns(groups, context)
     names, cells = list(found), [cells for _, cells in found.values()]
     return names, [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 def records(groups: Sequence[FeatureGroup], context: Context | None = None) -> list[dict[str, object]]:
-    """One dictionary per group, as ``result.json`` has them."""
+    """Return one dictionary per group, as in ``result.json``."""
     columns = shown("result")
     return [{column.name: column.for_json(item) for column in columns} for item in items_of(groups, context)]
 
@@ -242,7 +243,7 @@ def records(groups: Sequence[FeatureGroup], context: Context | None = None) -> l
 def reading_table(
     place: str, groups: Sequence[FeatureGroup], context: Context | None = None
 ) -> tuple[list[Column], list[list[object]]]:
-    """Columns and rows of a table for reading with one row per group; columns without any value are left out."""
+    """Return columns and rows of a table for display with one row per group. Columns without values are omitted."""
     items, columns = items_of(groups, context), shown(place)
     rows = [[column.of_group(item) for column in columns] for item in items]
     kept = [k for k in range(len(columns)) if any(row[k] is not None for row in rows)]
@@ -250,7 +251,9 @@ def reading_table(
 
 
 def listed(names: Sequence[str], correlation: Sequence[float], most: int, letters: int | None = None) -> str:
-    """Affiliated features with their correlations, and how many are left out; names of at most so many letters.
+    """Return text with the first ``most`` affiliated features, their correlations, and the number of omitted features.
+
+    Names are shortened to ``letters`` characters.
 
     Examples
     --------
@@ -266,7 +269,7 @@ def listed(names: Sequence[str], correlation: Sequence[float], most: int, letter
 def direction(
     task: str | None, effect: float | None, effects: Sequence[float] | None, classes: Sequence[str] | None
 ) -> str | None:
-    """What larger values of a feature speak for, in words.
+    """Return, in words, the class or direction that larger values of a feature indicate.
 
     Examples
     --------
@@ -294,7 +297,7 @@ def direction(
 
 
 def place(annotations: Mapping[str, object]) -> str | None:
-    """Chromosome, position and alleles of a feature in a word.
+    """Return chromosome, position and alleles of a feature as text.
 
     Examples
     --------
@@ -312,7 +315,7 @@ def place(annotations: Mapping[str, object]) -> str | None:
 
 
 def weights_by_text(group: FeatureGroup) -> dict[str, float] | None:
-    """The weights for each class under its label as text, as JSON wants them; None where there are none."""
+    """Return the weights by class, with labels as text for JSON, or None if there are none."""
     return None if group.class_weights is None else {str(label): value for label, value in group.class_weights.items()}
 
 
@@ -320,8 +323,8 @@ def _entry(entries: Sequence[T] | None, item: Item) -> T | None:
     return entries[item.number - 1] if entries is not None and item.number <= len(entries) else None
 
 
-def _taken(item: Item) -> dict[str, Sequence[object]]:
-    """What the data know of the members of a group without annotations."""
+def _source_annotations(item: Item) -> dict[str, Sequence[object]]:
+    """Return annotations of the data for the members of a group that has none of its own."""
     if item.group.annotations is not None:
         return {}
     members = item.group.members.tolist()
@@ -347,7 +350,7 @@ def _direction_cells(item: Item) -> dict[str, object]:
 
 
 def _class_weights(item: Item) -> dict[str, float]:
-    """A column per class where there are more than two: of two, the weights are each other's negative."""
+    """Return one column per class if there are more than two. With two, one weight is the other's negative."""
     weights = item.group.class_weights
     return {f"weight[{label}]": value for label, value in weights.items()} if weights and len(weights) > 2 else {}
 
@@ -368,7 +371,7 @@ def _statistics(item: Item) -> dict[str, float]:
 
 
 def _correlations(item: Item) -> dict[str, object] | None:
-    """Correlations between members, below the diagonal, row by row."""
+    """Return the correlations between members below the diagonal, row by row."""
     kept = _entry(item.context.correlations, item)
     if kept is None:
         return None
@@ -388,8 +391,8 @@ def _members(item: Item) -> list[dict[str, object]]:
     return [dict(zip(SHOWN["members"], row, strict=True)) for row in zip(*cells, strict=True)]
 
 
-def _of_confidence(item: Item) -> None:
-    """The part of ``result.json`` on confidences has these values; the page takes them from there."""
+def _filled_by_report(item: Item) -> None:
+    """Return None: ``report/payload.py`` takes these values from the confidences in ``result.json``."""
 
 
 COLUMNS: Mapping[str, Column] = {
@@ -398,41 +401,41 @@ COLUMNS: Mapping[str, Column] = {
         Column("group", "#", "", lambda item: item.number, kind="count"),
         Column("support", "support index", "Index of the support feature.", lambda item: item.group.support, kind="count"),
         Column("label", "support feature", "", lambda item: item.group.labels[0], kind="name"),
-        Column("place", "place", "", lambda item: place(_first(item))),
+        Column("place", "position", "", lambda item: place(_first(item))),
         Column("p_value", "p-value", "", lambda item: item.annotations.get("p_value"), per="feature", kind="figure"),
-        Column("direction", "direction", "What larger values of the support feature speak for.", _direction,
+        Column("direction", "direction", "Class or direction that larger values of the support feature indicate.", _direction,
                per="support", cells=_direction_cells),
         Column("weight", "weight", "Weight of the support feature in the model.", lambda item: item.group.weight,
                per="support", kind="figure"),
-        Column("effect", "effect", "Weight on the standardised feature, so that groups compare.",
+        Column("effect", "effect", "Weight on the standardised feature, comparable between groups.",
                lambda item: item.group.effect, per="support", kind="effect"),
-        Column("class_effects", "effect by class", "Signed effect on each of several classes.",
+        Column("class_effects", "effect by class", "Signed effect on each class.",
                lambda item: item.class_effects, per="support", kind="effect", cells=_class_effects),
-        Column("marks", "marks", "The class that larger values of the support feature speak for.",
+        Column("marks", "marks", "Class that larger values of the support feature indicate.",
                lambda item: item.group.marks, per="support",
                cells=lambda item: {"marks": item.group.marks} if item.group.class_weights else {},
                record=lambda item: None if item.group.marks is None else str(item.group.marks)),
         Column("class_weights", "weight by class", "Signed weight for each class.", lambda item: item.group.class_weights,
                per="support", kind="figure", cells=_class_weights, record=lambda item: weights_by_text(item.group)),
-        Column("round", "chosen in round", "", lambda item: item.group.round, kind="count"),
-        Column("confidence", "confidence", "Share of half-samples in which any member of the group is chosen.",
+        Column("round", "selected in round", "", lambda item: item.group.round, kind="count"),
+        Column("confidence", "confidence", "Share of half-samples in which any member of the group is selected.",
                lambda item: item.group.confidence, kind="share", missing="fixed"),
         Column("expected_false", "by chance",
-               "Mean number of groups that reach this confidence when the labels are shuffled.", _of_confidence,
+               "Mean number of groups that reach this confidence with permuted labels.", _filled_by_report,
                kind="figure"),
-        Column("false_share", "estimated share of false groups at this confidence", "", _of_confidence, kind="figure"),
+        Column("false_share", "estimated share of false groups at this confidence", "", _filled_by_report, kind="figure"),
         Column("purity", "smallest correlation between members", "",
                lambda item: None if item.group.purity is None else item.group.purity.minimum, kind="share",
                record=lambda item: None if item.group.purity is None else item.group.purity._asdict()),
         Column("size", "features", "", lambda item: len(item.group), kind="count"),
         Column("affiliated", "affiliated (correlation)", "",
                lambda item: (item.group.labels[1:], item.group.correlation.tolist()), kind="members"),
-        Column("statistics", "by class", "Figures of the support feature by class.", lambda item: item.statistics,
+        Column("statistics", "by class", "Summary statistics of the support feature by class.", lambda item: item.statistics,
                per="support", kind="figure", cells=_statistics),
         Column("levels", "values by class", "", lambda item: _entry(item.context.levels, item)),
         Column("correlations", "correlations", "Correlations between members.", _correlations),
         Column("members", "members", "", _members),
-        # Of each feature
+        # Columns with one value per feature
         Column("feature", "index", "Index of the feature.", lambda item: item.group.members.tolist(), per="feature"),
         Column("name", "name", "", lambda item: item.group.names, per="feature", kind="name"),
         Column("member", "feature", "", lambda item: item.group.labels, per="feature", kind="name"),
@@ -440,37 +443,37 @@ COLUMNS: Mapping[str, Column] = {
         Column("correlation", "correlation", "Correlation with the support feature.",
                lambda item: [1.0, *item.group.correlation.tolist()], per="feature", kind="correlation"),
         Column("score", "score", "", _scores, per="feature", kind="figure"),
-        Column("share", "share", "Share of half-samples that choose this very feature.",
+        Column("share", "share", "Share of half-samples in which this feature is selected.",
                lambda item: None if item.group.shares is None else item.group.shares.tolist(), per="feature", kind="share"),
         Column("annotations", "annotations", "", _annotations, per="feature",
                cells=lambda item: item.group.annotations or {}),
-        Column("feature_info", "annotations", "", _taken, per="feature", cells=_taken),
+        Column("feature_info", "annotations", "", _source_annotations, per="feature", cells=_source_annotations),
     )
 }  # fmt: skip
 
 SHOWN: Mapping[str, Sequence[str]] = {
-    # One row per feature: rows(), to_frame() and, with a context, groups.csv
+    # One row per feature: rows(), to_frame() and, with a context, groups.csv.
     "table": (
         "group", "feature", "name", "role", "correlation", "score", "weight", "effect", "round", "confidence", "share",
         "marks", "class_weights", "annotations", "direction", "class_effects", "statistics", "feature_info",
     ),
-    # One object per group in result.json, and one per member in it
+    # One object per group in result.json, and one per member within it.
     "result": (
         "group", "support", "name", "size", "weight", "effect", "direction", "class_effects", "score", "round", "purity",
         "confidence", "marks", "class_weights", "statistics", "levels", "correlations", "members",
     ),
     "members": ("feature", "name", "correlation", "share", "annotations"),
-    # One object per group in to_json(), which adds the lists of members: affiliated, correlation, names, shares
+    # One object per group in to_json(), which adds lists over the members: affiliated, correlation, names, shares.
     "json": (
         "support", "affiliated", "correlation", "names", "score", "weight", "effect", "round", "purity", "confidence",
         "shares", "marks", "class_weights",
     ),
-    # Tables for reading, with one row per group, and that of one group with one row per feature
+    # Tables for display with one row per group, and the table of one group with one row per feature.
     "terminal": ("group", "confidence", "label", "place", "p_value", "effect", "marks", "size", "affiliated"),
     "notebook": ("group", "label", "effect", "confidence", "size", "affiliated"),
     "notebook group": ("member", "role", "correlation", "share"),
-    # The report: its table, what an opened row says below the members and of them, and what can be downloaded. Values are
-    # those that result.json has under the name; report/payload.py adds label, place and those of confidences.
+    # The report: its table, the details and members of an open row, and the download. Values are those of result.json under
+    # the same name. report/payload.py adds label, place and the values of confidences.
     "page": ("group", "label", "place", "direction", "effect", "confidence", "expected_false", "size"),
     "page details": ("purity", "round", "false_share"),
     "page members": ("correlation", "share"),
@@ -478,5 +481,5 @@ SHOWN: Mapping[str, Sequence[str]] = {
         "group", "feature", "name", "role", "correlation", "share", "effect", "direction", "confidence", "expected_false",
     ),
 }  # fmt: skip
-# Names that annotations cannot have in a flat table: those of columns that stand for themselves alone.
+# Names that annotations cannot have in a flat table: those of columns that represent a single column.
 RESERVED = frozenset(column.name for column in shown("table") if column.cells is None) | {"marks", "direction"}

@@ -32,9 +32,9 @@ from coterie.markup import notebook_table, shortened, tag
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN_GROUPS = 12
-_SHOWN_MEMBERS = 6
-_SHOWN_ROWS = 25  # in a notebook
+_MAX_REPR_GROUPS = 12
+_MAX_MEMBERS = 6
+_MAX_HTML_ROWS = 25
 
 
 class Purity(NamedTuple):
@@ -56,35 +56,35 @@ class FeatureGroup:
     affiliated : ndarray of shape (n_affiliated,)
         Indices of the affiliated features, the most correlated first.
     correlation : ndarray of shape (n_affiliated,)
-        Their signed correlations with the support feature.
+        Signed correlations of the affiliated features with the support feature.
     names : tuple of str or None
-        Names of the support feature and of the affiliated ones, if the data have names.
+        Names of the support feature and the affiliated features, if the data have feature names.
     score : float
-        Score of the support feature: the entry of the selector's ``scores_`` for it. That of a group discovery is for the
-        final dual variables; the score that a feature was chosen for stands in ``history_``.
+        Score of the support feature: its entry of the selector's ``scores_``. Group discovery computes it for the final dual
+        variables. The score at the time of selection is in ``history_``.
     affiliated_scores : ndarray of shape (n_affiliated,)
-        The same for the affiliated features.
+        Scores of the affiliated features.
     weight : float or None
-        Weight of the support feature in the model (the norm over classes where there are several). For two classes it is
-        signed: larger values speak for the second class where it is positive.
+        Weight of the support feature in the model (the norm over classes if there are more than two). For two classes it is
+        signed: if it is positive, larger values indicate the second class.
     round : int
-        Round that chose the support feature (0: fixed by the user).
+        Round that selected the support feature (0: fixed by the user).
     purity : Purity or None
-        Correlation between all members; None where it was not computed.
+        Absolute correlations between all members. None if they were not computed.
     confidence : float or None
-        Share of half-samples in which a member of the group is chosen; None where :func:`coterie.group_confidence` was not
-        called, NaN for a fixed feature.
+        Share of half-samples in which a member of the group is selected. None before :func:`coterie.group_confidence`, NaN
+        for a fixed feature.
     shares : ndarray of shape (n_affiliated + 1,) or None
-        The same for each member by itself, the support feature first.
+        Share of half-samples in which each member is selected, the support feature first.
     class_weights : dict or None
-        Signed weight of the support feature for each class, by label; None for models without classes. Where it is positive,
-        larger values speak for the class. (Of two classes, one has the weight, the other its negative.)
+        Signed weight of the support feature for each class, by label. None for models without classes. If it is positive,
+        larger values indicate the class. (With two classes, one weight is the other's negative.)
     annotations : dict of str to tuple, or None
-        What else is known of each member, the support feature first: chromosome and position of a SNP, a p-value.
+        Further data of each member, the support feature first: chromosome and position of a SNP, a p-value.
     effect : float or None
-        What the group does to the model's output when its support feature rises by one standard deviation: comparable between
-        groups. Weight times standard deviation; with ``predict_with="groups"``, members that follow by their correlations add
-        theirs. Over several classes, the norm.
+        Change of the model's output if the support feature increases by one standard deviation, comparable between groups.
+        It is the weight times the standard deviation. With ``predict_with="groups"``, the other members change in proportion
+        to their correlations and contribute. With more than two classes it is the norm over the classes.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class FeatureGroup:
 
     @property
     def marks(self) -> Any:
-        """The class that larger values of the support feature speak for: that of the largest weight, if it is positive."""
+        """Class that larger values of the support feature indicate: that of the largest weight, if it is positive."""
         if not self.class_weights:
             return None
         label = max(self.class_weights, key=lambda one: self.class_weights[one])  # type: ignore[index]  # it is there
@@ -152,13 +152,13 @@ class FeatureGroup:
         support, *others = self.labels
         if self.confidence is not None and not np.isnan(self.confidence):
             support = f"[{self.confidence:.2f}] {support}"
-        unused = self.weight == 0.0  # it was chosen, but the model does without it
-        if _names_its_class(self):
+        has_zero_weight = self.weight == 0.0  # It was selected, but the model does not use it.
+        if _shows_class(self):
             support += f" (marks {self.marks})"
         if not others:
-            return f"{support} (alone{', weight 0' * unused})"
-        support += " (weight 0)" * unused
-        return f"{support} ~ {listed(others, self.correlation.tolist(), _SHOWN_MEMBERS)}"
+            return f"{support} (alone{', weight 0' * has_zero_weight})"
+        support += " (weight 0)" * has_zero_weight
+        return f"{support} ~ {listed(others, self.correlation.tolist(), _MAX_MEMBERS)}"
 
     def _repr_html_(self) -> str:
         (item,) = items_of([self])
@@ -168,7 +168,7 @@ class FeatureGroup:
         known = [(column, value) for column in facts if (value := column.value(item)) is not None]
         words = "".join(f", {column.title} {column.text(value)}" for column, value in known)
         title = f"Group of {shortened(self.labels[0])}: {len(self):,} feature{'s' * (len(self) != 1)}{words}"
-        rows = list(zip(*cells, strict=True))[:_SHOWN_ROWS]
+        rows = list(zip(*cells, strict=True))[:_MAX_HTML_ROWS]
         return _notebook(title, columns, rows, len(self))
 
 
@@ -225,12 +225,12 @@ class FeatureGroups(Sequence[FeatureGroup]):
 
     @property
     def classes(self) -> list[Any] | None:
-        """The classes that :attr:`class_weights` has columns for, in the order of the model; None where there are none."""
+        """Classes of the columns of :attr:`class_weights`, in the order of the model. None without classes."""
         return next((list(group.class_weights) for group in self if group.class_weights), None)
 
     @property
     def class_weights(self) -> np.ndarray | None:
-        """Signed weights of the support features by class, of shape (n_groups, n_classes); None where there are no classes.
+        """Signed weights of the support features by class, of shape (n_groups, n_classes). None without classes.
 
         Examples
         --------
@@ -248,13 +248,13 @@ class FeatureGroups(Sequence[FeatureGroup]):
 
     @property
     def members(self) -> np.ndarray:
-        """Indices of all features in any group, sorted."""
+        """Sorted indices of all features in any group."""
         if not self._groups:
             return np.empty(0, dtype=np.int64)
         return np.unique(np.concatenate([group.members for group in self]))
 
     def with_names(self, names: Sequence[str]) -> FeatureGroups:
-        """The same groups with names for their features.
+        """Return the same groups with names for their features.
 
         Parameters
         ----------
@@ -270,11 +270,13 @@ class FeatureGroups(Sequence[FeatureGroup]):
         """
         last = int(self.members.max(initial=-1))
         if isinstance(names, str) or len(names) <= last:
-            raise ValueError(f"with_names() needs names of all features: there are {len(names)}, and a feature {last}.")
+            raise ValueError(
+                f"with_names() requires the names of all features: {len(names)} names are too few for feature index {last}."
+            )
         return FeatureGroups([replace(group, names=tuple(str(names[int(j)]) for j in group.members)) for group in self])
 
     def at_least(self, confidence: float) -> FeatureGroups:
-        """The groups with at least this confidence (see :func:`coterie.group_confidence`).
+        """Return the groups with at least this confidence (see :func:`coterie.group_confidence`).
 
         Examples
         --------
@@ -284,12 +286,14 @@ class FeatureGroups(Sequence[FeatureGroup]):
           1. [0.96] 3 ~ 7 (+0.90)
         """
         if any(group.confidence is None for group in self):
-            raise ValueError("The groups have no confidence yet; call coterie.group_confidence(model, X, y) first.")
+            raise ValueError(
+                "The groups have no confidence yet. Call coterie.group_confidence(model, X, y).attach_to(model) first."
+            )
         return FeatureGroups([group for group in self if group.confidence is not None and group.confidence >= confidence])
 
     @property
     def annotations(self) -> dict[str, list[Any]]:
-        """What else is known of the features of the groups, by column, in the order of :meth:`rows`; None where nothing is.
+        """Annotations of the features of the groups, by column, in the order of :meth:`rows`. None for missing values.
 
         Examples
         --------
@@ -306,13 +310,13 @@ class FeatureGroups(Sequence[FeatureGroup]):
         }
 
     def annotated(self, columns: Content) -> FeatureGroups:
-        """The groups with more columns, of which those of the same name are replaced.
+        """Return the groups with additional annotations. Existing annotations of the same name are replaced.
 
         Parameters
         ----------
         columns : mapping of str to sequence of length n_features
-            A value for every feature of the data; only those of the groups' features are read. A column that is called like
-            one of :meth:`rows` gets ``info_`` before its name.
+            One value per feature of the data. Only those of the groups' features are read. A column with the name of a
+            column of :meth:`rows` gets the prefix ``info_``.
 
         Returns
         -------
@@ -333,54 +337,57 @@ class FeatureGroups(Sequence[FeatureGroup]):
         )
 
     def rows(self) -> list[Record]:
-        """One dictionary per feature, with the columns of :meth:`to_frame`.
+        """Return one dictionary per feature, with the columns of :meth:`to_frame`.
 
-        Groups of a classifier also have ``marks`` (the class that a support feature speaks for) and, for more than two
-        classes, ``weight[LABEL]`` (its signed weight for each class). Then come the :attr:`annotations`, if there are any.
+        Groups of a classifier also have ``marks`` (the class that larger values of the support feature indicate) and, for more
+        than two classes, ``weight[LABEL]`` (its signed weight for each class). The :attr:`annotations` follow, if there are
+        any.
         """
         return flat_table(self)[1]
 
     @property
     def columns(self) -> list[str]:
-        """The columns of :meth:`rows` and :meth:`to_frame`."""
+        """Names of the columns of :meth:`rows` and :meth:`to_frame`."""
         return list(flat_columns(self))
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with one row per feature (needs ``pip install coterie[tabular]``).
+        """Return a pandas data frame with one row per feature (requires ``pip install coterie[tabular]``).
 
         Its columns are group, feature, name, role, correlation, score, weight, effect, round, confidence (of the group) and
-        share (of half-samples that choose this feature; both empty before :func:`coterie.group_confidence`). The score is the
-        selector's ``scores_`` in every row, whatever the role.
-        Groups of a classifier also have marks (the class that larger values of a support feature speak for) and, for more than
-        two classes, ``weight[LABEL]``, the signed weight for each of them; weight is then their norm. Of two classes the
-        weight is signed, and positive for the second. The last columns are the :attr:`annotations`.
+        share (of half-samples in which this feature is selected). Confidence and share are empty before
+        :func:`coterie.group_confidence`. The score is the selector's ``scores_`` in every row, for both roles.
+
+        Groups of a classifier also have marks (the class that larger values of a support feature indicate). For more than two
+        classes they have ``weight[LABEL]``, the signed weight for each class, and weight is the norm of these. For two classes
+        the weight is signed, and positive for the second class. The last columns are the :attr:`annotations`.
         """
         found = flat_columns(self)
-        # What is not known is NaN in a column of numbers.
+        # Missing values are NaN in a column of numbers.
         numbers = {name: float for name, (column, _) in found.items() if column.numeric and column.kind != "count"}
         return data_frame({name: cells for name, (_, cells) in found.items()}).astype(numbers)
 
     def clumps(self, *, kb: float | None = 250.0, r2: float | None = None, p2: float = 1.0) -> list[Record]:
-        """The groups of SNPs as the rows of PLINK's ``.clumped`` table, the smallest p-value first.
+        """Return the groups of SNPs as rows of PLINK's ``.clumped`` table, smallest p-value first.
 
-        The features must be annotated with chromosome and position (``fit`` to what ``open_features`` made of a .bed file),
-        and for the columns of p-values with these (``coterie.association(...).attach(groups)``).
+        The features must be annotated with chromosome and position (as after a fit to the result of ``open_features`` for a
+        .bed file). The columns of p-values require annotated p-values (``coterie.association(...).attach(groups)``).
 
         Parameters
         ----------
         kb : float or None, default=250
-            A group's members count that lie at most so many kilobases from the support SNP, as ``--clump-kb`` has it; None
-            takes those of the whole chromosome. Members on other chromosomes never count.
+            Maximum distance of members from the support SNP in kilobases, as in ``--clump-kb``. None includes the whole
+            chromosome. Members on other chromosomes are never included.
         r2 : float or None, default=None
-            The squared correlation with the support SNP that a member must have (``--clump-r2``); None takes the whole group.
+            Minimum squared correlation of members with the support SNP (``--clump-r2``). None includes the whole group.
         p2 : float, default=1
-            The p-value below which members are listed in SP2 (``--clump-p2``, where PLINK's default is 0.01).
+            Members with a p-value below this are listed in SP2 (``--clump-p2``, for which PLINK's default is 0.01).
 
         Returns
         -------
         rows : list of dict
-            CHR, F (always 1), SNP (the support SNP), BP, P, TOTAL (other SNPs of the clump), NSIG, S05, S01, S001, S0001 (how
-            many of them have a p-value from 0.05 on, below 0.05, 0.01, 0.001, 0.0001) and SP2. What is not known is None.
+            CHR, F (always 1), SNP (the support SNP), BP, P, TOTAL (number of other SNPs of the clump), NSIG, S05, S01, S001,
+            S0001 (number of them with a p-value of at least 0.05, and below 0.05, 0.01, 0.001, 0.0001) and SP2. Unknown
+            values are None.
 
         Examples
         --------
@@ -391,60 +398,60 @@ class FeatureGroups(Sequence[FeatureGroup]):
         >>> clump["SNP"], clump["P"], clump["TOTAL"], clump["S05"], clump["SP2"]
         ('rs1', 1e-08, 1, 1, 'rs2(1)')
         """
-        # PLINK's table belongs to the reports, a later layer, and is loaded by those who want it.
+        # PLINK's table is part of the reports, a higher layer, so it is imported on demand.
         rows: list[Record] = import_module("coterie.report.table").clumps_of(self, kb=kb, r2=r2, p2=p2)
         return rows
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The groups as JSON text: a list of objects with support, affiliated, correlation, names, …"""
+        """Return the groups as JSON text: a list of objects with support, affiliated, correlation, names and others."""
         content = [_json_object(item) for item in items_of(self)]
         return json.dumps(content, indent=indent, ensure_ascii=False)
 
     def __repr__(self) -> str:
         n_features = sum(len(group) for group in self)
         lines = [f"{len(self)} group{'s' * (len(self) != 1)}, {n_features} feature{'s' * (n_features != 1)}"]
-        lines += [f"  {number}. {group!r}" for number, group in enumerate(self._groups[:_SHOWN_GROUPS], start=1)]
-        if len(self) > _SHOWN_GROUPS:
-            lines.append(f"  … and {len(self) - _SHOWN_GROUPS} more")
+        lines += [f"  {number}. {group!r}" for number, group in enumerate(self._groups[:_MAX_REPR_GROUPS], start=1)]
+        if len(self) > _MAX_REPR_GROUPS:
+            lines.append(f"  … and {len(self) - _MAX_REPR_GROUPS} more")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         n_features = sum(len(group) for group in self)
         title = f"{len(self):,} group{'s' * (len(self) != 1)}, {n_features:,} feature{'s' * (n_features != 1)}"
-        columns, rows = reading_table("notebook", self._groups[:_SHOWN_ROWS])
+        columns, rows = reading_table("notebook", self._groups[:_MAX_HTML_ROWS])
         cells = [[_cell(column, value) for column, value in zip(columns, row, strict=True)] for row in rows]
         return _notebook(title, columns, cells, len(self))
 
 
 def _cell(column: Column, value: Any) -> str:
-    """A cell of a notebook's table of groups."""
+    """Return a cell of a notebook's table of groups."""
     if column.kind == "name":
         return tag("b", shortened(value))
     if column.kind == "members":
         names, correlation = value
-        return listed(names, correlation, _SHOWN_MEMBERS, letters=40)
+        return listed(names, correlation, _MAX_MEMBERS, letters=40)
     return column.text(value)
 
 
 def _notebook(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], n_rows: int) -> str:
     heads, right = [column.title for column in columns], [column.numeric for column in columns]
-    return notebook_table(title, heads, rows, n_rows=n_rows, most=_SHOWN_ROWS, right=right)
+    return notebook_table(title, heads, rows, n_rows=n_rows, most=_MAX_HTML_ROWS, right=right)
 
 
-def _names_its_class(group: FeatureGroup) -> bool:
-    """Whether a repr says which class a group marks: of two, only where their labels are words."""
+def _shows_class(group: FeatureGroup) -> bool:
+    """Return True if a repr names the class that a group marks. With two classes, only if their labels are strings."""
     if group.marks is None or group.class_weights is None:
         return False
     return len(group.class_weights) > 2 or isinstance(group.marks, str)
 
 
 def _plain(value: Any) -> Any:
-    """A value of a column as Python's own kind."""
+    """Return a NumPy scalar as a Python object, and other values unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _json_object(item: Item) -> Record:
-    """A group for ``to_json``: the values of the group, and lists of those of its members."""
+    """Return a group for ``to_json``: values of the group, and lists over its members."""
     group = item.group
     lists = {
         "affiliated": group.affiliated.tolist(),

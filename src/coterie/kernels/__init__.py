@@ -1,1 +1,1 @@
-"""Plain compiled functions over columns, dense and CSC twins side by side."""
+"""Compiled functions over columns, in dense and CSC versions."""

@@ -1,4 +1,4 @@
-"""Kernels of the master problem: sparse designs, and the block subproblem."""
+"""Kernels of the master problem: sparse designs and the block subproblem."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# Rows and columns of a matrix that are turned together.
-_SQUARE = 32
+# Rows and columns of a tile that is transposed in the cache.
+_TILE = 32
 
 
 @kernel()
-def number_by_first(names, first):
-    """Replace names from 0 on by numbers in the order in which they first come up; -1 stays.
+def number_by_first(labels, first):
+    """Renumber non-negative labels in the order of their first occurrence. -1 is kept.
 
-    Their first places are written to ``first``, which has room for all names. Returns how many there are.
+    The positions of the first occurrences are written to ``first``, which has capacity for all labels. Returns the number of
+    distinct labels.
     """
     number = np.empty(first.shape[0], np.int64)
     number[:] = -1
     count = 0
-    for i in range(names.shape[0]):
-        name = names[i]
-        if name >= 0:
-            if number[name] < 0:
-                number[name] = count
+    for i in range(labels.shape[0]):
+        label = labels[i]
+        if label >= 0:
+            if number[label] < 0:
+                number[label] = count
                 first[count] = i
                 count += 1
-            names[i] = number[name]
+            labels[i] = number[label]
     return count
 
 
@@ -34,9 +35,9 @@ def number_by_first(names, first):
 def csr_with_columns(
     indptr, indices, values, parent, n_columns, fresh_indptr, fresh_indices, fresh_values, row_of, out_indptr
 ):
-    """Rows with further columns: row r has what row ``parent[r]`` has, then the fresh entries of its sample.
+    """Append columns to a matrix by rows: row r has the entries of row ``parent[r]``, then the fresh entries of its sample.
 
-    ``row_of`` is the row of each sample, -1 for those without one; ``out_indptr`` are zeros. Returns indices and values.
+    ``row_of`` is the row of each sample, or -1. ``out_indptr`` must be zero and is filled. Returns indices and values.
     """
     n_rows = parent.shape[0]
     n_fresh = fresh_indptr.shape[0] - 1
@@ -70,7 +71,7 @@ def csr_with_columns(
 
 @kernel()
 def csr_output(indptr, indices, values, coef, out):
-    """``out = X coef`` for a sparse design by rows."""
+    """Compute ``out = X coef`` for a sparse design by rows."""
     n_outputs = coef.shape[1]
     if n_outputs == 1:
         for i in range(indptr.shape[0] - 1):
@@ -89,7 +90,7 @@ def csr_output(indptr, indices, values, coef, out):
 
 @kernel()
 def csr_scores(indptr, indices, values, residual, out):
-    """``out = X' residual'`` for a sparse design by rows and a residual by outputs; samples with none cost nothing."""
+    """Compute ``out = X' residual'`` for a sparse design by rows and a residual by outputs. Skips zero residuals."""
     out[:, :] = 0.0
     for c in range(residual.shape[0]):
         for i in range(indptr.shape[0] - 1):
@@ -100,26 +101,26 @@ def csr_scores(indptr, indices, values, residual, out):
 
 
 @kernel()
-def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, former, products, out, first, last):
-    r"""Hessians ``out[c]`` of the outputs from ``first`` to ``last``, eliminated offsets projected out.
+def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, previous, products, out, first, last):
+    r"""Compute the Hessians ``out[c]`` of the outputs from ``first`` to ``last``, with eliminated offsets projected out.
 
-    ``curvature`` has a row for each output; ``strata`` and ``signs`` of shape (samples, outputs) say which offset a sample of
-    an output has, and with which sign: :math:`X'\mathrm{diag}(h)X - \sum_e u_e u_e'/\kappa_e` (see the losses).
-    ``products[c]`` are the sums of the samples' outer products for the curvature ``former``, each pair in one of its two
-    places; both are brought up to date: only samples whose curvature has changed cost anything, unless most of them have.
+    ``curvature`` has one row per output. ``strata`` and ``signs`` of shape (samples, outputs) contain the offset of each
+    sample and its sign: :math:`X'\mathrm{diag}(h)X - \sum_e u_e u_e'/\kappa_e` (see the losses). ``products[c]`` is the sum of
+    the samples' outer products for the curvature ``previous``, each pair in one of its two positions. Both are updated. Only
+    samples whose curvature has changed cost time, unless most of them have.
     """
     size = out.shape[1]
     mixed = np.empty((n_strata, size))
     total = np.empty(n_strata)
     for c in range(first, last):
-        _forget_if_most_change(curvature[c], former[c], products[c])
+        _reset_if_most_change(curvature[c], previous[c], products[c])
         mixed[:, :] = 0.0
         total[:] = 0.0
         for i in range(indptr.shape[0] - 1):
             w = curvature[c, i]
-            if w != former[c, i]:
-                _add_outer(indices, values, indptr[i], indptr[i + 1], w - former[c, i], products[c])
-                former[c, i] = w
+            if w != previous[c, i]:
+                _add_outer(indices, values, indptr[i], indptr[i + 1], w - previous[c, i], products[c])
+                previous[c, i] = w
             if w != 0.0 and n_strata > 0:
                 e = strata[i, c]
                 total[e] += w
@@ -138,35 +139,35 @@ def csr_hessians(indptr, indices, values, curvature, strata, signs, n_strata, fo
 
 @kernel()
 def _add_halves(products, out):
-    """``out`` is ``products`` plus its transpose, but for the diagonal; in squares that stay in the cache."""
+    """Write ``products`` plus its transpose to ``out``, with an unchanged diagonal, in tiles that fit into the cache."""
     size = out.shape[0]
-    for above in range(0, size, _SQUARE):
-        for left in range(0, above + 1, _SQUARE):
-            for a in range(above, min(above + _SQUARE, size)):
-                for b in range(left, min(left + _SQUARE, a)):
+    for above in range(0, size, _TILE):
+        for left in range(0, above + 1, _TILE):
+            for a in range(above, min(above + _TILE, size)):
+                for b in range(left, min(left + _TILE, a)):
                     out[a, b] = out[b, a] = products[a, b] + products[b, a]
     for a in range(size):
         out[a, a] = products[a, a]
 
 
 @kernel()
-def _forget_if_most_change(curvature, former, products):
-    """Start from nothing where that is less work, or more exact."""
+def _reset_if_most_change(curvature, previous, products):
+    """Reset the products if recomputing them is less work. It is also more accurate."""
     n_active = 0
     n_changed = 0
     for i in range(curvature.shape[0]):
         if curvature[i] != 0.0:
             n_active += 1
-        if curvature[i] != former[i]:
+        if curvature[i] != previous[i]:
             n_changed += 1
     if n_changed > n_active:
-        former[:] = 0.0
+        previous[:] = 0.0
         products[:, :] = 0.0
 
 
 @kernel()
 def _add_outer(indices, values, first, last, weight, out):
-    """Add the weighted outer product of one row's nonzeros, each pair in one of its two places."""
+    """Add the weighted outer product of one row's nonzeros, each pair in one of its two positions."""
     for p in range(first, last):
         scaled = weight * values[p]
         a = indices[p]
@@ -176,10 +177,10 @@ def _add_outer(indices, values, first, last, weight, out):
 
 @kernel()
 def block_radius(curvature, linear, others):
-    r"""The norm of the minimiser of :math:`\tfrac12(S + \|v\|)^2 + \tfrac12\sum\lambda_i v_i^2 + c'v`.
+    r"""Return the norm of the minimiser of :math:`\tfrac12(S + \|v\|)^2 + \tfrac12\sum\lambda_i v_i^2 + c'v`.
 
-    It is 0 when :math:`\|c\| \le S`. Otherwise :math:`v_i = -c_i r / ((1 + \lambda_i) r + S)` with
-    :math:`r = \|v\|` the root of :math:`\varphi(r) = \sum (c_i / ((1+\lambda_i) r + S))^2 - 1`, which
+    It is 0 if :math:`\|c\| \le S`. Otherwise :math:`v_i = -c_i r / ((1 + \lambda_i) r + S)`, where
+    :math:`r = \|v\|` is the root of :math:`\varphi(r) = \sum (c_i / ((1+\lambda_i) r + S))^2 - 1`, which
     Newton's method on :math:`1 - (\varphi + 1)^{-1/2}` finds monotonically from r = 0.
     """
     size = linear.shape[0]
@@ -215,9 +216,9 @@ def block_radius(curvature, linear, others):
 def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, tol):
     r"""Minimise :math:`\tfrac12(\sum_t\|W_t\|)^2 + \langle G, W\rangle + \tfrac12\sum_c W_c'H_cW_c` by blocks.
 
-    Each block is minimised exactly, in the eigenbasis of its diagonal blocks of ``hessian``
-    (``values[c]``, ``vectors[c]``: those of block ``blocks[t]:blocks[t + 1]`` stand in its rows).
-    ``coef`` of shape (features, outputs) is updated in place. Returns the number of sweeps.
+    Each block is minimised exactly, in the eigenbasis of its diagonal blocks of ``hessian``. Eigenvalues and eigenvectors of
+    block ``blocks[t]:blocks[t + 1]`` are in these rows of ``values[c]`` and ``vectors[c]``. ``coef`` of shape
+    (features, outputs) is updated in place. Returns the number of sweeps.
     """
     n_outputs = hessian.shape[0]
     n_features = coef.shape[0]
@@ -252,7 +253,7 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
             for s in range(n_blocks):
                 if s != t:
                     others += norms[s]
-            # The block's linear term without its own quadratic part, in the eigenbasis.
+            # The block's linear term without its quadratic part, in the eigenbasis.
             for c in range(n_outputs):
                 for e in range(width):
                     total = 0.0
@@ -290,10 +291,10 @@ def block_descent(hessian, linear, blocks, values, vectors, coef, max_sweeps, to
 
 @kernel()
 def block_newton(hessian, linear, blocks, coef):
-    r"""Damped Newton steps on :math:`\tfrac12(\sum_t\|w_t\|)^2 + g'w + \tfrac12 w'Hw`, zero blocks held at zero.
+    r"""Make damped Newton steps on :math:`\tfrac12(\sum_t\|w_t\|)^2 + g'w + \tfrac12 w'Hw`, with zero blocks held at zero.
 
-    ``coef`` of shape (features,) is updated in place, and never gets worse. With the unit vectors :math:`u_t` of the
-    blocks, S their sum of norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second derivative is
+    ``coef`` of shape (features,) is updated in place, and the objective never increases. With the unit vectors :math:`u_t` of
+    the blocks, the sum S of their norms and :math:`\lambda_t = S/\|w_t\|`, the penalty's second derivative is
     :math:`uu' + \sum_t\lambda_t(I_t - u_tu_t')`.
     """
     rows = np.empty(coef.shape[0], np.int64)
@@ -365,7 +366,7 @@ def block_newton(hessian, linear, blocks, coef):
             break
         improvement = value - trial_value
         value = trial_value
-        # Names change places, because numba compiles a copy's check of shapes, with its message, for two seconds.
+        # Names are swapped instead of copying arrays, because compiling the shape check of a copy would take two seconds.
         weights, trial = trial, weights
         curved, trial_curved = trial_curved, curved
         norms, trial_norms = trial_norms, norms
@@ -377,7 +378,7 @@ def block_newton(hessian, linear, blocks, coef):
 
 @kernel()
 def _add_product(matrix, vector, out):
-    """Add a symmetric matrix times a vector, in a loop that the compiler can run in vector registers."""
+    """Add a symmetric matrix times a vector, in a loop that the compiler can vectorise."""
     for j in range(matrix.shape[0]):
         for i in range(matrix.shape[0]):
             out[i] += matrix[j, i] * vector[j]
@@ -385,7 +386,7 @@ def _add_product(matrix, vector, out):
 
 @kernel()
 def _block_value(linear, weights, curved, owner, norms):
-    """The objective of :func:`block_newton`; the norms of the blocks are written to ``norms``."""
+    """Return the objective of :func:`block_newton`, and write the norms of the blocks to ``norms``."""
     norms[:] = 0.0
     value = 0.0
     for i in range(weights.shape[0]):
@@ -400,7 +401,7 @@ def _block_value(linear, weights, curved, owner, norms):
 
 @kernel()
 def _solve_in_place(system, right):
-    """Solve with a symmetric matrix, given by its lower half, which is overwritten; False unless it is positive definite."""
+    """Solve a system with a symmetric matrix, given by its lower half. Overwrites both. False if not positive definite."""
     n = right.shape[0]
     column = np.empty(n)
     for j in range(n):

@@ -1,14 +1,14 @@
 """Streaming passes over columns: products with vectors, and the top of a ranking.
 
-Three layouts, one function each:
+There is one function per layout:
 
 - ``feature_major``: a dense matrix of shape (features, samples), each feature contiguous;
 - ``sample_major``: a dense matrix of shape (samples, features), each sample contiguous;
 - ``csc``: compressed sparse columns.
 
-Each function works on the features ``start <= f < stop`` of a list (or of all features when
-``everything`` is true) and writes only to their rows of ``out``, so that chunks can run on
-threads. A feature's result depends on its own values alone, bit for bit.
+Each function processes the features ``start <= f < stop`` of a list (or of all features if ``all_features`` is true) and
+writes only to their rows of ``out``, so that chunks can run on threads. The result of a feature depends on its own values only
+and is bit-identical for any chunks.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# Columns of a sample-major matrix that are worked on together: 16 KiB of float64 a row.
+# Columns of a sample-major matrix that are processed together: 16 KiB of float64 per row.
 TILE = 2048
-# The same where they are compared with up to sixteen vectors, whose sums have to stay in the first-level cache as well.
+# The same for comparisons with up to sixteen vectors, whose sums must fit into the first-level cache as well.
 _STRONG_TILE = 256
-# Samples of a feature-major matrix that stay in the first-level cache between vectors.
+# Samples of a feature-major matrix that fit into the first-level cache between vectors.
 STRIP = 2048
-# Stored entries from which on a sparse feature is compared with all support features at once.
-MANY = 48
-# Room for rounding in a bound that is nearly reached; its terms are in single precision.
-_ROUNDED = 1.0 - 1e-6
+# Number of stored entries from which a sparse feature is compared with all support features at once.
+_MANY_ENTRIES = 48
+# Tolerance for rounding in a bound whose terms are in single precision.
+_ROUNDING_FACTOR = 1.0 - 1e-6
 
 
 @kernel(reorder=True)
 def _add_products(column, vectors, middle, begin, end, sums):
     """Add the products of ``column - middle`` over the samples ``begin <= i < end`` to ``sums``, four vectors at a time.
 
-    The slices tell the compiler that no index is negative, without which it uses no vector registers.
+    The slices show the compiler that no index is negative, which it requires to use vector registers.
     """
     part = column[begin:end]
     n_samples = part.shape[0]
@@ -70,7 +70,7 @@ def _add_products(column, vectors, middle, begin, end, sums):
 
 @kernel(reorder=True)
 def _squared_norm(column, middle):
-    """Sum of the squares of ``column - middle``."""
+    """Return the sum of the squares of ``column - middle``."""
     squares = 0.0
     for i in range(column.shape[0]):
         value = column[i] - middle
@@ -80,14 +80,14 @@ def _squared_norm(column, middle):
 
 @kernel()
 def _add_scaled(sums, row, weight, width):
-    """``sums += weight * row`` for the first ``width`` entries."""
+    """Compute ``sums += weight * row`` for the first ``width`` entries."""
     for f in range(width):
         sums[f] += row[f] * weight
 
 
 @kernel()
 def _add_four_scaled(sums, row0, row1, row2, row3, weights, width):
-    """``sums += weights[0] * row0``, then those of three more rows: the same sums as one by one, read once."""
+    """Compute ``sums += weights[k] * row_k`` for four rows in order. The result equals four single steps, in one pass."""
     weight0, weight1, weight2, weight3 = weights[0], weights[1], weights[2], weights[3]
     for f in range(width):
         total = sums[f]
@@ -100,7 +100,7 @@ def _add_four_scaled(sums, row0, row1, row2, row3, weights, width):
 
 @kernel()
 def _add_four(sums, rows, weights, middle):
-    """``sums += weights[0] * (rows[0] - middle)``, then those of three more rows: the same sums as one by one, read once."""
+    """Compute ``sums += weights[k] * (rows[k] - middle)`` for four rows in order, in one pass over ``sums``."""
     row0, row1, row2, row3 = rows
     weight0, weight1, weight2, weight3 = weights
     for f in range(row0.shape[0]):
@@ -114,7 +114,7 @@ def _add_four(sums, rows, weights, middle):
 
 @kernel()
 def _add_samples(matrix, vector, middle, sums, first, last):
-    """Add the products of neighbouring columns, less their middles, with one vector; samples of weight zero are not read."""
+    """Add the products of neighbouring columns minus ``middle`` with a vector. Samples of weight zero are not read."""
     n_samples = vector.shape[0]
     used = np.empty(n_samples, np.int64)
     n_used = 0
@@ -137,7 +137,7 @@ def _add_samples(matrix, vector, middle, sums, first, last):
 
 @kernel()
 def record_pair(found, count, feature, position, product):
-    """Write a row if there is room; returns the new number of rows."""
+    """Write a row if ``found`` has capacity. Return the new number of rows."""
     if count < found.shape[0]:
         found[count, 0] = feature
         found[count, 1] = position
@@ -146,12 +146,12 @@ def record_pair(found, count, feature, position, product):
 
 
 @kernel()
-def feature_major_products(matrix, vectors, centre, features, everything, out, start, stop):
-    """``out[f, k] = sum_i (matrix[f, i] - centre[f]) * vectors[k, i]``; an empty ``centre`` is zero."""
+def feature_major_products(matrix, vectors, centre, features, all_features, out, start, stop):
+    """Compute ``out[f, k] = sum_i (matrix[f, i] - centre[f]) * vectors[k, i]``. An empty ``centre`` means zero."""
     n_samples = vectors.shape[1]
     centred = centre.shape[0] > 0
     for f in range(start, stop):
-        j = f if everything else features[f]
+        j = f if all_features else features[f]
         middle = centre[j] if centred else 0.0
         out[f] = 0.0
         for begin in range(0, n_samples, STRIP):
@@ -159,8 +159,8 @@ def feature_major_products(matrix, vectors, centre, features, everything, out, s
 
 
 @kernel()
-def sample_major_products(matrix, vectors, centre, features, everything, out, start, stop):
-    """``out[f, k] = sum_i (matrix[i, f] - centre[f]) * vectors[k, i]``; an empty ``centre`` is zero."""
+def sample_major_products(matrix, vectors, centre, features, all_features, out, start, stop):
+    """Compute ``out[f, k] = sum_i (matrix[i, f] - centre[f]) * vectors[k, i]``. An empty ``centre`` means zero."""
     n_vectors, n_samples = vectors.shape
     centred = centre.shape[0] > 0
     sums = np.empty((n_vectors, TILE))
@@ -171,15 +171,15 @@ def sample_major_products(matrix, vectors, centre, features, everything, out, st
         middle[:] = 0.0
         if centred:
             for f in range(width):
-                middle[f] = centre[first + f] if everything else centre[features[first + f]]
+                middle[f] = centre[first + f] if all_features else centre[features[first + f]]
         sums[:, :] = 0.0
-        if everything and n_vectors == 1:
+        if all_features and n_vectors == 1:
             _add_samples(matrix, vectors[0], middle, sums[0], first, first + width)
             for f in range(width):
                 out[first + f, 0] = sums[0, f]
             continue
         for i in range(n_samples):
-            if everything:
+            if all_features:
                 values = matrix[i, first : first + width]
                 for f in range(width):
                     row[f] = values[f] - middle[f]
@@ -196,23 +196,24 @@ def sample_major_products(matrix, vectors, centre, features, everything, out, st
 
 
 @kernel()
-def csc_products(indptr, indices, values, vectors, totals, centre, features, everything, out, start, stop):
-    """``out[f, k] = sum_i matrix[i, f] * vectors[i, k] - centre[f] * totals[k]``.
+def csc_products(indptr, indices, values, vectors, totals, centre, features, all_features, out, start, stop):
+    """Compute ``out[f, k] = sum_i matrix[i, f] * vectors[i, k] - centre[f] * totals[k]``.
 
-    Note that a sample's vectors are contiguous; ``totals`` are their sums. An empty ``centre`` is zero.
+    Here ``vectors`` has one contiguous row per sample, and ``totals`` are the sums of the vectors. An empty ``centre`` means
+    zero.
     """
     n_vectors = vectors.shape[1]
     centred = centre.shape[0] > 0
     if n_vectors == 1:
         for f in range(start, stop):
-            j = f if everything else features[f]
+            j = f if all_features else features[f]
             total = 0.0
             for p in range(indptr[j], indptr[j + 1]):
                 total += values[p] * vectors[indices[p], 0]
             out[f, 0] = total - centre[j] * totals[0] if centred else total
         return
     for f in range(start, stop):
-        j = f if everything else features[f]
+        j = f if all_features else features[f]
         for k in range(n_vectors):
             out[f, k] = -centre[j] * totals[k] if centred else 0.0
         for p in range(indptr[j], indptr[j + 1]):
@@ -224,12 +225,12 @@ def csc_products(indptr, indices, values, vectors, totals, centre, features, eve
 
 @kernel()
 def largest_shares(row_start, row_support, row_value, support_mean, limits, shares):
-    """For each sample the largest ``((value - mean) / limit)^2`` of all supports, which are given by sample."""
-    elsewhere = 0.0
+    """Compute, per sample, the largest ``((value - mean) / limit)^2`` of all supports, which are given by sample."""
+    outside = 0.0
     for k in range(len(limits)):
-        elsewhere = max(elsewhere, (support_mean[k] / limits[k]) ** 2)
+        outside = max(outside, (support_mean[k] / limits[k]) ** 2)
     for i in range(len(shares)):
-        share = elsewhere
+        share = outside
         for q in range(row_start[i], row_start[i + 1]):
             k = row_support[q]
             share = max(share, ((row_value[q] - support_mean[k]) / limits[k]) ** 2)
@@ -241,22 +242,21 @@ def csc_strong_products(
     indptr, indices, values, means, norms, total_weight, scores, score_shift, exemplar_norm, lowest, highest,
     row_start, row_support, row_value, fewest, support_mean, limits, widest, shares, found, start, stop,
 ):  # fmt: skip
-    """Rows (feature, k, product) of the products of centred columns with ``|product| >= norms[feature] * limits[k]``.
+    """Find rows (feature, k, product) of products of centred columns with ``|product| >= norms[feature] * limits[k]``.
 
-    The support columns are given by sample: sample i holds ``row_value[p]`` of support
-    ``row_support[p]`` for ``row_start[i] <= p < row_start[i + 1]``, supports in order of ``fewest``, the
-    number of nonzeros that a feature needs for them. So the cost is the number of samples in which
-    both are nonzero, and a pair without any is never touched: its product is minus the product of
-    the means, and only matters where ``|mean| / norm`` of both is large (``widest`` is the largest one of
-    the supports over their limits). ``lowest`` and ``highest`` are the angle bound for all supports.
+    The support columns are given by sample: sample i has the value ``row_value[p]`` in support ``row_support[p]`` for
+    ``row_start[i] <= p < row_start[i + 1]``. Supports are in order of ``fewest``, the number of nonzeros that a feature needs
+    for them. So the cost is the number of samples in which both are nonzero, and a pair without common samples costs nothing.
+    Its product is minus the product of the means, which matters only if ``|mean| / norm`` of both is large (``widest`` is the
+    largest such ratio of the supports over their limits). ``lowest`` and ``highest`` are the angle bound for all supports.
 
-    **The bound by shares.** A product is a sum over the samples of the feature of its value times the centred support, so
+    **The bound by shares.** A product is a sum, over the samples of the feature, of its value times the centred support. So
     its square is at most the squared norm of the feature (not centred) times the sum of the squared centred support over
-    these samples. ``shares`` has the largest of these squares, over the squared limit, of each sample (or is empty). Most
-    rare features meet none of the samples that make up a support.
+    these samples. ``shares`` contains the largest of these squares over the squared limit, per sample (or is empty). Most
+    rare features contain none of the samples with large values of a support.
 
-    The rows go into ``found``. Returns their number, which may be larger than the room there (then
-    the call is to be repeated with more), and the number of pairs evaluated.
+    The rows are written to ``found``. Returns their number and the number of evaluated pairs. If the number exceeds the
+    capacity of ``found``, the call must be repeated with more.
     """
     n_supports = fewest.shape[0]
     sums = np.zeros(n_supports)
@@ -279,9 +279,9 @@ def csc_strong_products(
             share = 0.0
             for p in range(indptr[j], indptr[j + 1]):
                 share += shares[indices[p]]
-            if share * (limit * limit + shift * means[j]) < _ROUNDED * limit * limit:
+            if share * (limit * limit + shift * means[j]) < _ROUNDING_FACTOR * limit * limit:
                 continue
-        if n_stored >= MANY:  # most supports are met: no bookkeeping
+        if n_stored >= _MANY_ENTRIES:  # Most supports have common samples, so these are not tracked.
             sums[:] = 0.0
             for p in range(indptr[j], indptr[j + 1]):
                 i = indices[p]
@@ -308,7 +308,7 @@ def csc_strong_products(
                     touched[n_touched] = k
                     n_touched += 1
                 sums[k] += value * row_value[q]
-        if abs(shift) * widest >= limit:  # disjoint columns can be correlated, too
+        if abs(shift) * widest >= limit:  # Disjoint columns can be correlated, too.
             for k in range(n_supports):
                 if not seen[k]:
                     touched[n_touched] = k
@@ -326,16 +326,14 @@ def csc_strong_products(
 
 @kernel()
 def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, threshold, wanted, found, start, stop):
-    r"""Rows (feature, k, product) of the wanted products with ``|product| >= threshold * norms[feature]``.
+    r"""Find rows (feature, k, product) of the wanted products with ``|product| >= threshold * norms[feature]``.
 
-    All vectors are taken together where any is wanted: reading the feature is what costs. The rows
-    go into ``found``; returns their number, which may be larger than the room there (then the call
-    is to be repeated with more).
+    If any vector is wanted, all of them are multiplied, because reading the feature dominates the cost. The rows are written
+    to ``found``. Returns their number. If it exceeds the capacity of ``found``, the call must be repeated with more.
 
-    **Early abandoning.** After the first ``head`` samples the rest of a product is at most
-    :math:`\sqrt{N_f^2 - q}\;\|v_k^{rest}\|` (Cauchy-Schwarz; q is the squared norm of the part that
-    has been read, ``tails[k]`` the norm of the vector's rest). A feature that cannot reach its limit
-    with any vector is not read to its end.
+    **Early abandoning.** After the first ``head`` samples the rest of a product is at most :math:`\sqrt{N_f^2 -
+    q}\;\|v_k^{rest}\|` (Cauchy-Schwarz), where q is the squared norm of the part that has been read, and ``tails[k]`` is the
+    norm of the vector's rest. A feature that cannot reach its limit with any vector is not read to its end.
     """
     n_vectors, n_samples = vectors.shape
     sums = np.empty(n_vectors)
@@ -352,10 +350,10 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
             squares += _squared_norm(matrix[j, begin:end], centre[j])
         if head < n_samples:
             rest = np.sqrt(max(norms[j] ** 2 - squares, 0.0)) + 1e-7 * norms[j]
-            hopeless = True
+            excluded = True
             for k in range(n_vectors):
-                hopeless &= abs(sums[k]) + rest * tails[k] < limit
-            if hopeless:
+                excluded &= abs(sums[k]) + rest * tails[k] < limit
+            if excluded:
                 continue
             for begin in range(head, n_samples, STRIP):
                 _add_products(matrix[j], vectors, centre[j], begin, min(begin + STRIP, n_samples), sums)
@@ -367,7 +365,7 @@ def feature_major_strong_products(matrix, vectors, tails, head, centre, norms, t
 
 @kernel()
 def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, threshold, wanted, found, start, stop):
-    """Like :func:`feature_major_strong_products`; the head is read for a tile of features at a time."""
+    """Do the same as :func:`feature_major_strong_products`. The head is read for one tile of features at a time."""
     n_vectors, n_samples = vectors.shape
     sums = np.empty((n_vectors, _STRONG_TILE))
     squares = np.empty(_STRONG_TILE)
@@ -375,10 +373,10 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
     count = 0
     for first in range(start, stop, _STRONG_TILE):
         width = min(_STRONG_TILE, stop - first)
-        anything = False
+        any_wanted = False
         for f in range(width):
-            anything |= wanted[first + f] != 0
-        if not anything:
+            any_wanted |= wanted[first + f] != 0
+        if not any_wanted:
             continue
         sums[:, :] = 0.0
         squares[:] = 0.0
@@ -407,10 +405,10 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
             limit = threshold * norms[j]
             if head < n_samples:
                 rest = np.sqrt(max(norms[j] ** 2 - squares[f], 0.0)) + 1e-7 * norms[j]
-                hopeless = True
+                excluded = True
                 for k in range(n_vectors):
-                    hopeless &= abs(sums[k, f]) + rest * tails[k] < limit
-                if hopeless:
+                    excluded &= abs(sums[k, f]) + rest * tails[k] < limit
+                if excluded:
                     continue
                 for i in range(head, n_samples):
                     value = matrix[i, j] - centre[j]
@@ -424,10 +422,9 @@ def sample_major_strong_products(matrix, vectors, tails, head, centre, norms, th
 
 @kernel()
 def kth_largest(scores, below, k):
-    """The k-th largest of the scores in [0, below), or the smallest of them if there are fewer.
+    """Return the k-th largest of the scores in [0, below), the smallest of them if there are fewer, or -1 if there are none.
 
-    One scan with a heap of k values: never a sort, never a copy of the scores. Returns -1 when
-    there is none.
+    Scans the scores once with a heap of k values, without sorting or copying them.
     """
     heap = np.empty(k)
     size = 0
@@ -467,7 +464,7 @@ def kth_largest(scores, below, k):
 
 @kernel()
 def positions_between(scores, low, below):
-    """Indices of the scores in [low, below), in order of index."""
+    """Return the indices of the scores in [low, below), in increasing order."""
     count = 0
     for score in scores:
         if low <= score < below:
@@ -483,7 +480,7 @@ def positions_between(scores, low, below):
 
 @kernel()
 def row_norms(products, out, first, last):
-    """Norms of some rows, in an order of additions that does not depend on where they lie."""
+    """Compute the norms of some rows. The order of additions does not depend on their position."""
     for j in range(first, last):
         total = 0.0
         for c in range(products.shape[1]):

@@ -1,4 +1,4 @@
-r"""Correlations of pairs of columns: which can be strong, and which are.
+r"""Correlations of pairs of columns: bounds that exclude pairs, and exact values.
 
 **Notation.** Features are vectors in the inner product weighted by the sample weights
 :math:`\omega`; :math:`\bar f` is a centred feature, :math:`N_f = \|\bar f\|` its centred norm,
@@ -8,12 +8,12 @@ r"""Correlations of pairs of columns: which can be strong, and which are.
 **Angle bound.** Let :math:`a` be any vector and :math:`\theta_f = \arccos |r_f|` the angle between
 the *lines* spanned by :math:`\bar f` and :math:`a`, with :math:`r_f = \rho(f, a)`. Angles between
 lines satisfy the triangle inequality, hence
-:math:`\arccos|\rho(f,z)| \ge |\theta_f - \theta_z|`, and :math:`|\rho(f,z)| \ge t` needs
-:math:`|\theta_f - \theta_z| \le \arccos t`. Solved for :math:`|r_f|` this is one interval for each
+:math:`\arccos|\rho(f,z)| \ge |\theta_f - \theta_z|`, and :math:`|\rho(f,z)| \ge t` requires
+:math:`|\theta_f - \theta_z| \le \arccos t`. Solved for :math:`|r_f|` this is one interval per
 support feature, so that a pair costs two comparisons and no arc cosine:
 :math:`\cos(\min(\theta_z + \arccos t, \pi/2)) \le |r_f| \le \cos(\max(\theta_z - \arccos t, 0))`.
 
-**Size bound** (sparse features). The product runs over the samples where both are nonzero. For a
+**Size bound** (sparse features). The product is a sum over the samples in which both are nonzero. For a
 feature with c nonzeros
 
 .. math:: |\langle f, z\rangle| \le \|f\| \, \|z|_{\mathrm{supp} f}\| \le \|f\| \, T_z(c),
@@ -23,30 +23,28 @@ where :math:`T_z(c)` is the norm of the c largest entries of :math:`\sqrt\omega 
 
 .. math:: |\rho(f, z)| \le (\|f\|\,T_z(c) + W|\mu_f\mu_z|) / (N_f N_z),
 
-and where both features are non-negative the product is too, so that
+and if both features are non-negative, the product is non-negative, too, so that
 :math:`-W\mu_f\mu_z \le \langle \bar f,\bar z\rangle \le \|f\|\,T_z(c) - W\mu_f\mu_z`. (For two binary columns with
-counts :math:`a \le b` and unit weights that is :math:`\rho \le \sqrt{a(n-b) / (b(n-a))}`: the best there
-is, since nested columns reach it.) The feature itself can be eliminated: let S be the weight of its
-nonzero samples; :math:`W\mu_f^2 \le (S/W)\|f\|^2` (Cauchy-Schwarz), so :math:`\|f\| \le N_f/\sqrt{1-S/W}` and
-:math:`\sqrt W|\mu_f| \le N_f\sqrt{(S/W)/(1-S/W)}`. With the largest weight that c samples can have for S,
-the bound
+counts :math:`a \le b` and unit weights this is :math:`\rho \le \sqrt{a(n-b) / (b(n-a))}`, which is tight, because nested
+columns attain it.) The feature itself can be eliminated. Let S be the weight of its nonzero samples.
+:math:`W\mu_f^2 \le (S/W)\|f\|^2` (Cauchy-Schwarz), so :math:`\|f\| \le N_f/\sqrt{1-S/W}` and
+:math:`\sqrt W|\mu_f| \le N_f\sqrt{(S/W)/(1-S/W)}`. With S replaced by the largest weight that c samples can have, the bound
 
 .. math:: \max\big(T_z(c) + [\text{signs}]\sqrt S|\mu_z|,\ \sqrt S|\mu_z|\big) \big/ \big(N_z\sqrt{1 - S/W}\big)
 
-(the bracket is 1 if there are negative values, else 0) depends on c alone and grows with it: each
-support feature has a fewest number of nonzeros under which no feature is affiliated with it, and a
-pair costs one comparison of integers.
+(the bracket is 1 if there are negative values, else 0) depends on c only and increases with it. So each support feature has a
+smallest number of nonzeros below which no feature is affiliated with it, and a pair costs one comparison of integers.
 
-**Overlap** (sparse features). A pair without a common nonzero sample has the product
-:math:`-W\mu_f\mu_z`; going through the support features by sample, such pairs are never met.
+**Overlap** (sparse features). A pair without a common nonzero sample has the product :math:`-W\mu_f\mu_z`. If the support
+features are given by sample, such pairs are never visited.
 
-**All pairs**, counted by size and never stored. ``edges`` are the inner edges of the bins, rising; ``at_least[k]`` counts the
-pairs whose absolute correlation reaches ``edges[k]``. Each function adds to ``at_least`` what its range of columns gives, so
-that chunks can run on threads with counters of their own.
+**All pairs**, counted by size and never stored. ``edges`` are the inner edges of the bins, increasing. ``at_least[k]`` counts
+the pairs whose absolute correlation reaches ``edges[k]``. Each function adds the counts of its range of columns to
+``at_least``, so that chunks can run on threads with their own counters.
 
-**Common samples**: those in which both columns are known, pair by pair. Pearson's coefficient takes two passes, so that
-nothing cancels that need not; it is asked for where the sums of all pairs at once would lose digits. Spearman's ranks each
-column anew among the common samples: columns come with their sorted positions, unknown ones last.
+**Common samples**: those in which both columns are known, pair by pair. Pearson's coefficient takes two passes to avoid
+cancellation. It is used if the sums of all pairs at once would lose digits. Spearman's coefficient ranks each column among the
+common samples; columns are given with their sorted positions, unknown values last.
 """
 
 from __future__ import annotations
@@ -55,19 +53,19 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# A pair is only pruned when its bound is below the threshold by this much: far above rounding.
+# A pair is pruned only if its bound is below the threshold by this amount, which is far above rounding.
 SAFETY = 1e-9
-# Columns of a tile that are looked at together: 4 KiB of float32, at home in the first-level cache.
+# Columns of a tile that are processed together: 4 KiB of float32, which fit into the first-level cache.
 STRIP = 1024
 
 
 @kernel()
 def within_angle(score, score_shift, mean, norm, exemplar_norm, lowest, highest, wanted, start, stop):
-    """Set bit k of ``wanted[f]`` where the angle bound does not exclude feature f and support feature k.
+    """Set bit k of ``wanted[f]`` if the angle bound does not exclude feature f and support feature k.
 
     The correlation of a feature with the exemplar is
-    ``(score_f - score_shift * mean_f) / (norm_f * exemplar_norm)``; ``lowest`` and ``highest`` are the
-    interval for each support feature.
+    ``(score_f - score_shift * mean_f) / (norm_f * exemplar_norm)``. ``lowest`` and ``highest`` are the
+    interval of each support feature.
     """
     for f in range(start, stop):
         wanted[f] = 0
@@ -81,11 +79,11 @@ def within_angle(score, score_shift, mean, norm, exemplar_norm, lowest, highest,
 
 @kernel()
 def min_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, norms, threshold, fewest):
-    """The size bound: nonzeros that a feature needs for a correlation of at least the threshold with each support feature.
+    """Compute the size bound: the number of nonzeros that a feature needs to reach the threshold with each support feature.
 
-    ``squares`` are the weighted squares of the support features' entries, the largest of each one first; ``shares`` the
-    largest parts of the total weight that 0, 1, 2, … samples can have. Where none suffices it is one more than the support
-    feature has itself.
+    ``squares`` are the weighted squares of the support features' entries, the largest of each first. ``shares`` are the
+    largest shares of the total weight that 0, 1, 2, … samples can have. If no number suffices, the result is one more than
+    the number of entries of the support feature.
     """
     for k in range(indptr.shape[0] - 1):
         largest = 0.0
@@ -96,40 +94,40 @@ def min_nonzeros(indptr, squares, shares, total_weight, nonnegative, means, norm
                 largest += squares[indptr[k] + count - 1]
             tail = np.sqrt(shares[count] * total_weight) * abs(means[k])
             top = np.sqrt(largest) if nonnegative else np.sqrt(largest) + tail
-            room = np.sqrt(max(1.0 - shares[count], 0.0))
-            if max(top, tail) >= (threshold - SAFETY) * norms[k] * room:
+            remaining = np.sqrt(max(1.0 - shares[count], 0.0))
+            if max(top, tail) >= (threshold - SAFETY) * norms[k] * remaining:
                 break
             count += 1
         fewest[k] = count
 
 
 @kernel()
-def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values, begins, symmetric, out):
-    """Add the products of all columns of one sparse matrix with those of another to ``out``; ``begins`` are zeros.
+def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values, starts, symmetric, out):
+    """Add the products of all columns of one sparse matrix with those of another to ``out``. ``starts`` contains zeros.
 
-    The other matrix is turned to rows first, so that only samples that both columns have cost anything. The sum of a pair
-    goes through the samples in the order of the first column, whatever else there is. Where both are the same columns
-    (``symmetric``), a pair is computed once: ``out`` begins as zeros, and the samples of all columns are in order.
+    The other matrix is converted to rows first, so that only common samples of two columns cost time. The sum of a pair is in
+    the order of the samples of the first column, independent of other columns. If both matrices have the same columns
+    (``symmetric``), each pair is computed once. In this case ``out`` must be zero, and the samples of all columns sorted.
     """
-    n_samples = begins.shape[0] - 1
+    n_samples = starts.shape[0] - 1
     n_others = other_indptr.shape[0] - 1
     for p in range(other_indptr[0], other_indptr[n_others]):
-        begins[other_indices[p] + 1] += 1
+        starts[other_indices[p] + 1] += 1
     for i in range(n_samples):
-        begins[i + 1] += begins[i]
-    total = begins[n_samples]
+        starts[i + 1] += starts[i]
+    total = starts[n_samples]
     owner = np.empty(total, np.int64)
     share = np.empty(total)
-    for b in range(n_others):  # rows are filled from their begins, which move to their ends: the begins of the next rows
+    for b in range(n_others):  # Filling a row advances its start to its end, which is the start of the next row.
         for p in range(other_indptr[b], other_indptr[b + 1]):
-            place = begins[other_indices[p]]
-            owner[place] = b
-            share[place] = other_values[p]
-            begins[other_indices[p]] += 1
+            position = starts[other_indices[p]]
+            owner[position] = b
+            share[position] = other_values[p]
+            starts[other_indices[p]] += 1
     for a in range(indptr.shape[0] - 1):
         for p in range(indptr[a], indptr[a + 1]):
             i = indices[p]
-            for q in range(begins[i - 1] if i > 0 else 0, begins[i]):
+            for q in range(starts[i - 1] if i > 0 else 0, starts[i]):
                 if symmetric and owner[q] > a:
                     break
                 out[a, owner[q]] += values[p] * share[q]
@@ -141,7 +139,7 @@ def csc_cross(indptr, indices, values, other_indptr, other_indices, other_values
 
 @kernel()
 def standardise(matrix, means, norms, first, out):
-    """``out[f] = (matrix[f] - mean) / norm`` for the features from ``first`` on; each feature is a row."""
+    """Compute ``out[f] = (matrix[f] - mean) / norm`` for the features from ``first`` on. Each feature is a row."""
     for f in range(matrix.shape[0]):
         mean = means[first + f]
         scale = 1.0 / norms[first + f]
@@ -153,7 +151,7 @@ def standardise(matrix, means, norms, first, out):
 
 @kernel(reorder=True)
 def _dense_correlation(column, other, mean, other_mean, norms):
-    """Correlation of two dense columns in double precision; ``norms`` is the product of their norms."""
+    """Return the correlation of two dense columns in double precision. ``norms`` is the product of their norms."""
     total = 0.0
     for i in range(column.shape[0]):
         total += (column[i] - mean) * (other[i] - other_mean)
@@ -162,7 +160,7 @@ def _dense_correlation(column, other, mean, other_mean, norms):
 
 @kernel(reorder=True)
 def _dense_product(column, vector, mean):
-    """Product of a centred column with a vector in double precision."""
+    """Return the product of a centred column with a vector in double precision."""
     total = 0.0
     for i in range(column.shape[0]):
         total += (column[i] - mean) * vector[i]
@@ -171,14 +169,14 @@ def _dense_product(column, vector, mean):
 
 @kernel()
 def pair_products(matrix, vectors, means, first, rows, positions, out):
-    """``out[p]``: product of the centred row ``rows[p]`` with the vector ``positions[p]``; row 0 is the feature ``first``."""
+    """Compute the product of the centred row ``rows[p]`` with the vector ``positions[p]``. Row 0 is the feature ``first``."""
     for p in range(rows.shape[0]):
         out[p] = _dense_product(matrix[rows[p]], vectors[positions[p]], means[first + rows[p]])
 
 
 @kernel(reorder=True)
 def _count_at_least(row, limit):
-    """How many values of a short row are at least ``limit`` in size; sums of ones in float32 are exact and vectorised."""
+    """Return the number of values of a short row with ``|value| >= limit``. Sums of ones in float32 are exact and fast."""
     count = np.float32(0.0)
     one, none = np.float32(1.0), np.float32(0.0)
     for j in range(row.shape[0]):
@@ -188,11 +186,11 @@ def _count_at_least(row, limit):
 
 @kernel()
 def tile_counts(tile, left, right, means, norms, first, other_first, edges, error, at_least, checked):
-    r"""Count the correlations of a tile, which is right to ``error``; what lies closer to an edge is computed anew.
+    r"""Count the correlations of a tile, whose error is at most ``error``. Values closer to an edge are recomputed.
 
     ``tile[i, j]`` approximates the correlation of the features ``first + i`` and ``other_first + j``, whose columns are
-    ``left[i]`` and ``right[j]``. Of a tile on the diagonal only ``j > i`` counts. ``checked[0]`` is increased by the
-    number of correlations that were computed in double precision.
+    ``left[i]`` and ``right[j]``. On the diagonal only ``j > i`` counts. ``checked[0]`` is increased by the number of
+    correlations that were computed in double precision.
     """
     n_edges = edges.shape[0]
     width = tile.shape[1]
@@ -203,12 +201,12 @@ def tile_counts(tile, left, right, means, norms, first, other_first, edges, erro
             end = min(begin + STRIP, width)
             row = tile[i, begin:end]
             for k in range(n_edges):
-                surely = _count_at_least(row, np.float32(edges[k] + error))
-                perhaps = _count_at_least(row, np.float32(edges[k] - error))
-                if perhaps == 0:
-                    break  # nor does any reach the next edge
-                at_least[k] += surely
-                if surely == perhaps:
+                certain = _count_at_least(row, np.float32(edges[k] + error))
+                possible = _count_at_least(row, np.float32(edges[k] - error))
+                if possible == 0:
+                    break  # None reaches the next edge either.
+                at_least[k] += certain
+                if certain == possible:
                     continue
                 low, high = np.float32(edges[k] - error), np.float32(edges[k] + error)
                 for j in range(begin, end):
@@ -228,7 +226,7 @@ def tile_counts(tile, left, right, means, norms, first, other_first, edges, erro
 
 @kernel()
 def dense_pair_correlations(matrix, means, norms, firsts, seconds, out, start, stop):
-    """``out[p]``: correlation of the rows ``firsts[p]`` and ``seconds[p]`` of a matrix that has a feature in each row."""
+    """Compute the correlation ``out[p]`` of the rows ``firsts[p]`` and ``seconds[p]`` of a matrix with features as rows."""
     for p in range(start, stop):
         a, b = firsts[p], seconds[p]
         out[p] = _dense_correlation(matrix[a], matrix[b], means[a], means[b], norms[a] * norms[b])
@@ -236,7 +234,7 @@ def dense_pair_correlations(matrix, means, norms, firsts, seconds, out, start, s
 
 @kernel()
 def csc_pair_correlations(indptr, indices, values, means, norms, n_samples, firsts, seconds, out, start, stop):
-    """Like :func:`dense_pair_correlations`, for sorted sparse columns."""
+    """Do the same as :func:`dense_pair_correlations` for sorted sparse columns."""
     for p in range(start, stop):
         a, b = firsts[p], seconds[p]
         s, t = indptr[a], indptr[b]
@@ -255,7 +253,7 @@ def csc_pair_correlations(indptr, indices, values, means, norms, n_samples, firs
 
 @kernel()
 def hash_columns(indptr, indices, bits, out, start, stop):
-    """A 64-bit hash of each sparse column; ``bits`` are its values as unsigned integers."""
+    """Compute a 64-bit hash of each sparse column. ``bits`` are its values as unsigned integers."""
     prime = np.uint64(0x9E3779B97F4A7C15)
     for j in range(start, stop):
         state = np.uint64(indptr[j + 1] - indptr[j])
@@ -269,7 +267,7 @@ def hash_columns(indptr, indices, bits, out, start, stop):
 
 @kernel()
 def same_as_previous(indptr, indices, values, order, hashes, out, start, stop):
-    """Whether the column ``order[p]`` has the very entries of ``order[p - 1]``; equal hashes alone prove nothing."""
+    """Compute whether the columns ``order[p]`` and ``order[p - 1]`` are equal. Columns with equal hashes are compared."""
     for p in range(start, stop):
         out[p] = False
         if p == 0 or hashes[order[p]] != hashes[order[p - 1]]:
@@ -287,60 +285,60 @@ def same_as_previous(indptr, indices, values, order, hashes, out, start, stop):
 
 
 @kernel()
-def by_sample(indptr, indices, values, row_start, row_feature, row_value, place):
-    """Fill the rows of a sparse matrix from its columns; ``place[p]`` is where the column's entry p went."""
-    free = row_start[:-1].copy()
+def by_sample(indptr, indices, values, row_start, row_feature, row_value, position):
+    """Fill the rows of a sparse matrix from its columns. ``position[p]`` is the row position of the column entry p."""
+    next_position = row_start[:-1].copy()
     for j in range(indptr.shape[0] - 1):
         for p in range(indptr[j], indptr[j + 1]):
-            q = free[indices[p]]
-            free[indices[p]] = q + 1
+            q = next_position[indices[p]]
+            next_position[indices[p]] = q + 1
             row_feature[q] = j
             row_value[q] = values[p]
-            place[p] = q
+            position[p] = q
 
 
 @kernel()
 def disjoint_counts(ratios, cumulative, edges, at_least, first_edge, last_edge):
-    r"""Count pairs of columns that have no sample in common, as if no two columns had one.
+    r"""Count all pairs of columns as if no two columns had a common sample.
 
     Such a pair has the correlation :math:`-\rho_a \rho_b` with :math:`\rho = \sqrt n\,\bar f / \|f - \bar f\|`. ``ratios``
-    are the :math:`|\rho|` in falling order, ``cumulative`` the numbers of features up to each (with a leading zero). As the
-    first factor falls, ever fewer second ones are large enough: one walk for each edge.
+    are the :math:`|\rho|` in decreasing order, ``cumulative`` the numbers of features up to each (with a leading zero). As the
+    first factor decreases, fewer second factors are large enough, so one walk per edge suffices.
     """
     n_columns = ratios.shape[0]
     for k in range(first_edge, last_edge):
-        reach = n_columns
+        n_partners = n_columns
         total = 0
         for a in range(n_columns):
-            while reach > 0 and ratios[a] * ratios[reach - 1] < edges[k]:
-                reach -= 1
-            if reach == 0:
+            while n_partners > 0 and ratios[a] * ratios[n_partners - 1] < edges[k]:
+                n_partners -= 1
+            if n_partners == 0:
                 break
             weight = cumulative[a + 1] - cumulative[a]
-            others = cumulative[reach] - (weight if a < reach else 0)
+            others = cumulative[n_partners] - (weight if a < n_partners else 0)
             total += weight * others
         at_least[k] += total // 2
 
 
 @kernel()
-def pair_costs(indptr, indices, place, row_start, out, start, stop):
-    """How many later entries the samples of each column have: the products that :func:`meeting_counts` forms."""
+def pair_costs(indptr, indices, position, row_start, out, start, stop):
+    """Compute the number of later entries in the samples of each column: the products in :func:`meeting_counts`."""
     for a in range(start, stop):
         total = 0
         for p in range(indptr[a], indptr[a + 1]):
-            total += row_start[indices[p] + 1] - place[p] - 1
+            total += row_start[indices[p] + 1] - position[p] - 1
         out[a] = total
 
 
 @kernel()
 def meeting_counts(
-    indptr, indices, values, place, row_start, row_feature, row_value, scales, ratios, weights, edges, at_least, start, stop
+    indptr, indices, values, position, row_start, row_feature, row_value, scales, ratios, weights, edges, at_least, start, stop
 ):
-    r"""Correct :func:`disjoint_counts` for the pairs of columns that do meet in a sample.
+    r"""Correct the counts of :func:`disjoint_counts` for the pairs of columns with a common sample.
 
     The correlation of such a pair is :math:`f_a'f_b/(N_a N_b) - \rho_a\rho_b`; ``scales`` are the :math:`1/N`, ``ratios`` the
-    signed :math:`\rho`. A pair stands for the ``weights`` of its columns multiplied. Only later columns are looked at, so the
-    cost is the number of entries that a column's samples have after it. Returns the number of pairs that meet.
+    signed :math:`\rho`. A pair counts with the product of the ``weights`` of its columns. Only later columns are visited, so
+    the cost is the number of entries of a column's samples after it. Returns the number of pairs with a common sample.
     """
     n_columns = indptr.shape[0] - 1
     sums = np.zeros(n_columns)
@@ -353,7 +351,7 @@ def meeting_counts(
         n_touched = 0
         for p in range(indptr[a], indptr[a + 1]):
             value = np.float64(values[p])
-            for q in range(place[p] + 1, row_start[indices[p] + 1]):
+            for q in range(position[p] + 1, row_start[indices[p] + 1]):
                 b = row_feature[q]
                 if not seen[b]:
                     seen[b] = True
@@ -365,25 +363,28 @@ def meeting_counts(
         ratio = ratios[a]
         for t in range(n_touched):
             b = touched[t]
-            apart = ratio * ratios[b]
-            r = abs(sums[b] * (scale * scales[b]) - apart)
-            apart = abs(apart)
+            disjoint = ratio * ratios[b]
+            r = abs(sums[b] * (scale * scales[b]) - disjoint)
+            disjoint = abs(disjoint)
             sums[b] = 0.0
             seen[b] = False
-            if r < lowest and apart < lowest:
+            if r < lowest and disjoint < lowest:
                 continue
             weight = weights[a] * weights[b]
             for k in range(n_edges):
                 if r >= edges[k]:
                     at_least[k] += weight
-                if apart >= edges[k]:
+                if disjoint >= edges[k]:
                     at_least[k] -= weight
     return n_pairs
 
 
 @kernel()
 def common_pearson(rows, others, first, second, weight, fewest, out):
-    """Pearson's coefficient of the rows ``first[p]`` and ``second[p]`` of two (features, samples) blocks; 0 if undefined."""
+    """Compute Pearson's coefficient of the rows ``first[p]`` and ``second[p]`` of two (features, samples) blocks.
+
+    It is 0 if it is undefined.
+    """
     n_samples = rows.shape[1]
     for p in range(len(first)):
         a, b = first[p], second[p]
@@ -416,14 +417,14 @@ def common_pearson(rows, others, first, second, weight, fewest, out):
                 product += w * (x - mean_a) * (y - mean_b)
                 largest_a = max(largest_a, abs(x))
                 largest_b = max(largest_b, abs(y))
-        # What is left of a constant after its mean is rounding.
+        # A constant minus its mean is not 0, but rounding.
         if square_a > total * (1e-14 * largest_a) ** 2 and square_b > total * (1e-14 * largest_b) ** 2:
             out[p] = product / np.sqrt(square_a * square_b)
 
 
 @kernel()
 def common_spearman(rows, order, others, other_order, first, second, weight, fewest, out):
-    """Spearman's coefficient likewise; ``order`` and ``other_order`` are the sorted positions of the rows."""
+    """Compute Spearman's coefficient of pairs of rows. ``order`` and ``other_order`` are their sorted positions."""
     n_samples = rows.shape[1]
     rank_a = np.empty(n_samples)
     rank_b = np.empty(n_samples)
@@ -452,7 +453,7 @@ def common_spearman(rows, order, others, other_order, first, second, weight, few
 
 @kernel()
 def _common_ranks(values, order, common, weight, total, out):
-    """Centred ranks of the common samples, ties averaged; returns the sum of their squares, exactly 0 for equal values."""
+    """Compute centred ranks of the common samples, ties averaged. Return the sum of their squares, 0 for equal values."""
     n_samples = len(values)
     below = 0.0
     squares = 0.0

@@ -1,12 +1,12 @@
 r"""Coordinate descent and proximal steps of the redundancy problem and of penalised least squares.
 
-**Global redundancy minimisation.** Minimising :math:`q(z)/s'z`, :math:`q(z) = z'Az`, over the simplex is, up to the length of
-x, the same as minimising the convex
+**Global redundancy minimisation.** Minimising :math:`q(z)/s'z`, :math:`q(z) = z'Az`, over the simplex is equivalent, up to the
+scale of x, to minimising the convex function
 
 .. math:: \varphi(x) = \tfrac12 x'Ax - 2\sqrt{(s'x)(1'x)}, \qquad x \ge 0,
 
-whose gradient is :math:`Ax - (s + \tau 1)/\sqrt\tau` with :math:`\tau = s'x/1'x`. One coordinate at a time takes a
-Newton step, cut off at zero; the second derivative of the root is
+whose gradient is :math:`Ax - (s + \tau 1)/\sqrt\tau` with :math:`\tau = s'x/1'x`. Each coordinate in turn takes a Newton step,
+truncated at zero. The second derivative of the root term is
 :math:`(s_i\,1'x - s'x)^2 / (2 ((s'x)(1'x))^{3/2}) \ge 0`.
 
 **Shrinkage.** Proximal steps of penalties that make coefficients equal: the sorted L1 norm, and fusion over a graph.
@@ -21,14 +21,14 @@ from coterie._numba import kernel
 
 @kernel()
 def _step(value, own, curvature, score, relevance, total):
-    """New value of a coordinate, and how far its optimality condition was from holding (relative)."""
+    """Return the new value of a coordinate, and the relative violation of its optimality condition before the step."""
     root = np.sqrt(relevance * total)
-    pull = (score * total + relevance) / root
-    bend = (score * total - relevance) ** 2 / (2.0 * root * root * root)
-    new = max(0.0, value - (own - pull) / (curvature + bend))
+    root_slope = (score * total + relevance) / root
+    root_curvature = (score * total - relevance) ** 2 / (2.0 * root * root * root)
+    new = max(0.0, value - (own - root_slope) / (curvature + root_curvature))
     if relevance + score * (new - value) < 1e-12 * relevance or total + new - value < 1e-12 * total:
-        new = 0.5 * value  # the last feature that counts must not vanish
-    return new, abs(new - value) * (curvature + bend) / pull
+        new = 0.5 * value  # The last relevant feature must not vanish.
+    return new, abs(new - value) * (curvature + root_curvature) / root_slope
 
 
 @kernel()
@@ -39,7 +39,7 @@ def _add_scaled(target, row, factor):
 
 @kernel()
 def descend(matrix, scores, x, product, tol, max_sweeps):
-    """Sweeps over all coordinates until none moves by more than ``tol``; ``x`` and ``product`` (= matrix x) change.
+    """Sweep over all coordinates until no violation exceeds ``tol``. Updates ``x`` and ``product`` (= matrix x).
 
     Returns the number of sweeps.
     """
@@ -73,11 +73,11 @@ def _dot(a, b):
 
 @kernel()
 def descend_implicit(rows, scores, scatter, x, degree, indptr, indices, strength, sums, tol, max_sweeps):
-    r"""The same without the matrix, for features of unit length in ``rows``.
+    r"""Do the same as :func:`descend` without the matrix, for features of unit length in ``rows``.
 
-    There :math:`(Ax)_i = f_i'Mf_i` with :math:`M = \sum_i x_i f_i f_i'`. ``scatter`` (M) and ``x`` change. Prior groups
-    come as the ``indptr`` and ``indices`` of each feature's groups, the sum of the sizes of these (``degree``), and the
-    sum of x over each group (``sums``, which changes).
+    In this case :math:`(Ax)_i = f_i'Mf_i` with :math:`M = \sum_i x_i f_i f_i'`. Updates ``scatter`` (M) and ``x``. Prior
+    groups are given by the ``indptr`` and ``indices`` of each feature's groups, the sum of their sizes (``degree``), and the
+    sum of x over each group (``sums``, which is updated).
     """
     n_samples = rows.shape[1]
     relevance, total = 0.0, 0.0
@@ -114,9 +114,9 @@ def descend_implicit(rows, scores, scatter, x, degree, indptr, indices, strength
 
 @kernel()
 def decreasing_fit(values, sums, starts):
-    """Closest non-increasing, non-negative sequence to ``values``, in place, by pooling adjacent violators.
+    """Replace ``values`` by the closest non-increasing, non-negative sequence, by pooling adjacent violators.
 
-    ``sums`` and ``starts`` are room for as many blocks as there are values.
+    ``sums`` and ``starts`` are buffers with one entry per value.
     """
     n = values.shape[0]
     n_blocks = 0
@@ -125,7 +125,7 @@ def decreasing_fit(values, sums, starts):
         starts[n_blocks] = i
         n_blocks += 1
         end = i + 1
-        # A block that is larger than the one before it is pooled with it.
+        # A block with a larger mean than the previous block is pooled with it.
         while n_blocks > 1:
             last = sums[n_blocks - 1] / (end - starts[n_blocks - 1])
             before = sums[n_blocks - 2] / (starts[n_blocks - 1] - starts[n_blocks - 2])
@@ -142,12 +142,12 @@ def decreasing_fit(values, sums, starts):
 
 @kernel()
 def fuse(point, first, second, sign, bound, dual, precision, max_sweeps):
-    r"""Subtract from ``point`` what fusion takes: coordinate ascent on the dual of its proximal step.
+    r"""Apply the proximal step of fusion over a graph to ``point``, by coordinate ascent on the dual.
 
-    The step of :math:`\sum_e b_e |w_{i} - s_e w_{j}|` at v is :math:`u = v - D'z` with z the minimiser of
-    :math:`\tfrac12\|v - D'z\|^2` over :math:`|z_e| \le b_e`, where edge e has +1 for i and :math:`-s_e` for j.
-    ``point`` holds v and becomes u; ``dual`` holds a first guess of z and becomes z. Ends when no edge
-    of a sweep changes by more than ``precision``; returns the number of sweeps.
+    The step of :math:`\sum_e b_e |w_{i} - s_e w_{j}|` at v is :math:`u = v - D'z`, where z is the minimiser of
+    :math:`\tfrac12\|v - D'z\|^2` over :math:`|z_e| \le b_e`, and edge e has +1 for i and :math:`-s_e` for j. ``point``
+    contains v and is replaced by u. ``dual`` contains an initial guess of z and is replaced by z. Stops when no edge changes
+    by more than ``precision`` in a sweep. Returns the number of sweeps.
     """
     n_edges = first.shape[0]
     for e in range(n_edges):

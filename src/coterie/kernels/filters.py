@@ -1,16 +1,17 @@
-r"""Loops of the filter scores and of ranks, one column at a time; dense and CSC twins side by side.
+r"""Kernels of filter scores and of ranks, one column at a time, in dense and CSC versions.
 
-**Graphs of samples.** The *variation* of a feature on a weighted graph is :math:`\sum_{i<h} g_{ih}\,|x_i - x_h|^p`, with p = 2
-the Laplacian form :math:`x'Lx`, with p = 1 what ReliefF sums. The graph is a CSR matrix of samples by samples; dense kernels
-take its upper triangle, CSC kernels the whole symmetric one, of which they visit the stored entries' rows only.
+**Graphs of samples.** The *variation* of a feature on a weighted graph is :math:`\sum_{i<h} g_{ih}\,|x_i - x_h|^p`. With p = 2
+it is the Laplacian form :math:`x'Lx`, with p = 1 the sum used by ReliefF. The graph is a CSR matrix of samples by samples.
+Dense kernels use its upper triangle. CSC kernels use the whole symmetric matrix, but only the rows of stored entries.
 
 **Ranks**, ties averaged. With sample weights :math:`\omega` of total W, the rank of a value x is the weight of the smaller
-values and half of the weight of those equal to x, :math:`r(x) = \sum_{x_i<x}\omega_i + \tfrac12\sum_{x_i=x}\omega_i`. With
-unit weights that is the usual average rank less ½, and a sample of weight 2 counts as two equal samples do. The mean is always
-W/2: :math:`\sum_i\omega_i r(x_i) = \sum_{i,j}\omega_i\omega_j([x_j<x_i]+\tfrac12[x_j=x_i]) = W^2/2`. So ranks are written less
-W/2, and their norm is a sum over the different values, in which nothing cancels.
+values plus half of the weight of values equal to x, :math:`r(x) = \sum_{x_i<x}\omega_i + \tfrac12\sum_{x_i=x}\omega_i`. With
+unit weights this is the usual average rank minus ½, and a sample of weight 2 counts as two equal samples. The mean is always
+W/2: :math:`\sum_i\omega_i r(x_i) = \sum_{i,j}\omega_i\omega_j([x_j<x_i]+\tfrac12[x_j=x_i]) = W^2/2`. Ranks are therefore
+stored minus W/2, and their norm is a sum of non-negative terms over the distinct values, without cancellation.
 
-Sparse columns keep their zeros: what is written is the rank of an entry less that of zero, which has the sign of the entry.
+Sparse columns keep their zeros: the stored value is the rank of an entry minus the rank of zero, which has the sign of the
+entry.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import numpy as np
 from coterie._numba import kernel
 from coterie.kernels.information import bin_of
 
-# Different values of a byte.
+# Number of distinct values of a byte.
 BYTES = 256
 
 
 @kernel()
 def _scatter(ordered, start, stop):
-    """Scatter of some neighbouring values; exactly 0 where they are equal."""
+    """Return the scatter of some neighbouring values, exactly 0 if they are equal."""
     origin = ordered[start]
     mean = 0.0
     for i in range(start, stop):
@@ -40,7 +41,7 @@ def _scatter(ordered, start, stop):
 
 @kernel()
 def _local_scatter(ordered, width):
-    """Sum over all values of the scatter of the ``width`` values nearest to each one, itself among them."""
+    """Return the sum over all values of the scatter of the ``width`` values nearest to each, itself included."""
     n_values = ordered.shape[0]
     width = min(width, n_values)
     total = 0.0
@@ -55,27 +56,27 @@ def _local_scatter(ordered, width):
 
 @kernel()
 def dense_local_scatter(ordered, width, out, first):
-    """Local scatter of each row of a (features, samples) block whose rows are sorted."""
+    """Compute the local scatter of each row of a (features, samples) block whose rows are sorted."""
     for f in range(ordered.shape[0]):
         out[first + f] = _local_scatter(ordered[f], width)
 
 
 @kernel()
 def csc_local_scatter(indptr, ordered, n_samples, width, out, first):
-    """Local scatter of each sparse column, whose stored values are sorted.
+    """Compute the local scatter of each sparse column, whose stored values are sorted.
 
-    Neighbours that are all zeros add nothing, so of a long run of zeros only the ends matter.
+    Neighbourhoods of zeros contribute nothing, so only the ends of a long run of zeros matter.
     """
     for f in range(indptr.shape[0] - 1):
         n_stored = indptr[f + 1] - indptr[f]
         n_zeros = min(n_samples - n_stored, 2 * width)
         values = np.zeros(n_stored + n_zeros)
-        place = 0
+        position = 0
         for p in range(indptr[f], indptr[f + 1]):
-            if ordered[p] > 0.0 and place == p - indptr[f]:
-                place += n_zeros
-            values[place] = ordered[p]
-            place += 1
+            if ordered[p] > 0.0 and position == p - indptr[f]:
+                position += n_zeros
+            values[position] = ordered[p]
+            position += 1
         out[first + f] = _local_scatter(values, width)
 
 
@@ -86,7 +87,7 @@ def _surprise(count, total):
 
 @kernel()
 def _gain(table, class_entropy, total):
-    """Entropy of the classes, plus that of the bins, minus that of both together."""
+    """Return the entropy of the classes plus that of the bins minus the joint entropy."""
     gain = class_entropy
     for b in range(table.shape[0]):
         in_bin = 0
@@ -99,7 +100,7 @@ def _gain(table, class_entropy, total):
 
 @kernel()
 def dense_information_gain(matrix, codes, n_classes, low, high, n_bins, class_entropy, out, first):
-    """Information gain of each binned row of a (features, samples) block."""
+    """Compute the information gain of each binned row of a (features, samples) block."""
     table = np.empty((n_bins, n_classes), dtype=np.int64)
     for f in range(matrix.shape[0]):
         table[:] = 0
@@ -112,7 +113,7 @@ def dense_information_gain(matrix, codes, n_classes, low, high, n_bins, class_en
 def csc_information_gain(
     indptr, indices, values, codes, class_counts, low, high, n_bins, class_entropy, out, first
 ):  # fmt: skip
-    """Information gain of each binned sparse column: the zeros of a class are those that are not stored."""
+    """Compute the information gain of each binned sparse column. Samples that are not stored count as zeros."""
     n_samples = codes.shape[0]
     table = np.empty((n_bins, class_counts.shape[0]), dtype=np.int64)
     for f in range(indptr.shape[0] - 1):
@@ -138,7 +139,7 @@ def _row_variation(column, own, indices, weights, squared):
 
 @kernel()
 def dense_variation(matrix, indptr, indices, weights, squared, out, first):
-    """Variation of each row of a (features, samples) block; the graph is an upper triangle."""
+    """Compute the variation of each row of a (features, samples) block. The graph is an upper triangle."""
     n_samples = matrix.shape[1]
     column = np.empty(n_samples)
     for f in range(matrix.shape[0]):
@@ -153,7 +154,7 @@ def dense_variation(matrix, indptr, indices, weights, squared, out, first):
 
 @kernel()
 def csc_variation(col_indptr, col_indices, values, n_samples, indptr, indices, weights, squared, out, first):
-    """Variation of each sparse column; the graph is symmetric, so an edge between two stored entries is met twice."""
+    """Compute the variation of each sparse column. The graph is symmetric, so edges between stored entries occur twice."""
     column = np.zeros(n_samples)
     stored = np.zeros(n_samples, dtype=np.bool_)
     for f in range(col_indptr.shape[0] - 1):
@@ -194,18 +195,18 @@ def dense_manhattan(matrix, probes, factor, first, out):
 
 
 @kernel()
-def csc_manhattan(indptr, indices, values, place, factor, first, size, out):
-    """Like :func:`dense_manhattan` for what two stored entries share; ``size`` gathers each sample's own sum.
+def csc_manhattan(indptr, indices, values, position, factor, first, size, out):
+    """Subtract from ``out`` the common parts of pairs of stored entries, and add each sample's own sum to ``size``.
 
-    :math:`|a - b| = |a| + |b| - (|a| + |b| - |a - b|)`, and the bracket is 0 unless both are stored. ``place`` is the row of
-    each sample in ``out``, or -1.
+    :math:`|a - b| = |a| + |b| - (|a| + |b| - |a - b|)`, and the bracket is 0 unless both are stored. ``position`` is the row
+    of each sample in ``out``, or -1. See :func:`dense_manhattan`.
     """
     for f in range(indptr.shape[0] - 1):
         scale = factor[first + f]
         for p in range(indptr[f], indptr[f + 1]):
             own = np.float64(values[p])
             size[indices[p]] += scale * abs(own)
-            r = place[indices[p]]
+            r = position[indices[p]]
             if r < 0:
                 continue
             for q in range(indptr[f], indptr[f + 1]):
@@ -215,7 +216,7 @@ def csc_manhattan(indptr, indices, values, place, factor, first, size, out):
 
 @kernel()
 def dense_ranks(matrix, order, weight, total, out, norms):
-    """Centred ranks of each row of a (features, samples) block, whose sorted positions are ``order``, and their norms."""
+    """Compute centred ranks of each row of a (features, samples) block, with sorted positions ``order``, and their norms."""
     n_samples = matrix.shape[1]
     for f in range(matrix.shape[0]):
         below = 0.0
@@ -239,7 +240,7 @@ def dense_ranks(matrix, order, weight, total, out, norms):
 
 @kernel()
 def byte_ranks(matrix, lowest, weight, total, out, norms):
-    """Like :func:`dense_ranks` for values of one byte, the smallest of which can be ``lowest``: counted, not sorted."""
+    """Do the same as :func:`dense_ranks` for values of one byte, by counting. ``lowest`` is the smallest possible value."""
     weights = np.empty(BYTES)
     ranks = np.empty(BYTES)
     for f in range(matrix.shape[0]):
@@ -259,10 +260,11 @@ def byte_ranks(matrix, lowest, weight, total, out, norms):
 
 @kernel()
 def csc_ranks(indptr, indices, columns, order, codes, n_negative, n_nonpositive, weight, total, out, means, norms):
-    """Ranks less the rank of zero for the entries of some sparse columns; means and norms of what that makes of the columns.
+    """Compute ranks minus the rank of zero for the entries of sparse columns, and the means and norms of these columns.
 
-    ``order`` are the entries of the ``columns``, one column after the other, each by rising value. The values are given by
-    their places among all different ones: negative below ``n_negative``, zero from there on below ``n_nonpositive``.
+    ``order`` contains the entries of the ``columns``, column by column, each by increasing value. Values are given by their
+    ``codes``, their positions among all distinct values: negative below ``n_negative``, zero from ``n_negative`` to
+    ``n_nonpositive``.
     """
     begin = 0
     for f in columns:

@@ -6,13 +6,13 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# Samples whose terms are added up by themselves: sums over millions lose fewer digits.
-_TOGETHER = 512
+# Samples per partial sum. Partial sums lose fewer digits in sums over millions of samples.
+_SUM_SAMPLES = 512
 
 
 @kernel(reorder=True)
 def _active_sums(margin, weight, offset):
-    """Number, total weight and weighted sum of the margins under an offset; without branches, which could not be predicted."""
+    """Return number, total weight and weighted sum of the margins below an offset. Has no branches, for speed."""
     count = 0
     total = 0.0
     moment = 0.0
@@ -26,11 +26,11 @@ def _active_sums(margin, weight, offset):
 
 @kernel()
 def hinge_offset(margin, weight, target, guess):
-    r"""The :math:`\gamma` with :math:`\sum_i \omega_i (\gamma - m_i)_+ = target`, all weights above zero.
+    r"""Return the :math:`\gamma` with :math:`\sum_i \omega_i (\gamma - m_i)_+ = target`. All weights are positive.
 
-    The left side is convex, increasing and piecewise linear in :math:`\gamma`, so Newton's method
-    goes to the right of the root in its first step, then descends to it monotonically and ends,
-    exactly, when the active set stays the same: a handful of linear passes, no sort.
+    The left-hand side is convex, increasing and piecewise linear in :math:`\gamma`. So the first step of Newton's method
+    goes to the right of the root, the following steps decrease to it monotonically, and the method ends exactly when the
+    active set does not change. This takes a few linear passes and no sort.
     """
     offset = guess
     n_active = -1
@@ -38,9 +38,9 @@ def hinge_offset(margin, weight, target, guess):
     for _ in range(200):
         count, total, moment = _active_sums(margin, weight, offset)
         if count == 0:
-            if from_far_right:  # the target is less than the last digit of the smallest margin
+            if from_far_right:  # The target is less than the last digit of the smallest margin.
                 break
-            offset = np.inf  # left of every margin: start again from the far right
+            offset = np.inf  # The offset is below every margin: restart from infinity.
             n_active = -1
             from_far_right = True
             continue
@@ -56,10 +56,10 @@ def hinge_offset(margin, weight, target, guess):
 
 @kernel()
 def unit_hinge_offset(output, label, weight, guess):
-    r"""The b that minimises :math:`\sum_i \omega_i (1 - y_i(z_i + b))_+^2`.
+    r"""Return the b that minimises :math:`\sum_i \omega_i (1 - y_i(z_i + b))_+^2`.
 
-    The derivative is increasing and piecewise linear: Newton's method, kept between a point where it is
-    negative and one where it is positive, ends exactly when the active set stays the same.
+    The derivative is increasing and piecewise linear. Newton's method, bracketed between a point with a negative and one with
+    a positive derivative, ends exactly when the active set does not change.
     """
     low = -np.inf
     high = np.inf
@@ -71,7 +71,7 @@ def unit_hinge_offset(output, label, weight, guess):
             if weight[i] > 0.0 and label[i] * (output[i] + offset) < 1.0:
                 total += weight[i]
                 moment += weight[i] * (label[i] - output[i])
-        if total == 0.0:  # no loss at all: as good as any
+        if total == 0.0:  # The loss is zero, so this offset is optimal.
             break
         slope = offset * total - moment
         if slope < 0.0:
@@ -93,7 +93,10 @@ def unit_hinge_offset(output, label, weight, guess):
 
 @kernel(reorder=True)
 def _slacks(margin, stratum, weight, C, offsets, residual, curvature):
-    """Dual variables and curvature of some samples of an output; their sums, and with slack, of the first and last stratum."""
+    """Compute dual variables and curvature of some samples of an output.
+
+    Returns the sums of the dual variables, and of their products with the slack, for the first and the last stratum.
+    """
     first, first_squares, last, last_squares = 0.0, 0.0, 0.0, 0.0
     low, high = offsets[0], offsets[-1]
     several = len(offsets) > 1
@@ -112,7 +115,7 @@ def _slacks(margin, stratum, weight, C, offsets, residual, curvature):
 
 @kernel()
 def _sign(residual, stratum, codes, positive, first, last):
-    """Multiply dual variables by the factor of their stratum, the first or the last, and by the sign of their class."""
+    """Multiply dual variables by the factor of their stratum (first or last) and by the sign of their class."""
     for i in range(residual.shape[0]):
         factor = last if stratum[i] else first
         factor = factor if codes[i] == positive else -factor
@@ -121,7 +124,7 @@ def _sign(residual, stratum, codes, positive, first, last):
 
 @kernel()
 def _pack(outputs, codes, positive, weight, margin, stratum, packed, n_packed):
-    """Margins and strata of an output's samples, and margins and weights of those that count, stratum after stratum."""
+    """Compute margins and strata of an output's samples, and pack margins and weights of those with weight, by stratum."""
     last = len(n_packed) - 1
     n_packed[:] = 0
     for i in range(len(codes)):
@@ -136,17 +139,16 @@ def _pack(outputs, codes, positive, weight, margin, stratum, packed, n_packed):
 
 @kernel()
 def squared_hinges(outputs, codes, classes, weight, C, mass, guess, offsets, residual, curvature):
-    r"""Value and conjugate of the squared hinge losses of some classes against the others, their offsets eliminated.
+    r"""Return value and conjugate of the squared hinge losses of some classes against the others, with offsets eliminated.
 
-    Output c is positive for the samples whose code is ``classes[c]``. ``guess`` are offsets to start from; ``offsets``
-    (outputs, strata), ``residual`` and ``curvature`` (outputs, samples) are written. The mathematics is that of
-    ``SquaredHinge``.
+    Output c is positive for the samples whose code is ``classes[c]``. ``guess`` contains initial offsets. ``offsets``
+    (outputs, strata), ``residual`` and ``curvature`` (outputs, samples) are written. See ``SquaredHinge`` for the mathematics.
     """
     n_samples, n_outputs = outputs.shape
     n_strata = mass.shape[1]
     margin = np.empty(n_samples)
     stratum = np.empty(n_samples, np.int8)
-    packed = np.empty((n_strata, 2, n_samples))  # margins and weights of the samples of each stratum that count
+    packed = np.empty((n_strata, 2, n_samples))  # Margins and weights of the samples with weight, by stratum.
     n_packed = np.empty(n_strata, np.int64)
     sums = np.empty(n_strata)
     squares = np.empty(n_strata)
@@ -155,12 +157,12 @@ def squared_hinges(outputs, codes, classes, weight, C, mass, guess, offsets, res
     for c in range(n_outputs):
         _pack(outputs[:, c], codes, classes[c], weight, margin, stratum, packed, n_packed)
         for e in range(n_strata):
-            n = n_packed[e]  # row by row: a compiler must see that they are contiguous
+            n = n_packed[e]  # Indexing row by row shows the compiler that the slices are contiguous.
             offsets[c, e] = hinge_offset(packed[e, 0][:n], packed[e, 1][:n], mass[c, e] / C, guess[c, e])
         sums[:] = 0.0
         squares[:] = 0.0
-        for begin in range(0, n_samples, _TOGETHER):
-            end = min(begin + _TOGETHER, n_samples)
+        for begin in range(0, n_samples, _SUM_SAMPLES):
+            end = min(begin + _SUM_SAMPLES, n_samples)
             alphas, curvatures = residual[c, begin:end], curvature[c, begin:end]
             part = _slacks(margin[begin:end], stratum[begin:end], weight[begin:end], C, offsets[c], alphas, curvatures)
             sums[0] += part[0]
@@ -168,9 +170,9 @@ def squared_hinges(outputs, codes, classes, weight, C, mass, guess, offsets, res
             sums[-1] += part[2]
             squares[-1] += part[3]
         for e in range(n_strata):
-            if sums[e] < 1e-9 * mass[c, e]:  # the slack is less than the margin's last digit
+            if sums[e] < 1e-9 * mass[c, e]:  # The slack is less than the margin's last digit.
                 sums[e], squares[e] = _concentrate_on_minimum(margin, weight, stratum, e, offsets[c, e], residual[c])
-        # Rounding in the offsets is multiplied by C; the sums must be right for the dual bound to hold.
+        # Rounding in the offsets is multiplied by C. The dual bound requires exact sums, so these are corrected.
         gamma = 0.0
         importance = 0.0
         for e in range(n_strata):
@@ -186,7 +188,10 @@ def squared_hinges(outputs, codes, classes, weight, C, mass, guess, offsets, res
 
 @kernel()
 def _concentrate_on_minimum(margin, weight, stratum, which, offset, alpha):
-    """Dual variables of 1 for samples of a stratum with the smallest margin, none for others; their sum, and with slack."""
+    """Set the dual variables of a stratum to 1 for samples with the smallest margin, and to 0 for the others.
+
+    Returns the sum of the dual variables, and of their products with the slack.
+    """
     smallest = np.inf
     for i in range(margin.shape[0]):
         if stratum[i] == which and weight[i] > 0.0:

@@ -1,24 +1,24 @@
-r"""Entropies and symmetrical uncertainty of binned features: by histograms (dense and CSC), and by bits.
+r"""Entropies and symmetrical uncertainty of binned features, by histograms (dense and CSC) or by bit sets.
 
-A value x of a feature with range [low, high] falls into bin
-:math:`\min(\lfloor (x - low)\,B / (high - low)\rfloor, B - 1)` of B bins of equal width; the zeros of a sparse
-column are counted in the bin that holds 0, from the number of entries that are stored. Entropies are
-in nats (the base cancels in the uncertainty), counts are sums of sample weights.
+A value x of a feature with range [low, high] belongs to bin
+:math:`\min(\lfloor (x - low)\,B / (high - low)\rfloor, B - 1)` of B bins of equal width. The zeros of a sparse column are
+counted in the bin of 0, from the number of stored entries. Entropies are in nats (the base cancels in the uncertainty), and
+counts are sums of sample weights.
 
-**Entropy bound.** :math:`I(f;z) \le \min(H_f, H_z)`, so :math:`U = 2I/(H_f+H_z) \le 2\min(H_f,H_z)/(H_f+H_z)`: a pair
-whose entropies are too different is excluded without looking at its samples.
+**Entropy bound.** :math:`I(f;z) \le \min(H_f, H_z)`, so :math:`U = 2I/(H_f+H_z) \le 2\min(H_f,H_z)/(H_f+H_z)`. A pair
+whose entropies are too different is excluded without reading its samples.
 
-**Bound on exclusive features.** Of two sparse features that are nowhere both outside of the bin that holds 0, one that is
-outside tells that the other is not, and nothing else: :math:`I(f;z) = I(A;B)` for the events A and B of being outside, of
-probabilities p and q. Mutual information is at most the :math:`\chi^2` divergence from independence, here
-:math:`\frac{p}{1-p}\frac{q}{1-q}`. So pairs without a common entry need no histogram unless p + q is near 1.
+**Bound on exclusive features.** Consider two sparse features for which no sample is outside the bin of 0 in both. If one is
+outside, the other is not, and there is no further information: :math:`I(f;z) = I(A;B)` for the events A and B of being
+outside, with probabilities p and q. Mutual information is at most the :math:`\chi^2` divergence from independence, here
+:math:`\frac{p}{1-p}\frac{q}{1-q}`. So pairs without a common entry need no histogram unless p + q is close to 1.
 
-**By bits.** How often two bins meet is the number of bits that their sets share. The samples of a bin are a set of bits, 64 to
-a word. Two features with B bins that have samples need :math:`(B-1)^2` intersections, since the first bins follow from the
-counts of single bins. The words of eight support features stand side by side, so that a vector register counts all of them at
-once: a *tile* has a word of each of them (a *lane* each) for their second bins, then for their third ones, and so on. All
-counts are whole numbers, so they are exact in any order, and :math:`\tfrac cn\log\tfrac cn` is looked up. Only for samples
-that count once or not at all.
+**Bit sets.** The samples of a bin are a set of bits, 64 per word. The joint count of two bins is the number of bits in the
+intersection of their sets. Two features with B nonempty bins need :math:`(B-1)^2` intersections, because the counts of the
+first bins follow from the counts of single bins. The words of eight support features are interleaved, so that a vector
+register counts all of them at once. A *tile* has one word per support feature (its *lane*) for their second bins, then for
+their third bins, and so on. All counts are integers, so they are exact in any order, and :math:`\tfrac cn\log\tfrac cn` is
+taken from a table. Bit sets require sample weights of 0 or 1.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ import numpy as np
 from coterie._numba import kernel, popcount
 from coterie.kernels.columns import record_pair
 
-# A pair is only excluded when its bound is below the threshold by this much: far above rounding.
+# A pair is excluded only if its bound is below the threshold by this amount, which is far above rounding.
 SAFETY = 1e-9
-# The bin of samples that do not count, and of what fills up the last word.
-NOWHERE = 255
-# Support features of a tile: a register has a word of each.
+# Bin of samples of weight zero, and of the padding of the last word.
+NO_BIN = 255
+# Support features per tile. A vector register has one word of each.
 TILE = 8
-# Features that pass by a tile while its words are in the nearest cache.
-_TOGETHER = 64
-# A byte repeated, and all bits of bytes but the highest.
+# Features that are compared with a tile while its words are in the first-level cache.
+_BATCH_FEATURES = 64
+# The byte 1 repeated, and all bits except the highest bit of each byte.
 _ONES, _LOW = np.uint64(0x0101010101010101), np.uint64(0x7F7F7F7F7F7F7F7F)
 
 
 @kernel()
 def dense_ranges(matrix, weight, low, high, first):
-    """Smallest and largest value of each row of a (features, samples) block; samples of weight zero do not count."""
+    """Compute the smallest and largest value of each row of a (features, samples) block, without samples of weight zero."""
     for f in range(matrix.shape[0]):
         smallest = np.inf
         largest = -np.inf
@@ -57,7 +57,7 @@ def dense_ranges(matrix, weight, low, high, first):
 
 @kernel()
 def csc_ranges(indptr, indices, values, weight, n_weighted, low, high, first):
-    """Smallest and largest value of each sparse column, zeros included; ``n_weighted`` samples have a weight."""
+    """Compute the smallest and largest value of each sparse column, zeros included. ``n_weighted`` samples have a weight."""
     for f in range(indptr.shape[0] - 1):
         smallest = np.inf
         largest = -np.inf
@@ -77,7 +77,7 @@ def csc_ranges(indptr, indices, values, weight, n_weighted, low, high, first):
 
 @kernel()
 def bin_of(value, low, high, n_bins):
-    """Bin of a value in a range (the nearest bin for one outside of it); 0 where the range is a point."""
+    """Return the bin of a value in a range, the nearest bin for a value outside, and 0 if the range is a point."""
     if high <= low:
         return 0
     return max(min(int((value - low) / (high - low) * n_bins), n_bins - 1), 0)
@@ -85,7 +85,7 @@ def bin_of(value, low, high, n_bins):
 
 @kernel()
 def information_terms(size, total):
-    """``c/total * log(c/total)`` for the counts c = 0, 1, … below ``size``."""
+    """Return ``c/total * log(c/total)`` for the counts c = 0, 1, … below ``size``."""
     terms = np.zeros(size)
     for count in range(1, size):
         share = count / total
@@ -95,7 +95,7 @@ def information_terms(size, total):
 
 @kernel()
 def information_term(count, total, terms):
-    """The same for one count (a whole number), from the table as far as it reaches."""
+    """Return ``c/total * log(c/total)`` for an integer count, from the table if it is large enough."""
     if count < terms.shape[0]:
         return terms[count]
     share = count / total
@@ -104,7 +104,7 @@ def information_term(count, total, terms):
 
 @kernel()
 def _entropy(counts, total, terms):
-    """Entropy of counts with a given total: by the table if there is one, as it is for whole numbers."""
+    """Return the entropy of counts with a given total. Integer counts use the table."""
     result = 0.0
     if terms.shape[0] > 0:
         for count in counts:
@@ -119,7 +119,7 @@ def _entropy(counts, total, terms):
 
 @kernel()
 def dense_entropies(matrix, low, high, n_bins, weight, total, terms, entropy, first):
-    """Entropy of each binned row of a (features, samples) block; ``terms`` is empty for weights that are not whole numbers."""
+    """Compute the entropy of each binned row of a (features, samples) block. ``terms`` is empty for fractional weights."""
     counts = np.empty(n_bins)
     for f in range(matrix.shape[0]):
         counts[:] = 0.0
@@ -130,7 +130,7 @@ def dense_entropies(matrix, low, high, n_bins, weight, total, terms, entropy, fi
 
 @kernel()
 def csc_entropies(indptr, indices, values, low, high, n_bins, weight, total, terms, entropy, first):
-    """Entropy of each binned sparse column."""
+    """Compute the entropy of each binned sparse column."""
     counts = np.empty(n_bins)
     for f in range(indptr.shape[0] - 1):
         counts[:] = 0.0
@@ -145,7 +145,7 @@ def csc_entropies(indptr, indices, values, low, high, n_bins, weight, total, ter
 
 @kernel()
 def uncertainty_of(own, other, joint):
-    """Symmetrical uncertainty from two entropies and the joint one."""
+    """Return the symmetrical uncertainty from two entropies and the joint entropy."""
     if own + other <= 0.0:
         return 0.0
     return min(max(2.0 * (own + other - joint) / (own + other), 0.0), 1.0)
@@ -153,18 +153,21 @@ def uncertainty_of(own, other, joint):
 
 @kernel()
 def _excluded(own, other, threshold):
-    """The entropy bound."""
+    """Return True if the entropy bound excludes a pair."""
     return 2.0 * min(own, other) < (threshold - SAFETY) * (own + other)
 
 
 @kernel()
 def reachable(own, others, threshold):
-    """Begin and end of those of some rising entropies that the entropy bound does not exclude; none for a constant feature."""
+    """Return the range of the increasing entropies ``others`` that the entropy bound does not exclude.
+
+    The range is empty for a constant feature.
+    """
     if own <= 0.0:
         return 0, 0
     nearest = np.searchsorted(others, own)
     low, high = 0, nearest
-    while low < high:  # smaller entropies are excluded up to some place
+    while low < high:  # Smaller entropies are excluded up to some position.
         middle = (low + high) // 2
         if _excluded(own, others[middle], threshold):
             low = middle + 1
@@ -172,7 +175,7 @@ def reachable(own, others, threshold):
             high = middle
     begin = low
     low, high = nearest, others.shape[0]
-    while low < high:  # and larger ones from some place on
+    while low < high:  # Larger entropies are excluded from some position on.
         middle = (low + high) // 2
         if _excluded(own, others[middle], threshold):
             high = middle
@@ -185,10 +188,10 @@ def reachable(own, others, threshold):
 def dense_uncertainties(
     matrix, low, high, n_bins, weight, total, terms, entropy, bins, bins_entropy, threshold, found, first
 ):  # fmt: skip
-    """Rows (feature, k, uncertainty) with an uncertainty of at least the threshold; also the pairs evaluated.
+    """Find rows (feature, k, uncertainty) that reach the threshold. Return their number and the number of evaluated pairs.
 
-    ``bins[k]`` are the bins of support feature k, ``bins_entropy`` their entropies, rising. There is room for all pairs in
-    ``found``. For any weights and numbers of bins; :mod:`coterie.kernels.information` has the fast way for the usual ones.
+    ``bins[k]`` are the bins of support feature k, and ``bins_entropy`` their entropies, increasing. ``found`` has capacity for
+    all pairs. Works for any weights and numbers of bins; :func:`bit_uncertainties` is faster for weights of 0 or 1.
     """
     joint = np.empty(n_bins * n_bins)
     own_bins = np.empty(matrix.shape[1], dtype=np.uint8)
@@ -215,15 +218,15 @@ def dense_uncertainties(
 @kernel()
 def csc_uncertainties(
     indptr, indices, values, low, high, n_bins, weight, total, terms, entropy,
-    begins, owners, owner_bins, rest, counts, bins_entropy, threshold, found, first,
+    starts, owners, owner_bins, rest, counts, bins_entropy, threshold, found, first,
 ):  # fmt: skip
-    """Like :func:`dense_uncertainties`, from the stored entries only, of both features of a pair; rows in no order.
+    """Do the same as :func:`dense_uncertainties` from the stored entries of both features. Rows are unordered.
 
-    The support features come by samples: those that have an entry for sample i stand at ``begins[i]:begins[i + 1]`` in
-    ``owners``, with the bins of these entries in ``owner_bins``. The other samples of support feature k are in bin
-    ``rest[k]``; ``counts[k]`` is the weight of each of its bins. What the zeros of a column share with a bin is what its
-    stored entries leave of that bin. A pair without a common entry outside of these bins is held to the bound on exclusive
-    features.
+    The support features are given by sample: those with an entry for sample i are ``owners[starts[i]:starts[i + 1]]``, and the
+    bins of these entries are in ``owner_bins``. The other samples of support feature k are in bin ``rest[k]``, and
+    ``counts[k]`` is the weight of each of its bins. The joint weight of a column's zeros and a bin is the weight of the bin
+    minus that of the column's stored entries in it. Pairs without a common entry outside these bins are subject to the bound
+    on exclusive features.
     """
     n_supports = rest.shape[0]
     joint = np.empty((n_supports, n_bins, n_bins))
@@ -238,7 +241,7 @@ def csc_uncertainties(
                 used[k, n_used[k]] = b
                 n_used[k] += 1
         odds[k] = max(total - counts[k, rest[k]], 0.0) / counts[k, rest[k]]
-    met = np.full(n_supports, -1)
+    last_feature = np.full(n_supports, -1)
     whole = terms.shape[0] > 0
     count = 0
     n_evaluated = 0
@@ -257,11 +260,11 @@ def csc_uncertainties(
                 continue
             own_counts[own_bin] += weight[i]
             outside += weight[i]
-            for q in range(begins[i], begins[i + 1]):
+            for q in range(starts[i], starts[i + 1]):
                 k = owners[q]
                 if begin <= k < end:
-                    if met[k] != f:
-                        met[k] = f
+                    if last_feature[k] != f:
+                        last_feature[k] = f
                         joint[k] = 0.0
                     joint[k, own_bin, owner_bins[q]] += weight[i]
         n_own = 0
@@ -271,7 +274,7 @@ def csc_uncertainties(
                 n_own += 1
         own_odds = outside / max(total - outside, 0.0)
         for k in range(begin, end):
-            if met[k] != f:
+            if last_feature[k] != f:
                 if 2.0 * own_odds * odds[k] < (threshold - SAFETY) * (own + bins_entropy[k]):
                     continue
                 joint[k] = 0.0
@@ -286,10 +289,10 @@ def csc_uncertainties(
 
 @kernel()
 def _fill_in_zeros(joint, rows, own_counts, columns, other_counts, rest, zero, least):
-    """Complete the joint weights of two features from those of the samples that both have entries for.
+    """Complete the joint weights of two features, given those of the samples with entries in both.
 
-    ``rows`` and ``columns`` are the bins that have any weight. Differences of sums leave rounding where nothing is left: what
-    is below ``least`` is nothing.
+    ``rows`` and ``columns`` are the bins with nonzero weight. Differences of sums have rounding errors, so remainders below
+    ``least`` count as zero.
     """
     for a in rows:
         left = own_counts[a]
@@ -307,7 +310,7 @@ def _fill_in_zeros(joint, rows, own_counts, columns, other_counts, rest, zero, l
 
 @kernel()
 def _joint_entropy(joint, rows, columns, total, terms):
-    """Entropy of joint weights, of which only some rows and columns are not zero."""
+    """Return the entropy of joint weights, of which only some rows and columns are nonzero."""
     result = 0.0
     if terms.shape[0] > 0:
         for a in rows:
@@ -324,7 +327,7 @@ def _joint_entropy(joint, rows, columns, total, terms):
 
 @kernel()
 def dense_bins(matrix, low, high, n_bins, weight, bins, first):
-    """Bins of each row of a (features, samples) block as bytes; rows of ``bins`` are whole words long."""
+    """Compute the bins of each row of a (features, samples) block as bytes. Rows of ``bins`` are padded to whole words."""
     n_samples = matrix.shape[1]
     all_count = True
     for i in range(n_samples):
@@ -339,35 +342,35 @@ def dense_bins(matrix, low, high, n_bins, weight, bins, first):
                 out[i] = max(min(int((np.float64(row[i]) - origin) / width * n_bins), n_bins - 1), 0)
         else:
             out[:n_samples] = 0
-        out[n_samples:] = NOWHERE
+        out[n_samples:] = NO_BIN
         if not all_count:
             for i in range(n_samples):
                 if weight[i] == 0.0:
-                    out[i] = NOWHERE
+                    out[i] = NO_BIN
 
 
 @kernel()
 def count_bins(bins, counts):
-    """Samples in each bin of each row of bins.
+    """Count the samples in each bin of each row of bins.
 
-    Four counters take turns: one that is raised twice in a row makes the second time wait for the first.
+    Four counters alternate, because incrementing the same counter twice in a row stalls the processor.
     """
-    turns = np.empty((4, NOWHERE + 1), dtype=np.int64)
+    counters = np.empty((4, NO_BIN + 1), dtype=np.int64)
     for f in range(bins.shape[0]):
         row = bins[f]
-        turns[:] = 0
+        counters[:] = 0
         for i in range(0, row.shape[0], 4):
-            turns[0, row[i]] += 1
-            turns[1, row[i + 1]] += 1
-            turns[2, row[i + 2]] += 1
-            turns[3, row[i + 3]] += 1
+            counters[0, row[i]] += 1
+            counters[1, row[i + 1]] += 1
+            counters[2, row[i + 2]] += 1
+            counters[3, row[i + 3]] += 1
         for b in range(counts.shape[1]):
-            counts[f, b] = turns[0, b] + turns[1, b] + turns[2, b] + turns[3, b]
+            counts[f, b] = counters[0, b] + counters[1, b] + counters[2, b] + counters[3, b]
 
 
 @kernel()
 def bin_entropies(counts, total, terms, entropy, first):
-    """Entropies of features from the counts of their bins."""
+    """Compute the entropies of features from the counts of their bins."""
     for f in range(counts.shape[0]):
         result = 0.0
         for b in range(counts.shape[1]):
@@ -378,23 +381,23 @@ def bin_entropies(counts, total, terms, entropy, first):
 
 @kernel()
 def _pack(words, number, bits):
-    """The samples of one bin as bits; the order of the samples is not that of the columns, but the same for all features.
+    """Pack the samples of one bin into bits. Their order differs from that of the columns, but is the same for all features.
 
-    Of eight bytes at a time, those that are equal to the bin get their highest bit set, which is then shifted to its place.
+    In each group of eight bytes, the highest bit of those equal to the bin is set and then shifted to its position.
     """
     n_words = bits.shape[0]
     pattern = np.uint64(number) * _ONES
     for w in range(n_words):
         packed = np.uint64(0)
         for j in range(8):
-            apart = words[j * n_words + w] ^ pattern
-            packed |= ~(((apart & _LOW) + _LOW) | apart | _LOW) >> np.uint64(7 - j)
+            difference = words[j * n_words + w] ^ pattern
+            packed |= ~(((difference & _LOW) + _LOW) | difference | _LOW) >> np.uint64(7 - j)
         bits[w] = packed
 
 
 @kernel()
 def _pack_feature(words, n_bins, n_counted, bits, counts):
-    """Bits and counts of the bins of a feature that have samples; returns how many these are."""
+    """Compute the bits and counts of the nonempty bins of a feature. Return their number."""
     n_used = 0
     seen = 0
     for b in range(n_bins):
@@ -414,9 +417,9 @@ def _pack_feature(words, n_bins, n_counted, bits, counts):
 
 @kernel()
 def fill_lanes(words, counts, lanes, margins):
-    """Put the words of the bins of support features side by side, and the samples of these bins; only bins that have any.
+    """Interleave the words of the nonempty bins of support features, and write the counts of these bins.
 
-    The lanes of a tile are those of its support features' second bins, then of their third ones; unused lanes stay 0.
+    The lanes of a tile are those of its support features' second bins, then of their third bins. Unused lanes stay 0.
     """
     bits = np.empty(lanes.shape[1], dtype=np.uint64)
     for k in range(words.shape[0]):
@@ -432,9 +435,9 @@ def fill_lanes(words, counts, lanes, margins):
 
 @kernel()
 def _add_shared(lanes, n_lanes, bits, a, sums):
-    """How many samples the lanes share with set number a.
+    """Add the number of samples that each lane shares with set number a.
 
-    Rows are cut to the lanes that are used first: the compiler then knows that indices are not negative, and takes vectors.
+    Rows are sliced to the used lanes first, which shows the compiler that indices are not negative, so that it uses vectors.
     """
     n_words = lanes.shape[0]
     sums0 = sums[a, :n_lanes]
@@ -452,7 +455,7 @@ def _add_shared(lanes, n_lanes, bits, a, sums):
 
 @kernel()
 def _add_shared_by_three(lanes, n_lanes, bits, a, sums):
-    """The same for the sets a, a + 1 and a + 2, which share what is read of the lanes."""
+    """Do the same for the sets a, a + 1 and a + 2 while reading the lanes once."""
     n_words = lanes.shape[0]
     sums0, sums1, sums2 = sums[a, :n_lanes], sums[a + 1, :n_lanes], sums[a + 2, :n_lanes]
     for w in range(0, n_words - 3, 4):
@@ -475,7 +478,7 @@ def _add_shared_by_three(lanes, n_lanes, bits, a, sums):
 
 @kernel()
 def _count_jointly(lanes, margins, n_lanes, bits, counts, n_used, firsts, sums):
-    """Samples of each bin of a feature (a row each) in the first bins of a tile's support features, and in all other ones."""
+    """Count the samples of each bin of a feature (one row each) in the first and the other bins of a tile's supports."""
     sums[1:n_used] = 0
     a = 1
     while a + 3 <= n_used:
@@ -503,7 +506,7 @@ def _count_jointly(lanes, margins, n_lanes, bits, counts, n_used, firsts, sums):
 
 @kernel()
 def _joint_entropies(firsts, sums, n_lanes, n_used, total, terms, joint):
-    """Entropies from the joint counts of a tile, summed in the order of the bins, first those of the feature."""
+    """Compute the joint entropies of a tile, summed in the order of the feature's bins, then the support features' bins."""
     if total >= terms.shape[0]:
         joint[:] = 0.0
         for a in range(n_used):
@@ -516,7 +519,7 @@ def _joint_entropies(firsts, sums, n_lanes, n_used, total, terms, joint):
     for a in range(n_used):
         for s in range(-1, n_lanes // TILE):
             row = firsts[a] if s < 0 else sums[a, s * TILE : (s + 1) * TILE]
-            e0 -= terms[np.uint64(row[0])]  # eight sums in turn, since each waits for its last term
+            e0 -= terms[np.uint64(row[0])]  # Eight independent sums avoid waiting for the previous addition.
             e1 -= terms[np.uint64(row[1])]
             e2 -= terms[np.uint64(row[2])]
             e3 -= terms[np.uint64(row[3])]
@@ -532,31 +535,31 @@ def _joint_entropies(firsts, sums, n_lanes, n_used, total, terms, joint):
 def bit_uncertainties(
     words, n_bins, entropy, first, total, terms, lanes, margins, sizes, others, threshold, found
 ):  # fmt: skip
-    """Rows (feature, k, uncertainty) with an uncertainty of at least the threshold, in no order; also the pairs evaluated.
+    """Find rows (feature, k, uncertainty) that reach the threshold, unordered. Return their number and the evaluated pairs.
 
-    ``words`` are the bins of some features, eight to a word; ``sizes`` the lanes of each tile, ``others`` the entropies of the
-    support features, rising. There is room for all pairs in ``found``.
+    ``words`` are the bins of some features, eight per word, ``sizes`` the numbers of lanes of each tile, and ``others`` the
+    entropies of the support features, increasing. ``found`` has capacity for all pairs.
     """
     n_tiles, n_words, width = lanes.shape
     n_supports = others.shape[0]
-    bits = np.empty((_TOGETHER, n_bins + 1, n_words), dtype=np.uint64)
-    counts = np.empty((_TOGETHER, n_bins), dtype=np.int64)
-    n_used = np.empty(_TOGETHER, dtype=np.int64)
-    begins, ends = np.empty(_TOGETHER, dtype=np.int64), np.empty(_TOGETHER, dtype=np.int64)
+    bits = np.empty((_BATCH_FEATURES, n_bins + 1, n_words), dtype=np.uint64)
+    counts = np.empty((_BATCH_FEATURES, n_bins), dtype=np.int64)
+    n_used = np.empty(_BATCH_FEATURES, dtype=np.int64)
+    starts, ends = np.empty(_BATCH_FEATURES, dtype=np.int64), np.empty(_BATCH_FEATURES, dtype=np.int64)
     firsts, sums = np.empty((n_bins, TILE), dtype=np.int64), np.empty((n_bins, width), dtype=np.int64)
     joint = np.empty(TILE)
     count = 0
     n_evaluated = 0
-    for start in range(0, words.shape[0], _TOGETHER):
-        n_together = min(_TOGETHER, words.shape[0] - start)
-        for f in range(n_together):
-            begins[f], ends[f] = reachable(entropy[first + start + f], others, threshold)
-            if begins[f] < ends[f]:
-                n_evaluated += ends[f] - begins[f]
+    for start in range(0, words.shape[0], _BATCH_FEATURES):
+        n_batch = min(_BATCH_FEATURES, words.shape[0] - start)
+        for f in range(n_batch):
+            starts[f], ends[f] = reachable(entropy[first + start + f], others, threshold)
+            if starts[f] < ends[f]:
+                n_evaluated += ends[f] - starts[f]
                 n_used[f] = _pack_feature(words[start + f], n_bins, np.int64(total), bits[f], counts[f])
         for t in range(n_tiles):
-            for f in range(n_together):
-                begin, end = max(begins[f], t * TILE), min(ends[f], (t + 1) * TILE, n_supports)
+            for f in range(n_batch):
+                begin, end = max(starts[f], t * TILE), min(ends[f], (t + 1) * TILE, n_supports)
                 if begin >= end:
                     continue
                 _count_jointly(lanes[t], margins[t], sizes[t], bits[f], counts[f], n_used[f], firsts, sums)

@@ -1,4 +1,4 @@
-"""Means and norms of columns, in the three layouts of :mod:`coterie.kernels.columns`, and for many weights of the samples."""
+"""Means and norms of columns, in the layouts of :mod:`coterie.kernels.columns`, and for many sample weights at once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 from coterie._numba import kernel
 from coterie.kernels.columns import TILE
 
-# Sparse features whose moments for many weights are kept until they are written.
-_FEATURES_AT_ONCE = 64
+# Sparse features whose moments for many weights are buffered before they are written.
+_BATCH_FEATURES = 64
 
 
 @kernel(reorder=True)
 def feature_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
-    """Mean, centred norm and finiteness of each feature.
+    """Compute mean, centred norm and finiteness of each feature.
 
-    Two passes over a column while it is in the cache, on values shifted by the column's first one:
-    a constant column gets a norm of exactly zero, and a large mean costs no digits.
+    Makes two passes over a column while it is in the cache, on values minus the column's first value. So a constant column has
+    a norm of exactly zero, and a large mean costs no digits. ``zeros`` is a sum of zeros, or NaN if a value is not finite.
     """
     n_samples = weight.shape[0]
     total_weight = 0.0
@@ -25,11 +25,11 @@ def feature_major_moments(matrix, weight, first_sample, means, norms, finite, st
     for j in range(start, stop):
         shift = np.float64(matrix[j, first_sample])
         total = 0.0
-        poison = 0.0
+        zeros = 0.0
         for i in range(n_samples):
             value = matrix[j, i] - shift
             total += weight[i] * value
-            poison += value * 0.0
+            zeros += value * 0.0
         offset = total / total_weight
         squares = 0.0
         for i in range(n_samples):
@@ -40,12 +40,12 @@ def feature_major_moments(matrix, weight, first_sample, means, norms, finite, st
             squares = 0.0
         means[j] = mean
         norms[j] = np.sqrt(squares)
-        finite[j] = poison == 0.0
+        finite[j] = zeros == 0.0
 
 
 @kernel()
-def _add_four_moments(rows, weight, shift, total, squares, poison):
-    """Add four rows to the sums of weighted values, of their squares, and of zeros for finite values; as if one by one."""
+def _add_four_moments(rows, weight, shift, total, squares, zeros):
+    """Add four rows, in order, to the sums of weighted values, of their squares, and of zeros (NaN for non-finite values)."""
     row0, row1, row2, row3 = rows
     weight0, weight1, weight2, weight3 = weight[0], weight[1], weight[2], weight[3]
     for f in range(row0.shape[0]):
@@ -61,12 +61,12 @@ def _add_four_moments(rows, weight, shift, total, squares, poison):
             + weight2 * value2 * value2
             + weight3 * value3 * value3
         )
-        poison[f] = poison[f] + value0 * 0.0 + value1 * 0.0 + value2 * 0.0 + value3 * 0.0
+        zeros[f] = zeros[f] + value0 * 0.0 + value1 * 0.0 + value2 * 0.0 + value3 * 0.0
 
 
 @kernel()
 def sample_major_moments(matrix, weight, first_sample, means, norms, finite, start, stop):
-    """Like :func:`feature_major_moments`, in one pass over the rows of each tile of columns."""
+    """Do the same as :func:`feature_major_moments`, in one pass over the rows of each tile of columns."""
     n_samples = weight.shape[0]
     total_weight = 0.0
     for i in range(n_samples):
@@ -74,19 +74,19 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
     shift = np.empty(TILE)
     total = np.empty(TILE)
     squares = np.empty(TILE)
-    poison = np.empty(TILE)
+    zeros = np.empty(TILE)
     for first in range(start, stop, TILE):
         width = min(TILE, stop - first)
         for f in range(width):
             shift[f] = matrix[first_sample, first + f]
         total[:] = 0.0
         squares[:] = 0.0
-        poison[:] = 0.0
+        zeros[:] = 0.0
         last = first + width
         i = 0
         while i + 4 <= n_samples:
             rows = matrix[i, first:last], matrix[i + 1, first:last], matrix[i + 2, first:last], matrix[i + 3, first:last]
-            _add_four_moments(rows, weight[i : i + 4], shift, total, squares, poison)
+            _add_four_moments(rows, weight[i : i + 4], shift, total, squares, zeros)
             i += 4
         while i < n_samples:
             values = matrix[i, first:last]
@@ -94,7 +94,7 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
                 value = values[f] - shift[f]
                 total[f] += weight[i] * value
                 squares[f] += weight[i] * value * value
-                poison[f] += value * 0.0
+                zeros[f] += value * 0.0
             i += 1
         for f in range(width):
             offset = total[f] / total_weight
@@ -104,15 +104,15 @@ def sample_major_moments(matrix, weight, first_sample, means, norms, finite, sta
                 rest = 0.0
             means[first + f] = mean
             norms[first + f] = np.sqrt(rest)
-            finite[first + f] = poison[f] == 0.0
+            finite[first + f] = zeros[f] == 0.0
 
 
 @kernel()
 def csc_moments(indptr, indices, values, weight, means, norms, finite, start, stop):
-    """Mean, centred norm and finiteness of each feature; samples of weight zero count for finiteness only.
+    """Compute mean, centred norm and finiteness of each feature. Samples of weight zero count for finiteness only.
 
-    The centred norm is ``sum over stored (x - mean)^2 + mean^2 * (weight of the implicit zeros)``:
-    a sum of non-negative terms, so nothing cancels.
+    The squared centred norm is ``sum over stored (x - mean)^2 + mean^2 * (weight of the implicit zeros)``,
+    a sum of non-negative terms without cancellation.
     """
     n_samples = weight.shape[0]
     total_weight = 0.0
@@ -124,13 +124,13 @@ def csc_moments(indptr, indices, values, weight, means, norms, finite, start, st
     for j in range(start, stop):
         total = 0.0
         stored_weight = 0.0
-        poison = 0.0
+        zeros = 0.0
         n_nonzero = 0
         reference = 0.0
         differs = False
         for p in range(indptr[j], indptr[j + 1]):
             value = np.float64(values[p])
-            poison += value * 0.0
+            zeros += value * 0.0
             w = weight[indices[p]]
             if w > 0.0 and value != 0.0:
                 total += w * value
@@ -150,14 +150,14 @@ def csc_moments(indptr, indices, values, weight, means, norms, finite, start, st
             squares += mean * mean * max(total_weight - stored_weight, 0.0)
         means[j] = mean
         norms[j] = np.sqrt(squares)
-        finite[j] = poison == 0.0
+        finite[j] = zeros == 0.0
 
 
 @kernel()
 def csc_many_moments(indptr, indices, values, weights, means, norms, start, stop):
-    """The means and centred norms of :func:`csc_moments` for many weights at once, with the same bits; all values are finite.
+    """Compute the means and centred norms of :func:`csc_moments` for many weights, bit-identically. Values must be finite.
 
-    ``weights`` has a row for each sample, ``means`` and ``norms`` one for each weight.
+    ``weights`` has one row per sample. ``means`` and ``norms`` have one row per weight vector.
     """
     n_samples, n_weights = weights.shape
     totals = np.zeros(n_weights)
@@ -172,11 +172,11 @@ def csc_many_moments(indptr, indices, values, weights, means, norms, start, stop
     highest = np.empty(n_weights)
     n_nonzero = np.empty(n_weights, np.int64)
     squares = np.empty(n_weights)
-    # Some features at a time: rows of ``means`` are as long as there are features, so that each value has a page of its own.
-    own_means = np.empty((_FEATURES_AT_ONCE, n_weights))
-    own_norms = np.empty((_FEATURES_AT_ONCE, n_weights))
-    for first in range(start, stop, _FEATURES_AT_ONCE):
-        last = min(first + _FEATURES_AT_ONCE, stop)
+    # Buffered for some features at a time: rows of ``means`` are so long that values of a column are on different pages.
+    own_means = np.empty((_BATCH_FEATURES, n_weights))
+    own_norms = np.empty((_BATCH_FEATURES, n_weights))
+    for first in range(start, stop, _BATCH_FEATURES):
+        last = min(first + _BATCH_FEATURES, stop)
         for j in range(first, last):
             total[:] = 0.0
             stored[:] = 0.0

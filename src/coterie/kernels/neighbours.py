@@ -1,10 +1,10 @@
 """Votes of the k nearest neighbours, from products of samples.
 
-The rank of a training sample j for a test sample i is that of ``|z_j|^2 - 2 z_i.z_j``, the squared distance less a constant of
-the row, so BLAS does nearly all the work. Single precision is enough to *find* the neighbours. Whether the k found are
-surely those of scikit-learn is decided by the gap behind the k-th one. Without a sure gap (ties, mostly), several sets of
-neighbours are possible; where they do not all vote alike, the row is done again, with scikit-learn's own arithmetic and its
-own way to break ties.
+Training samples j are ranked for a test sample i by ``|z_j|^2 - 2 z_i.z_j``, the squared distance minus a constant of the row,
+so BLAS does nearly all the work. Single precision is enough to *find* the neighbours. The gap after the k-th value decides
+whether the k found are certainly those of scikit-learn. Without a sufficient gap (mostly because of ties), several sets of
+neighbours are possible. If these do not all vote for the same class, the row is recomputed with the arithmetic and the tie
+rule of scikit-learn.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ import numpy as np
 
 from coterie._numba import kernel
 
-# Classes of positions modulo this number, whose minima are compared before the values themselves.
+# Number of groups of positions (position modulo this number), whose minima are compared before single values.
 _GROUPS = 32
-# Positions that are compared at a time to find these minima; a multiple of _GROUPS.
+# Positions compared at a time to find these minima; a multiple of _GROUPS.
 _STRIDE = 128
-# Test samples whose products are held at a time: with a thousand training samples they stay in the second-level cache.
-_ROWS = 128
-# Samples at about the same distance from which on their distances are not found one by one.
-_MANY = 128
-# Samples whose features are gathered at a time.
-_GATHERED = 32
-# Samples on each side of a product in scikit-learn (its pairwise_dist_chunk_size): rounding depends on it.
-_CHUNK = 256
+# Test samples whose products are in memory at a time. With a thousand training samples they fit into the second-level cache.
+_CHUNK_QUERIES = 128
+# Largest number of samples at about the same distance whose distances are computed individually.
+_MAX_NEAR = 128
+# Number of samples whose features are gathered at a time.
+_GATHER_SAMPLES = 32
+# Samples per side of a product in scikit-learn (its pairwise_dist_chunk_size). Rounding depends on it.
+_SKLEARN_CHUNK = 256
 
 
 @kernel()
-def insert(values, places, value, place):
-    """Put a value that is smaller than the last one in its place of a sorted list."""
+def insert_sorted(values, positions, value, position):
+    """Insert a value into a sorted list and drop the last value, which must be larger."""
     level = len(values) - 1
     while level > 0 and values[level - 1] > value:
-        values[level], places[level] = values[level - 1], places[level - 1]
+        values[level], positions[level] = values[level - 1], positions[level - 1]
         level -= 1
-    values[level], places[level] = value, place
+    values[level], positions[level] = value, position
 
 
 @kernel()
 def merge_smaller(values, others):
-    """Replace values by others that are smaller; ``others`` may be shorter."""
+    """Replace each value by the corresponding one of ``others`` if that is smaller. ``others`` may be shorter."""
     for g in range(len(others)):
         values[g] = others[g] if others[g] < values[g] else values[g]
 
 
 @kernel()
 def group_minima(row, stride, minima):
-    """Smallest value of each class of positions modulo the number of groups, by vector instructions."""
+    """Compute the smallest value of each group of positions, with vector instructions."""
     n_groups, n_stride = len(minima), len(stride)
     n_whole = len(row) // n_stride * n_stride
     stride[:] = np.inf
@@ -60,64 +60,63 @@ def group_minima(row, stride, minima):
 
 
 @kernel()
-def smallest(row, stride, minima, groups, values, places):
-    """The smallest values of a row, sorted, and their places; which of equal ones is left open.
+def smallest(row, stride, minima, groups, values, positions):
+    """Find the smallest values of a row, sorted, and their positions. The choice among equal values is unspecified.
 
-    The smallest q values lie in the q groups with the smallest minima, so nearly all of the row is read once and
-    not compared any further.
+    The smallest q values are in the q groups with the smallest minima, so nearly all of the row is read only once.
     """
     n_groups = len(minima)
     group_minima(row, stride, minima)
     values[:] = np.inf
     for g in range(n_groups):
         if minima[g] < values[-1]:
-            insert(values, groups, minima[g], g)
+            insert_sorted(values, groups, minima[g], g)
     limit = values[-1]
     values[:] = np.inf
     for group in groups:
         for j in range(group, len(row), n_groups):
             if row[j] <= limit and row[j] < values[-1]:
-                insert(values, places, row[j], j)
+                insert_sorted(values, positions, row[j], j)
 
 
 @kernel()
-def push(values, places, value, place):
-    """Replace the root of a max-heap and let the new value sink, as scikit-learn does."""
+def replace_root(values, positions, value, position):
+    """Replace the root of a max-heap and move the new value down, as in scikit-learn."""
     size = len(values)
-    at = 0
+    node = 0
     while True:
-        left, right = 2 * at + 1, 2 * at + 2
+        left, right = 2 * node + 1, 2 * node + 2
         if left >= size:
             break
         larger = left if right >= size or values[left] >= values[right] else right
         if values[larger] <= value:
             break
-        values[at], places[at] = values[larger], places[larger]
-        at = larger
-    values[at], places[at] = value, place
+        values[node], positions[node] = values[larger], positions[larger]
+        node = larger
+    values[node], positions[node] = value, position
 
 
 @kernel()
-def smallest_in_turn(row, turn, values, places):
-    """What is left in a heap through which a row goes in turn: of equal values those that scikit-learn keeps."""
+def smallest_in_order(row, order, values, positions):
+    """Find the smallest values of a row with a heap, in the given order. Among equal values, keep those of scikit-learn."""
     values[:] = np.inf
-    for j in turn:
+    for j in order:
         if row[j] < values[0]:
-            push(values, places, row[j], j)
+            replace_root(values, positions, row[j], j)
 
 
 @kernel()
-def vote(places, codes, votes):
-    """The class of most samples; the first one of several."""
+def vote(positions, codes, votes):
+    """Return the most frequent class, the first one in case of ties."""
     votes[:] = 0
-    for place in places:
-        votes[codes[place]] += 1
+    for position in positions:
+        votes[codes[position]] += 1
     return np.argmax(votes)
 
 
 @kernel()
 def product(first, second, buffer):
-    """``first @ second.T`` in a part of a buffer."""
+    """Return ``first @ second.T``, computed in a part of a buffer."""
     out = buffer[: first.shape[0] * second.shape[0]].reshape(first.shape[0], second.shape[0])
     np.dot(first, second.T, out)
     return out
@@ -125,7 +124,7 @@ def product(first, second, buffer):
 
 @kernel()
 def squared_norms(columns, centre, norms):
-    """Squared norm of each sample, less the centre; ``columns`` holds a feature in each row."""
+    """Compute the squared norm of each sample minus the centre. ``columns`` has one row per feature."""
     norms[:] = 0.0
     for f in range(len(columns)):
         column, middle = columns[f], centre[f]
@@ -136,11 +135,11 @@ def squared_norms(columns, centre, norms):
 
 @kernel()
 def gather_factors(columns, centre, scale, norms, samples, queries, others):
-    """Rows of the two factors for some samples: -2 z_i and a one, and z_j and its squared norm, all scaled."""
+    """Fill the rows of the two factors for some samples: (-2 z_i, 1) and (z_j, squared norm of z_j), all scaled."""
     n_features = len(columns)
-    for start in range(0, len(samples), _GATHERED):
-        some = samples[start : start + _GATHERED]
-        rows = others[start : start + _GATHERED]
+    for start in range(0, len(samples), _GATHER_SAMPLES):
+        some = samples[start : start + _GATHER_SAMPLES]
+        rows = others[start : start + _GATHER_SAMPLES]
         for f in range(n_features):
             column, middle = columns[f], centre[f]
             for i in range(len(some)):
@@ -156,41 +155,43 @@ def gather_factors(columns, centre, scale, norms, samples, queries, others):
 
 
 @kernel()
-def predict_tied_votes(sure, possible, k, own):
-    """Whether the vote of k is for the class ``own``, whichever of the possible ones vote: 1 yes, 0 no, -1 it depends."""
-    n_left, n_possible = k - sure.sum(), possible.sum()
-    least = sure[own] + max(0, n_left - (n_possible - possible[own]))
-    most = sure[own] + min(n_left, possible[own])
-    verdict = 1
-    for other in range(len(sure)):
+def predict_tied_votes(certain, possible, k, own):
+    """Return 1 if k neighbours elect the class ``own`` for every choice of possible ones, 0 if for none, else -1."""
+    n_left, n_possible = k - certain.sum(), possible.sum()
+    min_own = certain[own] + max(0, n_left - (n_possible - possible[own]))
+    max_own = certain[own] + min(n_left, possible[own])
+    outcome = 1
+    for other in range(len(certain)):
         if other == own:
             continue
-        first = other < own  # and so it wins when votes are equal
-        if sure[other] + max(0, n_left - (n_possible - possible[other])) >= most + (not first):
+        first = other < own  # Then the other class wins ties.
+        if certain[other] + max(0, n_left - (n_possible - possible[other])) >= max_own + (not first):
             return 0
-        if sure[other] + min(n_left, possible[other]) >= least + (not first):
-            verdict = -1
-    return verdict
+        if certain[other] + min(n_left, possible[other]) >= min_own + (not first):
+            outcome = -1
+    return outcome
 
 
 @kernel()
-def count_sure(values, places, codes, slack, sure):
-    """Count the classes of those that are surely among the first k; ``values`` are the k + 1 smallest, sorted.
+def count_certain(values, positions, codes, slack, certain):
+    """Count the classes of samples that are certainly among the first k. ``values`` are the k + 1 smallest, sorted.
 
-    Two values that are at most ``slack`` apart may change places, so what is smaller than the last of them by more is in.
+    The order of two values that differ by at most ``slack`` is uncertain. Samples whose values are below the last one by more
+    than ``slack`` are certain.
     """
-    sure[:] = 0
+    certain[:] = 0
     for j in range(len(values) - 1):
         if values[-1] - values[j] > slack:
-            sure[codes[places[j]]] += 1
+            certain[codes[positions[j]]] += 1
     return values[-1] - slack, values[-2] + slack
 
 
 @kernel()
-def weigh(row, minima, codes, bounds, k, own, sure, possible, places):
-    """Count the classes of values within the bounds, note their places, and predict_tied_votes the vote.
+def count_possible(row, minima, codes, bounds, k, own, certain, possible, positions):
+    """Count the classes of values within the bounds, record their positions, and predict the vote.
 
-    Returns the verdict and the number of places. Stops where it is clear that the vote depends on which of many they are.
+    Returns the result of :func:`predict_tied_votes` and the number of positions. Stops early if the vote depends on the choice
+    among many samples.
     """
     low, high = bounds
     possible[:] = 0
@@ -200,17 +201,17 @@ def weigh(row, minima, codes, bounds, k, own, sure, possible, places):
             continue
         for j in range(group, len(row), len(minima)):
             if row[j] <= high:
-                places[n_found] = j
+                positions[n_found] = j
                 n_found += 1
                 possible[codes[j]] += row[j] >= low
-                if n_found % _MANY == 0 and predict_tied_votes(sure, possible, k, own) < 0:
+                if n_found % _MAX_NEAR == 0 and predict_tied_votes(certain, possible, k, own) < 0:
                     return -1, n_found
-    return predict_tied_votes(sure, possible, k, own), n_found
+    return predict_tied_votes(certain, possible, k, own), n_found
 
 
 @kernel()
-def recompute_weights(columns, sample, samples, codes, slack, k, own, sure, possible, distances, smallest_few, places):
-    """The same for a few samples, by squared distances in double precision."""
+def recompute_weights(columns, sample, samples, codes, slack, k, own, certain, possible, distances, smallest_few, positions):
+    """Predict the vote of a few samples from squared distances in double precision."""
     smallest_few[:] = np.inf
     for j in range(len(samples)):
         distances[j] = 0.0
@@ -218,83 +219,87 @@ def recompute_weights(columns, sample, samples, codes, slack, k, own, sure, poss
             difference = columns[f, sample] - columns[f, samples[j]]
             distances[j] += difference * difference
         if distances[j] < smallest_few[-1]:
-            insert(smallest_few, places, distances[j], j)
-    low, high = count_sure(smallest_few, samples[places], codes, slack, sure)
+            insert_sorted(smallest_few, positions, distances[j], j)
+    low, high = count_certain(smallest_few, samples[positions], codes, slack, certain)
     possible[:] = 0
     for j in range(len(samples)):
         possible[codes[samples[j]]] += low <= distances[j] <= high
-    return predict_tied_votes(sure, possible, k, own)
+    return predict_tied_votes(certain, possible, k, own)
 
 
 @kernel()
-def count_right(queries, others, slack, fine_slack, codes, test, train, turn, columns, n_classes, k, exact, unsure, room):
-    """Number of test samples whose neighbours vote for their own class; marks those in ``unsure`` and leaves them out.
+def count_right(
+    queries, others, slack, fine_slack, codes, test, train, order, columns, n_classes, k, exact, uncertain, buffer
+):
+    """Return the number of test samples whose neighbours vote for their class. Undecided samples are set in ``uncertain``.
 
-    ``queries @ others.T`` are the values to rank, ``slack`` the gap to the next sample that makes the first k sure. Where
-    there is no such gap, the vote may still be the same whichever of the samples in question belong to the first k. Where
-    it is not, and products are free of rounding (``exact``), it is settled by the products themselves, with the training
-    samples in ``turn``. Elsewhere the few samples in question are compared in double precision, from the ``columns``
-    themselves, for which ``fine_slack`` is enough. ``test`` and ``train`` tell the samples that the rows of the factors
-    stand for; ``room`` holds the products of 128 test samples.
+    ``queries @ others.T`` are the values to rank, and ``slack`` is the gap to the next sample that makes the first k certain.
+    Without such a gap, the vote may still be the same for every choice among the samples in question. If it is not, and
+    products have no rounding errors (``exact``), the products decide, with the training samples in the given ``order``.
+    Otherwise the few samples in question are compared in double precision, from the ``columns``, for which ``fine_slack`` is
+    enough. ``test`` and ``train`` are the samples of the rows of the factors. ``buffer`` has room for the products of 128 test
+    samples.
     """
     other_codes = codes[train]
     n_train = len(others)
-    wide = min(k + 1, n_train)
-    n_groups = min(n_train, max(_GROUPS, 2 * wide))
+    n_kept = min(k + 1, n_train)
+    n_groups = min(n_train, max(_GROUPS, 2 * n_kept))
     stride = np.empty(max(_STRIDE // n_groups, 1) * n_groups, dtype=others.dtype)
-    minima, groups = np.empty(n_groups, dtype=others.dtype), np.empty(wide, dtype=np.int64)
-    values, places = np.empty(wide, dtype=others.dtype), np.empty(wide, dtype=np.int64)
-    near, distances, fine = np.empty(n_train, dtype=np.int64), np.empty(_MANY), np.empty(wide)
-    votes, sure, possible = np.empty((3, n_classes), dtype=np.int64)
-    n_right = 0
-    for start in range(0, len(queries), _ROWS):
-        products = product(queries[start : start + _ROWS], others, room)
+    minima, groups = np.empty(n_groups, dtype=others.dtype), np.empty(n_kept, dtype=np.int64)
+    values, positions = np.empty(n_kept, dtype=others.dtype), np.empty(n_kept, dtype=np.int64)
+    near, distances, fine = np.empty(n_train, dtype=np.int64), np.empty(_MAX_NEAR), np.empty(n_kept)
+    votes, certain, possible = np.empty((3, n_classes), dtype=np.int64)
+    n_correct = 0
+    for start in range(0, len(queries), _CHUNK_QUERIES):
+        products = product(queries[start : start + _CHUNK_QUERIES], others, buffer)
         for i in range(len(products)):
             row = products[i]
-            smallest(row, stride, minima, groups, values, places)
+            smallest(row, stride, minima, groups, values, positions)
             sample = test[start + i]
             own, gap = codes[sample], slack[sample]
-            if wide == k or values[k] - values[k - 1] > gap:
-                n_right += vote(places[:k], other_codes, votes) == own
+            if n_kept == k or values[k] - values[k - 1] > gap:
+                n_correct += vote(positions[:k], other_codes, votes) == own
                 continue
-            bounds = count_sure(values, places, other_codes, gap, sure)
-            verdict, n_near = weigh(row, minima, other_codes, bounds, k, own, sure, possible, near)
-            if verdict < 0 and exact:
-                smallest_in_turn(row, turn, values[:k], places[:k])
-                verdict = np.int64(vote(places[:k], other_codes, votes) == own)
-            elif verdict < 0 and n_near < _MANY:
+            bounds = count_certain(values, positions, other_codes, gap, certain)
+            outcome, n_near = count_possible(row, minima, other_codes, bounds, k, own, certain, possible, near)
+            if outcome < 0 and exact:
+                smallest_in_order(row, order, values[:k], positions[:k])
+                outcome = np.int64(vote(positions[:k], other_codes, votes) == own)
+            elif outcome < 0 and n_near < _MAX_NEAR:
                 some, gap = train[near[:n_near]], fine_slack[sample]
-                verdict = recompute_weights(columns, sample, some, codes, gap, k, own, sure, possible, distances, fine, places)
-            if verdict < 0:
-                unsure[start + i] = True
+                outcome = recompute_weights(
+                    columns, sample, some, codes, gap, k, own, certain, possible, distances, fine, positions
+                )
+            if outcome < 0:
+                uncertain[start + i] = True
             else:
-                n_right += verdict
-    return n_right
+                n_correct += outcome
+    return n_correct
 
 
 @kernel()
-def count_right_again(queries, others, codes, other_codes, n_classes, k, unsure):
-    """The same for the ``unsure`` samples, as scikit-learn computes it.
+def count_right_again(queries, others, codes, other_codes, n_classes, k, uncertain):
+    """Return the number of correct votes among the ``uncertain`` samples, computed as in scikit-learn.
 
-    Squared distances are ``max(0, |x_i|^2 - 2 x_i.x_j + |x_j|^2)`` in this order, the products in double precision and in
-    blocks of 256 by 256, which fixes their rounding.
+    Squared distances are ``max(0, |x_i|^2 - 2 x_i.x_j + |x_j|^2)`` in this order, with products in double precision in
+    blocks of 256 by 256, which determines their rounding.
     """
     norms = np.empty(len(others))
     for j in range(len(others)):
         norms[j] = np.dot(others[j], others[j])
-    values, places = np.empty(k), np.empty(k, dtype=np.int64)
+    values, positions = np.empty(k), np.empty(k, dtype=np.int64)
     votes = np.empty(n_classes, dtype=np.int64)
-    turn = np.arange(len(others))
-    distances = np.empty((min(_CHUNK, len(queries)), len(others)))
-    buffer = np.empty(_CHUNK * _CHUNK)
-    n_right = 0
-    for start in range(0, len(queries), _CHUNK):
-        rows = queries[start : start + _CHUNK]
-        marked = unsure[start : start + _CHUNK]
+    order = np.arange(len(others))
+    distances = np.empty((min(_SKLEARN_CHUNK, len(queries)), len(others)))
+    buffer = np.empty(_SKLEARN_CHUNK * _SKLEARN_CHUNK)
+    n_correct = 0
+    for start in range(0, len(queries), _SKLEARN_CHUNK):
+        rows = queries[start : start + _SKLEARN_CHUNK]
+        marked = uncertain[start : start + _SKLEARN_CHUNK]
         if not marked.any():
             continue
-        for first in range(0, len(others), _CHUNK):
-            products = product(rows, others[first : first + _CHUNK], buffer)
+        for first in range(0, len(others), _SKLEARN_CHUNK):
+            products = product(rows, others[first : first + _SKLEARN_CHUNK], buffer)
             distances[: len(rows), first : first + products.shape[1]] = products
         for i in range(len(rows)):
             if not marked[i]:
@@ -303,11 +308,11 @@ def count_right_again(queries, others, codes, other_codes, n_classes, k, unsure)
             row = distances[i]
             for j in range(len(row)):
                 row[j] = max(0.0, norm + -2.0 * row[j] + norms[j])
-            smallest_in_turn(row, turn, values, places)
-            n_right += vote(places, other_codes, votes) == codes[start + i]
-    return n_right
+            smallest_in_order(row, order, values, positions)
+            n_correct += vote(positions, other_codes, votes) == codes[start + i]
+    return n_correct
 
 
 def room_for(n_train: int) -> int:
-    """Numbers that :func:`count_right` needs room for."""
-    return _ROWS * n_train
+    """Return the size of the buffer of :func:`count_right`."""
+    return _CHUNK_QUERIES * n_train

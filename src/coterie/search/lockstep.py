@@ -1,11 +1,12 @@
 """Many searches over the same features in lockstep, with one pass over the features per round for all of them.
 
-Values of C, folds, half-samples and permuted labels make searches that differ in the loss, the sample weights or the labels.
-They advance round by round together: :class:`~coterie.search.scores.SharedPass` scores the features for all, then every search
-takes its own step on one of the threads. Inside ``joblib.parallel_config("loky", n_jobs=...)`` processes share the searches,
-each with passes of its own. The result of a search does not depend on the others: the same support features in the same order,
-with weights that agree to about ten digits (the moments of dense features are computed for all weights at once, and so rounded
-differently).
+Searches for different values of C, folds, half-samples or permuted labels differ in the loss, the sample weights or the
+labels. They advance together, round by round: :class:`~coterie.search.scores.SharedPass` scores the features for all searches,
+then every search takes its own step on one of the threads. Inside ``joblib.parallel_config("loky", n_jobs=...)`` the searches
+are divided among processes, each of which makes its own passes.
+
+The result of a search does not depend on the others: it has the same support features in the same order, with weights that
+agree to about ten digits. (The moments of dense features are computed for all weights at once, which rounds differently.)
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from coterie.search.membership import EncounteredFeatures
 from coterie.search.scores import LazyScores, SharedPass
 from coterie.search.search import Search
 
-# Bytes of a search for each feature (mean, norm, whether it is free) and each value of a column in its design; and what all
-# searches at the same time may take.
-_PER_FEATURE = 24
-_PER_VALUE = 8
+# Memory of a search per feature (mean, norm, candidate mask) and per value of its design, and the limit for all concurrent
+# searches.
+_BYTES_PER_FEATURE = 24
+_BYTES_PER_VALUE = 8
 _MAX_BYTES = 1 << 31
-# Searches that a process must have for itself, and values that all searches read in a pass, to be worth its start.
+# Searches per process, and values read per pass by all searches, that justify starting processes.
 _MIN_SEARCHES = 2
 _MIN_VALUES = 10**7
 
@@ -44,20 +45,20 @@ OnRound: TypeAlias = Callable[[int, CuttingPlane], bool]
 
 
 def run_searches(searches: Sequence[Search], finish: Finish[T], *, n_threads: int, on_round: OnRound | None = None) -> list[T]:
-    """Run searches over one source to their ends; one result for each.
+    """Run searches over one source to their ends and return one result per search.
 
     Parameters
     ----------
     searches : sequence of Search
-        All of them have their state in memory at the same time; see :func:`batches`.
+        The searches. The state of all of them is in memory at the same time; see :func:`batches`.
     finish : callable
-        Given positions and finished loops, returns what is wanted of each. It runs in the process that ran them, so it must
-        be picklable where processes share the searches.
+        Called with positions and finished loops; returns the result of each. It runs in the process that ran the loops, so it
+        must be picklable if processes share the searches.
     n_threads : int
-        Number of threads; never changes a result.
+        Number of threads. The result does not depend on it.
     on_round : callable, optional
-        Called with the position and the loop of a search after each of its rounds, by several threads at the same time; a
-        true answer ends the search. Not called for searches of other processes.
+        Called with the position and the loop of a search after each of its rounds, by several threads concurrently. The
+        search stops if it returns True. It is not called for searches in other processes.
     """
     n_processes = _process_count(searches)
     if n_processes < 2:
@@ -75,7 +76,7 @@ def run_searches(searches: Sequence[Search], finish: Finish[T], *, n_threads: in
 
 
 def _process_count(searches: Sequence[Search]) -> int:
-    """Number of processes that the active configuration of joblib asks for and the work is worth."""
+    """Return the number of processes: that of the active joblib configuration, or fewer for small problems."""
     backend, n_jobs = get_active_backend()
     if n_jobs in (None, 1) or getattr(backend, "supports_sharedmem", False):
         return 1
@@ -87,7 +88,7 @@ def _process_count(searches: Sequence[Search]) -> int:
 
 
 def _portable(search: Search) -> Search:
-    """The search without what only the estimator needs of its data."""
+    """Return the search without the parts of its data that only the estimator needs."""
     return replace(search, data=replace(search.data, X=None, attributes={}))
 
 
@@ -101,27 +102,27 @@ def _run_share(searches: Sequence[Search], positions: Sequence[int], finish: Fin
 def run_together(
     searches: Sequence[Search], *, n_threads: int, on_round: OnRound | None = None
 ) -> tuple[list[CuttingPlane], float]:
-    """The finished loops of some searches, and how many times the features were read for their scores; see above."""
+    """Run searches in lockstep and return the finished loops and the number of shared passes over the features."""
     with one_blas_thread():
         loops = _loops(searches, n_threads)
         shared = SharedPass([view for loop in loops for view in loop.oracle.views], n_threads)
         for position, loop in enumerate(loops):
-            shown = None if on_round is None else partial(on_round, position, loop)
-            loop.on_round = partial(_after_round, loop, shown)
+            callback = None if on_round is None else partial(on_round, position, loop)
+            loop.on_round = partial(_after_round, loop, callback)
         _advance(loops, shared, n_threads)
         for loop in loops:
             loop.on_round = None
     return loops, shared.n_passes
 
 
-def _after_round(loop: CuttingPlane, shown: Callable[[], bool] | None, _: Round) -> bool:
+def _after_round(loop: CuttingPlane, callback: Callable[[], bool] | None, _: Round) -> bool:
     if loop.encountered is not None:
         loop.encountered.record(loop)
-    return (shown is not None and shown()) or stop_requested()
+    return (callback is not None and callback()) or stop_requested()
 
 
 def _advance(loops: Sequence[CuttingPlane], shared: SharedPass, n_threads: int) -> None:
-    """Take loops to their ends, round by round together."""
+    """Run loops to their ends, one round of all loops at a time."""
     for loop in loops:
         loop.begin()
     while unfinished := [loop for loop in loops if not loop.finished]:
@@ -137,7 +138,7 @@ def _step(loops: Sequence[CuttingPlane], scores: Sequence[Sequence[LazyScores]],
 
 
 def _loops(searches: Sequence[Search], n_threads: int) -> list[CuttingPlane]:
-    """The loops of some searches, with one view for all that have the same sample weights and scale."""
+    """Return the loops of some searches. Searches with the same sample weights and scale share one view."""
     source = searches[0].data.source
     weights = {id(search.data.weight): search.data.weight for search in searches}
     given = {key: weight for key, weight in weights.items() if weight is not None}
@@ -150,7 +151,7 @@ def _loops(searches: Sequence[Search], n_threads: int) -> list[CuttingPlane]:
         key = id(search.data.weight), search.standardizes
         loop = search.loop(moments.get(key[0]), views.get(key))
         views[key] = loop.oracle.view
-        loop.warns = False  # these models are intermediate: the final fit warns
+        loop.warns = False  # Intermediate models: convergence warnings are raised by the final fit only.
         if search.records_members and not loop.oracle.complete:
             loop.encountered = EncounteredFeatures()
         loops.append(loop)
@@ -158,7 +159,7 @@ def _loops(searches: Sequence[Search], n_threads: int) -> list[CuttingPlane]:
 
 
 def batches(items: Sequence[T], n_features: int, n_values: int = 0) -> Iterator[Sequence[T]]:
-    """Items, one search each, in parts that fit into memory together; ``n_values`` are those of the columns in a design."""
-    size = max(1, _MAX_BYTES // (_PER_FEATURE * n_features + _PER_VALUE * n_values))
+    """Yield items, one search each, in batches that fit into memory. ``n_values`` is the number of values in a design."""
+    size = max(1, _MAX_BYTES // (_BYTES_PER_FEATURE * n_features + _BYTES_PER_VALUE * n_values))
     for first in range(0, len(items), size):
         yield items[first : first + size]

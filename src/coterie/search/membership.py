@@ -1,4 +1,4 @@
-"""Members of the groups at every size of a path, from one look at its end."""
+"""Members of the groups at every size of a path, computed once at its end."""
 
 from __future__ import annotations
 
@@ -13,33 +13,36 @@ from coterie.search.loop import CuttingPlane
 
 @dataclass(frozen=True)
 class Membership:
-    """Features that are members of a path's groups, and from how many support features on.
+    """Members of a path's groups, and the model size at which each becomes a member.
 
     Attributes
     ----------
     feature : ndarray of int
-        Members with all support features, in order.
+        Members of the groups of all support features, in increasing order.
     since : ndarray of int
-        The number of support features with which each one came in.
+        Smallest number of support features with which each feature is a member.
     """
 
     feature: np.ndarray
     since: np.ndarray
 
     def at(self, n_support: int) -> np.ndarray:
-        """Members of the groups of the first support features: what a search for so many would have found."""
+        """Return the members of the groups of the first ``n_support`` support features.
+
+        A search for ``n_support`` features would find the same members.
+        """
         return self.feature[self.since <= n_support]
 
     @classmethod
     def of(cls, feature: np.ndarray, since: np.ndarray) -> Membership:
-        """From a list in which a feature may come several times; the earliest counts."""
+        """Return the membership for a list with repeated features. The smallest size of each feature counts."""
         order = np.lexsort((since, feature))
         members, first = np.unique(feature[order], return_index=True)
         return cls(members, since[order][first])
 
 
 class EncounteredFeatures:
-    """Affiliated features as a search encounters them: the members of groups of the ``"ranked"`` kind."""
+    """Affiliated features in the order in which a search encounters them: the members of ``"ranked"`` groups."""
 
     def __init__(self) -> None:
         self._known = np.empty(0, dtype=np.int64)
@@ -47,14 +50,14 @@ class EncounteredFeatures:
         self._since: list[np.ndarray] = []
 
     def record(self, loop: CuttingPlane) -> None:
-        """Record the features that the last round has encountered."""
+        """Record the features that the last round encountered."""
         fresh = np.setdiff1d(loop.oracle.affiliations.feature, self._known)
         self._known = np.union1d(self._known, fresh)
         self._features.append(fresh)
         self._since.append(np.full(len(fresh), len(loop.oracle.supports)))
 
     def membership(self, loop: CuttingPlane) -> Membership:
-        """All of them, and the support features."""
+        """Return the membership of all encountered features and the support features."""
         supports = loop.oracle.supports
         return Membership.of(
             np.concatenate([supports, *self._features]), np.concatenate([np.arange(1, len(supports) + 1), *self._since])
@@ -62,7 +65,7 @@ class EncounteredFeatures:
 
 
 def memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
-    """Members of the groups along each path."""
+    """Return the members of the groups along each path."""
     by_weight: dict[int, list[int]] = {}
     found: dict[int, Membership] = {}
     for position, loop in enumerate(loops):
@@ -76,10 +79,10 @@ def memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
 
 
 def complete_memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
-    """Members of ``"complete"`` groups along some paths, which have the same sample weights.
+    """Return the members of ``"complete"`` groups along paths that have the same sample weights.
 
-    Paths that differ in C share most of their support features, so those of all paths with one threshold are looked up in
-    one pass. Correlations do not depend on the scale, so it does not matter whose view is asked.
+    Paths that differ in C share most of their support features, so one pass computes the members for all paths with the same
+    threshold. Correlations do not depend on the scale, so the view of any of these paths can be used.
     """
     pairs: dict[float, tuple[np.ndarray, Pairs]] = {}
     for threshold in {loop.oracle.threshold for loop in loops}:
@@ -90,7 +93,7 @@ def complete_memberships(loops: Sequence[CuttingPlane]) -> list[Membership]:
 
 
 def _members(supports: np.ndarray, known: np.ndarray, pairs: Pairs) -> Membership:
-    """The members around some of the known support features."""
+    """Return the members of the groups of ``supports``, a subset of the features in ``known``."""
     since = np.full(len(known), np.iinfo(np.int64).max)
     since[np.searchsorted(known, supports)] = np.arange(1, len(supports) + 1)
     own = since[pairs.position] <= len(supports)

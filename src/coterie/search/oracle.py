@@ -1,16 +1,16 @@
 r"""The oracle: the most violated block, found by correlation redundancy matching (CRM).
 
-With the current dual variables, walk the features by :math:`|s_j| = |f_j'\tilde\alpha|` downwards. A
-feature that is correlated with a support feature joins its group; any other is a new support
-feature (TPAMI Algorithm 2). The groups are the features met on the walk in ``"ranked"`` mode (the
-paper's); in ``"complete"`` mode (ours) one last pass over all features collects every member. The
-support features are the same in both, and so is the rule that a member belongs to the closest one: a
-feature that was met early moves to a later support feature that is closer.
+The walk visits the features in decreasing order of :math:`|s_j| = |f_j'\tilde\alpha|` for the current dual variables. A
+feature that is correlated with a support feature joins its group; any other becomes a new support feature (TPAMI Algorithm 2).
+In ``"ranked"`` mode (the paper's) the groups consist of the features encountered on the walk. In ``"complete"`` mode (an
+extension) one final pass over all features collects every member. The support features are the same in both modes. In both
+modes a member belongs to the closest support feature: a feature that was encountered early moves to a later support feature
+that is closer.
 
-With ``reuse`` (ICML Algorithm 2) each round's walk starts afresh: a block may have features of earlier blocks, and its
-features must be uncorrelated with each other, not with those of other blocks. Only then can every admissible set that the
-optimum over all of them needs become a block. The walk is greedy, so :meth:`Oracle.highest` bounds what it may have missed
-and :meth:`Oracle.search` looks for it.
+With ``reuse`` (ICML Algorithm 2) each round's walk starts from the full set of features: a block may contain features of
+earlier blocks, and its features must be uncorrelated with each other, but not with those of other blocks. Only then can every
+admissible set that the optimum over all sets requires become a block. The walk is greedy, so :meth:`Oracle.upper_bound` bounds
+the value of the sets that it may have missed, and :meth:`Oracle.search` searches for them.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from coterie.data.view import FeatureView
 from coterie.search.admissible import AdmissibleSets
 from coterie.search.scores import LazyScores
 
-# Features whose correlations are held as a matrix at once.
-_MAX_AT_ONCE = 2048
-# How many first chunks of a walk somebody who scores for many is asked for.
-_ROOM = 4
+# Features whose correlations are held in memory as one matrix, at most.
+_MAX_MATRIX_FEATURES = 2048
+# Candidates requested per search from a shared scoring pass, in units of first_chunk().
+_REQUESTED_CHUNKS = 4
 
 
 def first_chunk(n_new: int) -> int:
-    """Candidates that a walk looks at first."""
-    return min(2 * n_new + 8, _MAX_AT_ONCE)
+    """Return the number of candidates in the first chunk of a walk."""
+    return min(2 * n_new + 8, _MAX_MATRIX_FEATURES)
 
 
 class CandidateGroup(NamedTuple):
-    """What a ``representative`` callable sees: a would-be group, its strongest feature first.
+    """Argument of a ``representative`` callable: a candidate group, its highest-scoring feature first.
 
     Attributes
     ----------
     features : ndarray of shape (n_members,)
         Indices of the members.
     names : list of str or None
-        Their names, if the data have names.
+        Names of the members, if the data have feature names.
     scores : ndarray of shape (n_members,)
-        Their scores :math:`|s_j|`.
+        Scores :math:`|s_j|` of the members.
     correlation : ndarray of shape (n_members,)
-        Their correlation with the first one.
+        Correlations of the members with the first member.
     """
 
     features: np.ndarray
@@ -75,18 +75,18 @@ class OracleOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Affiliations:
-    """Features met, each with the closest support feature that it was compared with, by feature.
+    """Encountered features, each with the closest support feature among those that it was compared with.
 
     Attributes
     ----------
     feature : ndarray of int
-        Features, rising.
+        Features in increasing order.
     support : ndarray of int
-        Position of the closest support feature; -1 where none has reached the threshold.
+        Position of the closest support feature. -1 if no correlation reaches the threshold.
     correlation : ndarray
-        Their correlation; 0 where there is none.
+        Correlation with that support feature. 0 if there is none.
     compared : ndarray of int
-        The number of support features, from the first, that the feature was compared with.
+        Number of support features, counted from the first, that the feature was compared with.
     """
 
     feature: np.ndarray
@@ -96,21 +96,21 @@ class Affiliations:
 
     @classmethod
     def empty(cls) -> Affiliations:
-        """No features."""
+        """Return affiliations of no features."""
         return cls.unknown(np.empty(0, dtype=np.int64))
 
     @classmethod
     def unknown(cls, features: np.ndarray) -> Affiliations:
-        """Features that no support feature was compared with."""
+        """Return affiliations of features that have not been compared with any support feature."""
         size = len(features)
         return cls(features, np.full(size, -1, dtype=np.int64), np.zeros(size), np.zeros(size, dtype=np.int64))
 
     def where(self, keep: np.ndarray) -> Affiliations:
-        """The rows of a mask or index."""
+        """Return the rows selected by a mask or an index."""
         return Affiliations(self.feature[keep], self.support[keep], self.correlation[keep], self.compared[keep])
 
     def merged(self, other: Affiliations) -> Affiliations:
-        """Each feature with the support feature of largest \\|correlation\\|; ties to the earlier one."""
+        """Return each feature with its support feature of largest absolute correlation. The earlier one wins ties."""
         both = Affiliations(
             np.concatenate([self.feature, other.feature]),
             np.concatenate([self.support, other.support]),
@@ -130,7 +130,10 @@ class Affiliations:
 
 @dataclass(frozen=True)
 class Block:
-    """Features with their scores, strongest first (all new unless they may be reused), and those met on the walk to them."""
+    """Features that one round adds, best score first, and the features encountered on the walk to them.
+
+    All features are new unless reuse is allowed.
+    """
 
     features: np.ndarray
     scores: np.ndarray
@@ -138,18 +141,18 @@ class Block:
 
 
 class Oracle:
-    """Finds block after block and keeps the groups.
+    """Subproblem that returns one block after another and maintains the groups.
 
     Parameters
     ----------
     correlation : Correlation
-        Correlations of the features of a view, which the scores are taken from, too.
+        Correlations of the features of a view. Scores are computed from the same view.
     threshold : float
-        \\|correlation\\| from which on two features belong together; infinite to lift the constraint.
+        Smallest absolute correlation of two features of the same group. Infinity removes the constraint.
     affiliates : {"complete", "ranked"}
         Which affiliated features to collect.
     representative : {"score", "medoid"} or callable
-        Which member stands for a group.
+        Rule that selects the support feature of a group.
     reuse : bool, default=False
         Whether blocks may share features.
     """
@@ -181,78 +184,78 @@ class Oracle:
         self._candidates = CandidateMask(self.view.moments)
 
     @property
-    def _open(self) -> CandidateMask:
-        """Which features a walk may choose."""
+    def _selectable(self) -> CandidateMask:
+        """Features that a walk may choose."""
         return self.sets.varying if self.reuse else self._candidates
 
     @property
     def _fixed_supports(self) -> np.ndarray:
-        """The support features that a new one must not be correlated with, beside those of its round."""
+        """Support features of earlier rounds that a new one must not be correlated with."""
         return self.supports[:0] if self.reuse else self.supports
 
     def allow_reuse(self, reuse: bool) -> None:
-        """Say whether the next blocks may have features of earlier ones."""
+        """Set whether the next blocks may contain features of earlier blocks."""
         self.reuse = reuse
 
     @property
     def is_exact(self) -> bool:
-        """Whether blocks are meant to be the most violated sets: not where others stand for features, or folds vote."""
+        """Whether blocks approximate the most violated sets. False with other representatives or voting folds."""
         return self.representative == "score"
 
     @property
     def views(self) -> list[FeatureView]:
-        """The views that :meth:`queries` asks about."""
+        """The views of :meth:`queries`."""
         return [self.view]
 
     @property
     def affiliations(self) -> Affiliations:
-        """The features met that have a group; which one is the closest, :meth:`collect` finds out."""
+        """Encountered features that have a group. Only :meth:`collect` determines the closest one."""
         return self._encountered.where(self._encountered.support >= 0)
 
     @property
     def n_evaluated(self) -> int:
-        """Correlations computed so far."""
+        """Number of correlations computed so far."""
         return self.correlation.n_evaluated
 
     @property
     def n_passes(self) -> float:
-        """Features read so far, over the number of features."""
+        """Number of features read so far, divided by the number of features."""
         n_scored = self._n_scored + (self._scores.n_scored if self._scores is not None else 0)
         return (n_scored + self.correlation.n_features_read) / self.view.n_features
 
     def fixed_block(self, features: np.ndarray) -> Block:
-        """A block of given features, whatever their scores and correlations."""
+        """Return a block of given features, regardless of their scores and correlations."""
         return Block(np.asarray(features, dtype=np.int64), np.full(len(features), np.nan))
 
     def queries(self, residual: np.ndarray, n_new: int) -> list[TopQuery]:
-        """What :meth:`find_block` wants to know: the best features for a residual."""
+        """Return the queries whose results :meth:`find_block` requires: the best features for a residual."""
         return [self.query(residual, n_new)]
 
     def query(self, residual: np.ndarray, n_new: int) -> TopQuery:
-        """The best free features of this oracle's view."""
-        return TopQuery(self.view, residual, self._open, _ROOM * first_chunk(n_new), self._hint)
+        """Return the query for the best selectable features of this oracle's view."""
+        return TopQuery(self.view, residual, self._selectable, _REQUESTED_CHUNKS * first_chunk(n_new), self._hint)
 
     def find_block(self, residual: np.ndarray, n_new: int, scores: Sequence[LazyScores] | None = None) -> Block:
-        """The next block for the dual variables ``residual`` of shape (n_samples, n_outputs).
+        """Return the next block for the dual variables ``residual`` of shape (n_samples, n_outputs).
 
-        ``scores`` are the answers to :meth:`queries`, if they are known already.
+        ``scores`` are the results of :meth:`queries`, if they are already known.
         """
         return self._find_block(self._score(residual, *(scores or ())), n_new)
 
     def _find_block(self, scores: LazyScores, n_new: int) -> Block:
         block = self.choose(scores, n_new)
-        # The next round's walk will need scores down to a similar norm.
-        self._first_floor = 0.7 * scores.needed
+        # The next round's walk is expected to need scores down to a similar norm.
+        self._first_floor = 0.7 * scores.needed_norm
         return block
 
     def choose(self, scores: LazyScores, n_new: int) -> Block:
-        """The next block by some scores."""
+        """Return the next block for given scores."""
         if scores.hint is not None:
             self._hint = scores.hint
         return self._walk(scores, n_new) if self.constrained else self._top(scores, n_new)
 
-    def adopt(self, block: Block) -> None:
-        """Enter a block's support features, and the features met on the way to them, in the books."""
+    def add_block(self, block: Block) -> None:
+        """Record a block's support features and the features encountered on the walk to them."""
         self.supports = np.concatenate([self.supports, self.new_features(block)])
         for found in block.encountered:
             self._encountered = self._encountered.merged(found)
@@ -261,15 +264,15 @@ class Oracle:
         self.exclude(self.affiliations.feature)
 
     def exclude(self, features: np.ndarray) -> None:
-        """Some features are no candidates any more."""
+        """Remove features from the candidates."""
         self._candidates.exclude(features)
 
     def new_features(self, block: Block) -> np.ndarray:
-        """The features of a block that are not support features yet."""
+        """Return the features of a block that are not support features yet."""
         return block.features[~np.isin(block.features, self.supports)]
 
     def truncated(self, block: Block, n_new: int) -> Block:
-        """A block without the last of its new features, so that at most so many are left."""
+        """Return a block with only its first ``n_new`` new features (and all of its old features)."""
         surplus = self.new_features(block)[n_new:]
         if not len(surplus):
             return block
@@ -281,28 +284,31 @@ class Oracle:
             tuple(encountered.where(encountered.support < last) for encountered in block.encountered),
         )
 
-    def highest(self, residual: np.ndarray, size: int) -> float:
-        """What no admissible set of so many features, used before or not, has more of: the sum of their squared scores."""
+    def upper_bound(self, residual: np.ndarray, size: int) -> float:
+        """Return a bound on the sum of squared scores of every admissible set of ``size`` features, used before or not."""
         known = self._scores if self._scores is not None and self._scores.residual is residual else None
-        return self.sets.highest(self._score(residual) if known is None else known, self._open, size)
+        return self.sets.upper_bound(self._score(residual) if known is None else known, self._selectable, size)
 
     def search(self, residual: np.ndarray, size: int, floor: float) -> tuple[Block, float]:
-        """The admissible set of so many features with the largest sum of squared scores, and a bound on these sums.
+        """Return the admissible set of ``size`` features with the largest sum of squared scores, and a bound on these sums.
 
-        The set is empty if none was found whose sum is over ``floor``.
+        The set is empty if none was found whose sum exceeds ``floor``.
         """
         features, scores, bound = self.sets.search(self._score(residual), size, floor)
         return Block(features, scores), bound
 
     def final_scores(self, residual: np.ndarray) -> np.ndarray:
-        """Scores of all features for the final dual variables, in one pass that also serves the angle bound."""
+        """Return the scores of all features for the final dual variables.
+
+        The same pass computes the products that the angle bound of :meth:`collect` uses.
+        """
         self._score(residual).count(self.view.n_features)
         scores, products = self.view.map_features(_all_scores, residual)
         self._exemplar = self._make_exemplar(products, residual[:, :1])
         return scores
 
     def collect(self) -> Affiliations:
-        """The affiliated features of all groups: all there are in complete mode, else those met."""
+        """Return the affiliated features of all groups: all of them in complete mode, else those encountered."""
         if not self.complete:
             self._compare(self._encountered.support >= 0)
             return self.affiliations
@@ -311,15 +317,15 @@ class Oracle:
         return Affiliations.empty().merged(found.where(~np.isin(pairs.feature, self.supports)))
 
     def _compare(self, which: np.ndarray) -> None:
-        """Compare some features of the books (a mask) with the support features that have come since; each pair once."""
+        """Compare the encountered features in a mask with support features added since their last comparison."""
         if not self.constrained:
             return
         known, which = self._encountered, which & (self._encountered.compared < len(self.supports))
         support, correlation, compared = known.support.copy(), known.correlation.copy(), known.compared.copy()
         for n_compared in np.unique(known.compared[which]).tolist():
             rows = np.flatnonzero(which & (known.compared == n_compared))
-            for first in range(0, len(rows), _MAX_AT_ONCE):
-                own = rows[first : first + _MAX_AT_ONCE]
+            for first in range(0, len(rows), _MAX_MATRIX_FEATURES):
+                own = rows[first : first + _MAX_MATRIX_FEATURES]
                 best = _Matches(len(own), self.threshold)
                 best.value, best.support = correlation[own], support[own]
                 self._match(best, known.feature[own], self.supports[n_compared:], range(n_compared, len(self.supports)))
@@ -327,23 +333,23 @@ class Oracle:
         self._encountered = Affiliations(known.feature, support, correlation, compared)
 
     def _make_exemplar(self, products: np.ndarray, residual: np.ndarray) -> Exemplar:
-        """The dual variables as a vector in the space of the weighted features, centred."""
+        """Return the dual variables as a centred vector in the space of the weighted features."""
         total = float(residual.sum())
         squares = self.view.norm_of(residual) ** 2
         norm = np.sqrt(max(squares - total**2 / self.view.moments.total_weight, 0.0))
         return Exemplar(products, 0.0 if self.view.centred else total, float(norm))
 
     def _score(self, residual: np.ndarray, known: LazyScores | None = None) -> LazyScores:
-        """Scores for these dual variables."""
+        """Return the scores for these dual variables and keep them."""
         if self._scores is not None:
             self._n_scored += self._scores.n_scored
         self._scores = LazyScores(self.view, residual, first_floor=self._first_floor) if known is None else known
         return self._scores
 
     def _top(self, scores: LazyScores, n_new: int) -> Block:
-        """The best free features, whatever their correlations."""
+        """Return the best selectable features, regardless of their correlations."""
         chunks = [(np.empty(0, dtype=np.int64), np.empty(0))]
-        for chunk in scores.descend(self._open, n_new):
+        for chunk in scores.descend(self._selectable, n_new):
             chunks.append(chunk)
             if sum(len(features) for features, _ in chunks) >= n_new:
                 break
@@ -351,16 +357,17 @@ class Oracle:
         return Block(features, values)
 
     def _walk(self, scores: LazyScores, n_new: int) -> Block:
-        """New support features in order, their scores, and the affiliated features met before the last one."""
+        """Return new support features in order, their scores, and the affiliated features encountered before the last one."""
         chosen: list[int] = []
         values: list[float] = []
         encountered: list[Affiliations] = []
         old, places = self._fixed_supports, list(range(len(self._fixed_supports)))
-        for chunk, chunk_scores in scores.descend(self._open, first_chunk(n_new)):
+        for chunk, chunk_scores in scores.descend(self._selectable, first_chunk(n_new)):
             best = _Matches(len(chunk), self.threshold)
             self._match(best, chunk, np.array([*old, *chosen], dtype=np.int64), places)
             unmatched = np.flatnonzero(~best.matched)
-            # Features that have a group already may be closer to a new one; of all features, the end of the search sees to it.
+            # Features that already have a group may be closer to a new support feature. In complete mode, collect() handles
+            # this for all features at the end of the search.
             if self.complete:
                 rows, matrix = unmatched, self.correlation.within(chunk[unmatched])
             else:
@@ -369,8 +376,8 @@ class Oracle:
             for column, position in enumerate(unmatched.tolist()):
                 if best.matched[position]:
                     continue
-                feature = self._represent(int(chunk[position]), scores, chosen)
-                places.append(self._place(feature, chosen))
+                feature = self._choose_representative(int(chunk[position]), scores, chosen)
+                places.append(self._position(feature, chosen))
                 chosen.append(feature)
                 if feature == chunk[position]:
                     values.append(float(chunk_scores[position]))
@@ -382,32 +389,32 @@ class Oracle:
                 if len(chosen) == n_new:
                     last = position + 1
                     break
-            # With reuse the walk has not seen the earlier support features: the end of the search begins with the first.
+            # With reuse the walk does not compare features with earlier support features, so collect() starts at the first.
             encountered.append(best.affiliations(chunk, last, 0 if self.reuse else len(places)))
             if len(chosen) == n_new:
                 break
         return Block(np.array(chosen, dtype=np.int64), np.array(values), tuple(encountered))
 
-    def _place(self, feature: int, chosen: list[int]) -> int:
-        """The position that a feature has among the support features, or will have with those chosen before it."""
+    def _position(self, feature: int, chosen: list[int]) -> int:
+        """Return the position of a feature among the support features, current or once those in ``chosen`` are added."""
         if not self.reuse:
             return len(self.supports) + len(chosen)
         old = np.flatnonzero(self.supports == feature)
         return int(old[0]) if len(old) else len(self.supports) + len(np.setdiff1d(chosen, self.supports))
 
     def _match(self, best: _Matches, chunk: np.ndarray, known: np.ndarray, places: Sequence[int]) -> None:
-        """Enter the correlations of a chunk with known support features, in their order, which have these positions."""
-        for first in range(0, len(known), _MAX_AT_ONCE):
-            matrix = self.correlation.between(chunk, known[first : first + _MAX_AT_ONCE])
+        """Update the matches of a chunk with the support features ``known``, in order, whose positions are ``places``."""
+        for first in range(0, len(known), _MAX_MATRIX_FEATURES):
+            matrix = self.correlation.between(chunk, known[first : first + _MAX_MATRIX_FEATURES])
             for support in np.flatnonzero(best.reaches(matrix).any(axis=0)).tolist():
                 best.update(np.arange(len(chunk)), matrix[:, support], places[first + support])
 
-    def _represent(self, feature: int, scores: LazyScores, chosen: list[int]) -> int:
-        """The member that stands for the group of a feature; never one that another group claims."""
+    def _choose_representative(self, feature: int, scores: LazyScores, chosen: list[int]) -> int:
+        """Return the representative of a feature's group. It is never a member that another group claims."""
         if self.representative == "score":
             return feature
         members, _, value = self.correlation.strong(np.array([feature]), self.threshold)
-        allowed = self._open[members] & (members != feature)
+        allowed = self._selectable[members] & (members != feature)
         members, value = members[allowed], value[allowed]
         others = np.array([*self._fixed_supports, *chosen], dtype=np.int64)
         if len(others) and len(members):
@@ -424,20 +431,24 @@ class Oracle:
         group = CandidateGroup(members, labels, scores.of(members), value)
         answer = self.representative(group)
         if not isinstance(answer, Integral) or answer not in members:
-            raise ValueError(f"representative returned {answer}, which is not one of group.features {members.tolist()}.")
+            raise ValueError(f"representative returned {answer}. It must return one of group.features: {members.tolist()}.")
         return int(answer)
 
     def _medoid(self, members: np.ndarray, scores: LazyScores) -> int:
-        """The member with the largest mean \\|correlation\\| to the others; of equal ones (as in any pair) the best score."""
+        """Return the member with the largest mean absolute correlation to the others.
+
+        Ties, which occur in every group of two, are broken by the best score.
+        """
         total = np.abs(self.correlation.between(members, members)).sum(axis=1)
         best = members[total >= total.max() - ROUNDING * len(members)]
         return int(best[0] if len(best) == 1 else scores.in_order(best, scores.of(best))[0][0])
 
 
 def _all_scores(view: FeatureView, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of all features of a view, 0 for constant ones, and their products with the first residual."""
+    """Return the scores of all features of a view, 0 for constant ones, and their products with the first residual."""
     products = view.products(residual)
-    # The angle bound wants the products themselves, but centred ones only up to their signs.
+    # The angle bound requires signed products, except for centred features, where absolute values suffice. So scores_of may
+    # overwrite the array only in the latter case.
     same = view.centred and view.scale is None and products.shape[1] == 1
     exemplar = products[:, 0] if same else products[:, 0].copy()
     scores = view.scores_of(products)
@@ -446,7 +457,7 @@ def _all_scores(view: FeatureView, residual: np.ndarray) -> tuple[np.ndarray, np
 
 
 class _Matches:
-    """The best support feature so far for each feature of a chunk."""
+    """The closest support feature so far for each feature of a chunk."""
 
     def __init__(self, size: int, threshold: float) -> None:
         self.limit = threshold - ROUNDING
@@ -466,6 +477,6 @@ class _Matches:
         self.support[where[better]] = support
 
     def affiliations(self, chunk: np.ndarray, last: int, n_compared: int) -> Affiliations:
-        """The matched ones among the first ``last`` features, all of which were compared with so many support features."""
+        """Return the matched features among the first ``last`` of a chunk, each compared with ``n_compared`` supports."""
         where = np.flatnonzero(self.matched[:last])
         return Affiliations(chunk[where], self.support[where], self.value[where], np.full(len(where), n_compared))

@@ -29,15 +29,15 @@ class LinearModel:
     Attributes
     ----------
     features : ndarray of int of shape (n_used,)
-        The features it reads.
+        Features that the model uses.
     coef : ndarray of shape (n_outputs, n_used)
-        Their weights.
+        Weights of these features.
     intercept, margin : ndarray of shape (n_outputs,)
         Offset and margin.
     gap : float
-        Certified relative gap of the problem that it solves.
+        Certified relative duality gap of the model's problem.
     covariate_coef : ndarray of shape (n_outputs, n_covariates) or None
-        Weights of the covariates, where there are any.
+        Weights of the covariates, if there are any.
     """
 
     features: np.ndarray
@@ -48,7 +48,7 @@ class LinearModel:
     covariate_coef: np.ndarray | None = None
 
     def outputs(self, source: FeatureSource, samples: np.ndarray, covariates: np.ndarray | None = None) -> np.ndarray:
-        """Outputs for some samples, of shape (n_samples, n_outputs); the covariates are those of all samples."""
+        """Return outputs of shape (n_samples, n_outputs) for some samples. ``covariates`` has rows for all samples."""
         columns = source.columns(self.features)
         rows = columns[samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[samples]
         outputs = np.asarray(rows @ self.coef.T) + self.intercept
@@ -58,7 +58,7 @@ class LinearModel:
 
 
 def support_model(loop: CuttingPlane) -> LinearModel:
-    """The discovery's own model: support features with the weights of the last master problem."""
+    """Return the model of the search: support features with the weights of the last master problem."""
     solution, supports = loop.solution, loop.oracle.supports
     state = solution.state
     model = unscaled(loop.oracle.view, supports, loop.coef, state.intercept, state.margin, solution.gap)
@@ -66,7 +66,7 @@ def support_model(loop: CuttingPlane) -> LinearModel:
 
 
 def group_model(loop: CuttingPlane) -> LinearModel:
-    """A model with the same loss on all members of the groups, with a plain squared norm (ICML 2012, section 4)."""
+    """Return a model with the same loss and a squared norm on all members of the groups (ICML 2012, section 4)."""
     oracle = loop.oracle
     members = np.union1d(oracle.supports, oracle.collect().feature)
     coef, parts = fit_members(loop, members)
@@ -82,19 +82,20 @@ def group_model(loop: CuttingPlane) -> LinearModel:
 
 
 def covariate_coef(states: Sequence[LossState]) -> np.ndarray | None:
-    """Weights of the covariates, of shape (n_outputs, n_covariates), from the states of the outputs; None without any."""
+    """Return the covariates' weights, of shape (n_outputs, n_covariates), from loss states. None without covariates."""
     known = [state.covariate_coef for state in states if state.covariate_coef is not None]
     return np.hstack(known).T if known else None
 
 
 def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, list[Solution]]:
-    """A linear model of a loop's loss on some features, which need not be those that it has now.
+    """Fit a linear model with a loop's loss on the features ``members``, which need not be its current features.
 
-    Returns the weights of their columns (n_members, n_outputs), and the solution for each output.
+    Returns the weights of their columns, of shape (n_members, n_outputs), and the solution for each output.
     """
     loss = loop.master.loss
     require(loss, ("plain",), "predict_with='groups'")
-    rows = Rows(loss.kinds(), merge=False) if loss.parts.issuperset(MERGING) else None  # samples of weight zero only cost time
+    # Samples of weight zero are dropped to save time.
+    rows = Rows(loss.kinds(), merge=False) if loss.parts.issuperset(MERGING) else None
     design = design_of(loop.oracle.view)
     design.append(members, rows)
     used = loss if rows is None or rows.is_all else loss.merged(rows)
@@ -105,39 +106,40 @@ def fit_members(loop: CuttingPlane, members: np.ndarray) -> tuple[np.ndarray, li
 def unscaled(
     view: FeatureView, features: np.ndarray, coef: np.ndarray, intercept: np.ndarray, margin: np.ndarray, gap: float
 ) -> LinearModel:
-    """Weights of centred and scaled columns as those of the features themselves."""
+    """Return the model in the original scale, given the weights of centred and scaled columns."""
     original = (coef / view.scales(features)[:, None]).T
     return LinearModel(features, original, intercept - original @ view.centre(features), margin.copy(), gap)
 
 
 class HasMembers(Protocol):
-    """A group: its members, the support feature first, and the correlations of the others with it."""
+    """A group with members, the support feature first, and correlations of the others with it."""
 
     @property
     def members(self) -> np.ndarray:
-        """The features."""
+        """Features of the group, the support feature first."""
         ...
 
     @property
     def correlation(self) -> np.ndarray:
-        """Correlations of the affiliated features."""
+        """Correlations of the affiliated features with the support feature."""
         ...
 
 
 def group_effects(groups: Sequence[HasMembers], features: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """What each group does to the outputs of a linear model, of shape (n_groups, n_outputs).
+    """Return the effect of each group on the outputs of a linear model, of shape (n_groups, n_outputs).
 
-    The change of an output when the support feature rises by one standard deviation and the other members that the model
-    reads follow by their correlations. Of a model on support features alone, the weight times the standard deviation.
+    The effect is the change of an output if the support feature increases by one standard deviation and the other members
+    that the model uses change in proportion to their correlations. For a model on support features alone, it is the weight
+    times the standard deviation.
 
     Parameters
     ----------
     groups : FeatureGroups, or a sequence of groups
         The groups.
     features, coef
-        The features that the model reads, and their weights of shape (n_outputs, n_used).
+        Features that the model uses, and their weights of shape (n_outputs, n_used).
     scale : ndarray of shape (n_used,)
-        Their standard deviations.
+        Standard deviations of these features.
     """
     order = np.argsort(features, kind="stable")
     known = np.asarray(features)[order]
@@ -152,17 +154,17 @@ def group_effects(groups: Sequence[HasMembers], features: np.ndarray, coef: np.n
     return effects
 
 
-# Groups whose columns are fetched together, where they are far away.
-_TOGETHER = 16
-# Fields that are published only where the search has them.
+# Groups whose columns are prefetched together, for sources that are not in memory.
+_PREFETCHED_GROUPS = 16
+# Fields that become fitted attributes only if they are not None.
 _OPTIONAL = ("covariate_coef", "votes")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a search has found; the fitted attributes of an estimator have the names of these fields, with an underscore.
+    """Result of a search. Fitted attributes of an estimator have the names of these fields, with a trailing underscore.
 
-    The fields are described there (:class:`coterie.GroupDiscoveryClassifier`).
+    See :class:`coterie.GroupDiscoveryClassifier` for their descriptions.
     """
 
     groups: FeatureGroups
@@ -191,22 +193,22 @@ class Outcome:
     votes: np.ndarray | None
 
     def attributes(self) -> dict[str, Any]:
-        """Fitted attributes by name."""
+        """Return the fitted attributes by name."""
         content = {field.name: getattr(self, field.name) for field in fields(self)}
         return {f"{name}_": value for name, value in content.items() if value is not None or name not in _OPTIONAL}
 
 
 def outcome_of(loop: CuttingPlane, predict_with: str, classes: np.ndarray | None) -> Outcome:
-    """What a loop has found as of its last round.
+    """Return the result of a loop as of its last round.
 
     Parameters
     ----------
     loop : CuttingPlane
         The loop, with at least one round.
     predict_with : {"support", "groups"}
-        Features of the model that predicts.
+        Features of the predictive model.
     classes : ndarray or None
-        The classes, for the weights of the groups in each of them.
+        The classes, for the weights of the groups per class.
     """
     oracle, solution, history = loop.oracle, loop.solution, list(loop.history)
     discovered = support_model(loop)
@@ -236,16 +238,17 @@ def outcome_of(loop: CuttingPlane, predict_with: str, classes: np.ndarray | None
         block_weights=loop.block_weights,
         standardize=oracle.view.scale is not None,
         dual_coef=solution.residual.T,
-        # A pair that is evaluated in several rounds is one pair; which pairs were evaluated is not recorded.
+        # The identity of evaluated pairs is not recorded. A pair that was evaluated in several rounds must not raise the count
+        # above the number of pairs.
         n_correlations_evaluated=min(oracle.n_evaluated, n_pairs),
         n_correlations_possible=n_pairs,
-        n_passes=1.0 + oracle.n_passes,  # the first is that of the moments
+        n_passes=1.0 + oracle.n_passes,  # The first pass computes the moments.
         votes=oracle.votes if isinstance(oracle, VotingOracle) else None,
     )
 
 
 class _Draft(NamedTuple):
-    """A group to be: members, the support feature first, correlations of the others with it, and scores of all members."""
+    """Unfinished group: members, support feature first, correlations of the others with it, and scores of all members."""
 
     members: np.ndarray
     correlation: np.ndarray
@@ -253,8 +256,8 @@ class _Draft(NamedTuple):
 
 
 def _drafts(oracle: Oracle, scores: np.ndarray) -> list[_Draft]:
-    """All groups in order of selection; their members by correlation, the strongest first, then by feature."""
-    found = oracle.collect()  # in order of feature
+    """Return all groups in order of selection, their members in order of decreasing correlation, then of feature."""
+    found = oracle.collect()  # Sorted by feature, so the stable sort below keeps this order for equal correlations.
     member_scores, support_scores = scores[found.feature], scores[oracle.supports]
     order = np.lexsort((-np.abs(found.correlation), found.support))
     bounds = np.searchsorted(found.support[order], np.arange(len(oracle.supports) + 1))
@@ -274,7 +277,7 @@ def _groups(
     model: LinearModel,
     classes: np.ndarray | None,
 ) -> FeatureGroups:
-    """The groups that users see.
+    """Return the groups as public objects.
 
     Parameters
     ----------
@@ -287,7 +290,7 @@ def _groups(
     coef : ndarray of shape (n_outputs, n_support)
         Weights of the support features in the model of the search.
     model : LinearModel
-        The model that predicts, for the effects.
+        The predictive model, for the effects.
     classes : ndarray or None
         The classes.
     """
@@ -299,8 +302,10 @@ def _groups(
     by_class, rounds, names = _class_weights(coef, classes), _rounds(history), view.feature_names
     groups = []
     for position, draft in enumerate(drafts):
-        if position % _TOGETHER == 0:
-            view.source.prefetch(np.concatenate([soon.members[1:] for soon in drafts[position : position + _TOGETHER]]))
+        if position % _PREFETCHED_GROUPS == 0:
+            view.source.prefetch(
+                np.concatenate([soon.members[1:] for soon in drafts[position : position + _PREFETCHED_GROUPS]])
+            )
         groups.append(
             FeatureGroup(
                 support=int(draft.members[0]),
@@ -320,20 +325,20 @@ def _groups(
 
 
 def _rounds(history: Sequence[Round]) -> np.ndarray:
-    """The round of each support feature: that of the first block that it is in."""
+    """Return the round of each support feature, which is that of the first block that contains it."""
     blocks = np.concatenate([entry.features for entry in history] or [np.empty(0, int)])
     first = np.sort(np.unique(blocks, return_index=True)[1])
     return np.concatenate([np.full(len(entry.features), entry.round) for entry in history] or [np.empty(0, int)])[first]
 
 
 def _signed_or_norm(values: np.ndarray) -> np.ndarray:
-    """One number per column of values of shape (n_outputs, n): the value itself of one output, the norm of several."""
+    """Return one number per column of shape (n_outputs, n): the value for one output, the norm for several."""
     return values[0] if len(values) == 1 else np.linalg.norm(values, axis=0)
 
 
 def _class_weights(coef: np.ndarray, classes: np.ndarray | None) -> list[dict[Any, float]] | None:
-    """Signed weights of each support feature by class; of two classes, one has the weight and the other its negative."""
+    """Return the signed weights of each support feature by class. With two classes, one weight is the other's negative."""
     if classes is None:
         return None
     signed = coef if len(classes) > 2 else np.vstack([-coef, coef])
-    return [dict(zip(classes.tolist(), own, strict=True)) for own in (signed + 0.0).T.tolist()]  # + 0.0: no -0.0
+    return [dict(zip(classes.tolist(), own, strict=True)) for own in (signed + 0.0).T.tolist()]  # + 0.0 turns -0.0 into 0.0.

@@ -1,7 +1,7 @@
-"""The scores of the features, from the top: what a walk goes down by.
+"""Scores of the features in decreasing order, computed as far as a walk needs them.
 
-The features with the best scores are found where they are (:meth:`FeatureSource.top <coterie.data.FeatureSource.top>`), no
-further than the walk comes. Ties are broken by the one rule of :mod:`coterie.order`.
+The source of the features finds the best scores (:meth:`FeatureSource.top <coterie.data.FeatureSource.top>`). Ties are broken
+by the rule of :mod:`coterie.order`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from coterie.data.top import NO_FEATURES, CandidateMask, Top, TopQuery
 from coterie.data.view import FeatureView
 from coterie.order import TIE, in_order
 
-# Features of a chunk: their correlations with each other may be computed.
-_LARGEST_CHUNK = 512
+# Largest number of features in a chunk. Callers may compute all correlations within a chunk.
+_MAX_CHUNK_FEATURES = 512
 
 
 class LazyScores:
@@ -28,18 +28,18 @@ class LazyScores:
     residual : ndarray of shape (n_samples, n_outputs)
         Dual variables.
     first_floor : float, default=inf
-        Reach down to which the first layer goes; inf for half of the largest one.
+        Feature norm down to which the first layer is scored. Infinity means half of the largest norm.
     known : Top, optional
-        The best scores, where somebody has looked for them already.
+        The best scores, if a shared pass has already computed them.
 
     Attributes
     ----------
-    needed : float
-        Reach down to which the chunks so far needed scores.
+    needed_norm : float
+        Smallest feature norm that could reach the scores of the chunks so far.
     hint : ndarray of int or None
-        The features that somebody has found to be the best, whom it may help to know them the next time.
+        The best features found by a shared pass. They speed up the next one.
     chunks : list of (ndarray, ndarray)
-        The chunks so far: every free feature whose score is not under the lowest of them is there.
+        The chunks so far. They contain every candidate whose score is at least the lowest score in them.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LazyScores:
         self.view = view
         self.residual = residual
         self.chunks: list[tuple[np.ndarray, np.ndarray]] = []
-        self.needed = np.inf
+        self.needed_norm = np.inf
         self._first_floor = first_floor
         self._known = known
         self.hint: np.ndarray | None = getattr(known, "known", None)
@@ -58,11 +58,11 @@ class LazyScores:
 
     @property
     def n_scored(self) -> int:
-        """Number of features scored."""
+        """Number of features scored so far."""
         return self._n_scored + sum(top.n_scored for top in self._tops)
 
     def descend(self, candidates: CandidateMask, first_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Free features, best first, with their scores, in chunks that double in size."""
+        """Yield candidates and their scores, best first, in chunks of doubling size."""
         self.chunks = []
         top = self._top(candidates, first_size)
         tie = -1.0
@@ -74,47 +74,50 @@ class LazyScores:
             if tie < 0.0:
                 tie = TIE * top.best
             low = max(low - tie, 0.0)
-            self.needed = low / self._length if self._length > 0.0 else 0.0
+            self.needed_norm = low / self._length if self._length > 0.0 else 0.0
             chunk = self.in_order(*top.between(low, below), tie)
             self.chunks.append(chunk)
             yield chunk
-            below, size = low, min(2 * size, _LARGEST_CHUNK)
+            below, size = low, min(2 * size, _MAX_CHUNK_FEATURES)
 
     def _top(self, candidates: CandidateMask, size: int) -> Top:
-        """The best scores of free features; those that somebody has found are used once."""
+        """Return the best scores of the candidates. Those known from a shared pass are used once."""
         known, self._known = self._known, None
         query = TopQuery(self.view, self.residual, candidates, size, first_floor=self._first_floor)
         self._tops.append(self.view.source.top(query) if known is None else known)
         return self._tops[-1]
 
     def in_order(self, features: np.ndarray, scores: np.ndarray, tie: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Features and scores, best first; of tied features the first has the best of their scores, so that none rises."""
+        """Return features and scores, best first.
+
+        Scores are sorted separately, so they never increase even if the tie rule puts a slightly lower score first.
+        """
         order = in_order(self.view.source, features, scores, tie=tie, sample_weight=self.view.tie_weight)
         return features[order], -np.sort(-scores)
 
     def of(self, features: np.ndarray) -> np.ndarray:
-        """Scores of some features."""
+        """Return the scores of some features."""
         self._n_scored += len(features)
         return self.view.scores(self.residual, features)
 
     def count(self, n_features: int) -> None:
-        """Write down that so many features were scored by somebody else."""
+        """Add features that were scored elsewhere to the count."""
         self._n_scored += n_features
 
     def excluded(self) -> tuple[np.ndarray, np.ndarray]:
-        """The features that are neither free nor constant, and their scores, as far as they can match the chunks'."""
+        """Return the excluded features that are not constant, and their scores, as far as these can reach the chunks'."""
         return self._tops[-1].excluded() if self._tops else (NO_FEATURES, np.empty(0))
 
 
 class SharedPass:
-    """Scores for many residuals over one source by one pass.
+    """Scores for many residuals from one pass over a source.
 
     Parameters
     ----------
     views : sequence of FeatureView
-        All views that will be asked about, of the same source.
+        All views that queries may refer to, of the same source.
     n_threads : int, default=1
-        Number of threads; never changes a result.
+        Number of threads. The result does not depend on it.
     """
 
     def __init__(self, views: Sequence[FeatureView], n_threads: int = 1) -> None:
@@ -122,10 +125,10 @@ class SharedPass:
 
     @property
     def n_passes(self) -> float:
-        """How often the features were read."""
+        """Number of passes over the features."""
         return self._shared.n_passes
 
     def best(self, queries: Sequence[TopQuery]) -> list[LazyScores]:
-        """Scores that begin with the best features of each query, in one pass for all."""
+        """Return the scores for each query, starting with its best features. Makes one pass for all queries."""
         tops = self._shared.best(queries)
         return [LazyScores(query.view, query.residual, known=top) for query, top in zip(queries, tops, strict=True)]

@@ -1,7 +1,7 @@
-"""A search for groups as a value: the data, the settings, and how far it goes.
+"""A search for groups as a value: its data, its settings and its number of features.
 
-Estimators, cross-validation and confidences all search by the same few lines here; they differ in the samples' weights, the
-targets and some settings.
+Estimators, cross-validation and confidences all use this search. They differ in the sample weights, the targets and some
+settings.
 """
 
 from __future__ import annotations
@@ -31,50 +31,50 @@ from coterie.solver.design import design_of
 from coterie.solver.loss import Loss, LossLike, Targets
 from coterie.solver.master import Master
 
-# A name, a function of two blocks of columns, a class with the methods of Correlation, or None for no constraint.
+# A name, a function of two column blocks, a class with the methods of Correlation, or None for no constraint.
 CorrelationLike: TypeAlias = "str | Callable[..., np.ndarray] | type[Correlation] | None"
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How groups are searched for, whatever the data.
+    """Settings of a search, independent of the data.
 
     Attributes
     ----------
     loss : type of Loss
         The loss.
     C : float
-        Its weight.
+        Weight of the loss.
     fit_intercept : bool
         Whether the model has an intercept.
     class_weight : dict, "balanced" or None
         Weights of the classes in the loss.
     n_features_per_round : int or None
-        Features of a block; None for the automatic schedule.
+        Number of features per block. None selects the automatic schedule.
     reuse_features : bool
         Whether blocks may share features.
     correlation : str, callable, class or None
-        Measure of correlation; None lifts the constraint.
+        Correlation measure. None removes the constraint.
     threshold : float
-        Absolute correlation from which on two features belong together.
+        Smallest absolute correlation of two features of the same group.
     n_bins : int
-        Bins of symmetrical uncertainty.
+        Number of bins of symmetrical uncertainty.
     affiliates : {"complete", "ranked"}
         Which affiliated features are collected.
     representative : {"score", "medoid"} or callable
-        Which member stands for a group.
+        Rule that selects the support feature of a group.
     fixed_features : array-like or None
-        Features that come first.
+        Features that are always support features. They are added first.
     predict_with : {"support", "groups"}
-        Features of the model that predicts.
+        Features of the predictive model.
     standardize : bool or None
-        Whether features are divided by their standard deviations; None: unless most values are zero.
+        Whether features are divided by their standard deviations. None means True unless most values are zero.
     cv, cv_part, random_state
-        Folds of embedded cross-validation (None: none), the part of the samples that each sees, and their seed.
+        Folds of embedded cross-validation (None for none), the part of the samples that each fold uses, and the seed.
     max_rounds : int or None
-        Limit of rounds.
+        Maximum number of rounds.
     tol : float
-        Relative precision.
+        Relative tolerance.
     """
 
     loss: LossLike
@@ -98,11 +98,14 @@ class SearchSettings:
     tol: float = 1e-4
 
     def measure(self, view: FeatureView) -> Correlation:
-        """The measure of correlation on a view; Pearson's, for purities alone, where there is no constraint."""
+        """Return the correlation measure on a view.
+
+        Without a constraint this is Pearson's correlation, which is then used for purities only.
+        """
         return measure_of("pearson" if self.correlation is None else self.correlation, view, self.n_bins)
 
     def loss_of(self, data: Input) -> Loss:
-        """The loss of some samples, covariates eliminated."""
+        """Return the loss of the samples of ``data``, with its covariates eliminated."""
         weight = np.ones(data.n_samples) if data.weight is None else data.weight
         n_classes = 0 if data.classes is None else len(data.classes)
         used = weight if data.classes is None else class_weights(self.class_weight, data.classes, data.targets, weight)
@@ -112,20 +115,21 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Search:
-    """A search with some settings in some data.
+    """A search with given data and settings.
 
     Attributes
     ----------
     data : Input
         Features, targets and sample weights. Searches that share an array of weights share the moments of the features.
     settings : SearchSettings
-        How to search.
+        Settings of the search.
     n_features : int or None
-        Support features to find; None for the rule of convergence.
+        Number of support features to find. None searches until convergence.
     n_threads : int
-        Number of threads; never changes a result.
+        Number of threads. The result does not depend on it.
     records_members : bool
-        Whether the members of groups at every size are wanted; where only the walk encounters them, they are recorded.
+        Whether the group members at every size are required. If they are known only from the walk (``"ranked"`` groups), they
+        are recorded in each round.
     """
 
     data: Input
@@ -140,7 +144,10 @@ class Search:
         return not self.data.mostly_zero if self.settings.standardize is None else self.settings.standardize
 
     def loop(self, moments: Moments | None = None, view: FeatureView | None = None) -> CuttingPlane:
-        """The loop over rounds, ready to run; with the moments, or the whole view, where they are known."""
+        """Return the loop over rounds, ready to run.
+
+        ``moments`` or ``view`` are used instead of being computed, if given.
+        """
         settings, data = self.settings, self.data
         loss = settings.loss_of(data)
         if view is None:
@@ -162,8 +169,8 @@ class Search:
         fixed = fixed_positions(self.settings.fixed_features, view)
         if self.n_features is not None and len(fixed) > self.n_features:
             raise ValueError(
-                f"fixed_features has {len(fixed)} features, more than n_features_to_select={self.n_features}, which counts "
-                "them."
+                f"fixed_features has {len(fixed)} features, more than n_features_to_select={self.n_features}, which includes "
+                "them. Increase n_features_to_select or fix fewer features."
             )
         return fixed
 
@@ -190,7 +197,7 @@ class Search:
 
 
 def run_with_progress(loop: CuttingPlane, title: str, verbose: int, on_round: Callable[[Round], bool]) -> None:
-    """Run a loop to its end and show its progress under a title; a true answer of ``on_round`` ends it."""
+    """Run a loop to its end and display its progress. The loop stops early if ``on_round`` returns True."""
     source = loop.oracle.view.source
 
     def after(entry: Round) -> bool:

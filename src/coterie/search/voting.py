@@ -1,13 +1,14 @@
 r"""Embedded cross-validation (TPAMI 2016, Algorithm 4): folds propose support features and vote.
 
-Each round every fold walks down its own ranking, on its part of the samples (all but the fold, or the fold alone as in the
-paper), with the dual variables of all data. The features with the most votes (ties: the best score on all data, then the
-one rule of :mod:`coterie.order`) become the block; the master stays on all data, and so do the groups: what a fold meets
-is a member, and no candidate any more, if its correlation on all data says so. One pass over the features scores all
-folds at once.
+In each round, every fold proposes the features that rank highest on its part of the samples (all but the fold, or the fold
+alone as in the paper), with the dual variables of all data. The features with the most votes become the block. Ties are broken
+by the score on all data, then by the rule of :mod:`coterie.order`.
 
-Ties within a fold are broken by the content of the columns on all data, not on the fold's own samples. So folds agree
-on which of several copies (with signs changed, say) they propose, and these do not take votes from each other.
+The master problem and the groups use all data: a feature that a fold encounters becomes a member, and is no longer a
+candidate, only if its correlation on all data reaches the threshold. One pass over the features scores all folds.
+
+Ties within a fold are broken by the content of the columns on all data, not on the fold's own samples. The folds therefore
+propose the same one of several copies (with changed signs, for example), and copies do not split the votes.
 """
 
 from __future__ import annotations
@@ -31,100 +32,102 @@ from coterie.search.scores import LazyScores, SharedPass
 
 
 def fold_parts(
-    view: FeatureView, y: np.ndarray, cv: FoldsLike, seen: str, *, classifier: bool, random_state: RandomStateLike
+    view: FeatureView, y: np.ndarray, cv: FoldsLike, cv_part: str, *, classifier: bool, random_state: RandomStateLike
 ) -> list[FeatureView]:
-    """The parts of a view that folds see.
+    """Return the part of a view that each fold uses.
 
-    A number of folds divides the samples that have a weight, since the others are as good as absent (those held out, say, by
-    somebody who validates this search with folds of the same seed). Folds in which no feature varies have nothing to propose
-    and are left out.
+    If ``cv`` is a number, only samples with a nonzero weight are divided into folds. Samples of weight zero count as absent:
+    they are held out if this search is itself validated, possibly with folds of the same seed. Folds in which no feature
+    varies are omitted, because they cannot propose features.
 
     Parameters
     ----------
     view : FeatureView
-        All samples.
+        View of all samples.
     y : ndarray of shape (n_samples,)
         Labels or targets.
     cv, classifier, random_state
         As in :func:`coterie.inputs.folds.read_folds`.
-    seen : {"training", "fold"}
-        Whether a fold sees the samples to train on, or those of the fold itself.
+    cv_part : {"training", "fold"}
+        Whether a fold uses its training samples or the samples of the fold itself.
     """
-    everyone = np.arange(view.n_samples)
-    present = everyone if view.sample_weight is None else np.flatnonzero(view.sample_weight)
-    divided = present if isinstance(cv, Integral) else everyone
+    all_samples = np.arange(view.n_samples)
+    present = all_samples if view.sample_weight is None else np.flatnonzero(view.sample_weight)
+    divided = present if isinstance(cv, Integral) else all_samples
     parts = []
     for train, own in read_folds(cv, y[divided], classifier=classifier, shuffle=True, random_state=random_state):
-        samples = np.intersect1d(divided[train if seen == "training" else own], present)
+        samples = np.intersect1d(divided[train if cv_part == "training" else own], present)
         if len(samples) and (part := view.part(samples)).moments.n_varying:
             parts.append(part)
     if not parts:
-        raise ValueError(f"No feature varies in the samples that any fold of cv sees (cv_part={seen!r}); choose larger parts.")
+        raise ValueError(
+            f"No feature varies in the samples of any fold of cv (cv_part={cv_part!r}). Choose folds with more samples."
+        )
     return parts
 
 
 class VotingOracle(Oracle):
-    """An oracle that asks one oracle a fold.
+    """An oracle whose blocks are elected by one oracle per fold.
 
     Parameters
     ----------
     correlation : Correlation
         Correlations on all data.
     folds : sequence of Correlation
-        Correlations on the part of the samples that each fold sees (weight zero for the others), of views that
-        are :meth:`parts <coterie.data.view.FeatureView.part>` of that of ``correlation``.
+        Correlations on the part of the samples that each fold uses (weight zero for the others). Their views are
+        :meth:`parts <coterie.data.view.FeatureView.part>` of the view of ``correlation``.
     **options
         The other parameters of :class:`Oracle`.
 
     Attributes
     ----------
     votes : ndarray of int of shape (n_features,)
-        How often each feature was proposed, over all rounds and folds.
+        Number of times that each feature was proposed, over all rounds and folds.
     """
 
     def __init__(self, correlation: Correlation, folds: Sequence[Correlation], **options: Unpack[OracleOptions]) -> None:
         super().__init__(correlation, **options)
-        # Of a fold's walk only the features count, not which group they are in there.
+        # The walk of a fold supplies features only; the groups of a fold are not used.
         complete: OracleOptions = {**options, "affiliates": "complete"}
         self.folds = [Oracle(fold, **complete) for fold in folds]
         self._votes: Counter[int] = Counter()
         self._shared = SharedPass(self.views, self.view.n_threads)
 
     def allow_reuse(self, reuse: bool) -> None:
-        """Say whether the next blocks, and what folds propose, may have features of earlier ones."""
+        """Set whether the next blocks and the proposals of the folds may contain features of earlier blocks."""
         super().allow_reuse(reuse)
         for fold in self.folds:
             fold.allow_reuse(reuse)
 
     @property
     def votes(self) -> np.ndarray:
-        """How often each feature was proposed."""
+        """Number of times that each feature was proposed, over all rounds and folds."""
         features = np.array(sorted(self._votes), dtype=np.int64)
         values = np.array([self._votes[feature] for feature in features.tolist()], dtype=np.int32)
         return self.view.source.spread(features, values)
 
     @property
     def is_exact(self) -> bool:
-        """Blocks are what folds agree on."""
+        """False: blocks are the result of a vote, not the most violated sets."""
         return False
 
     @property
     def views(self) -> list[FeatureView]:
-        """The views that :meth:`queries` asks about."""
+        """The views of :meth:`queries`."""
         return [fold.view for fold in self.folds]
 
     @property
     def n_evaluated(self) -> int:
-        """Correlations computed so far, those of the folds included."""
+        """Number of correlations computed so far, including those of the folds."""
         return super().n_evaluated + sum(fold.n_evaluated for fold in self.folds)
 
     @property
     def n_passes(self) -> float:
-        """Features read so far, over the number of features, those of the folds included."""
+        """Number of features read so far, including those of the folds, divided by the number of features."""
         return super().n_passes + self._shared.n_passes + sum(fold.n_passes for fold in self.folds)
 
     def queries(self, residual: np.ndarray, n_new: int) -> list[TopQuery]:
-        """The best features of each fold for the residuals of its samples."""
+        """Return one query per fold for the best features given the residuals of its samples."""
         parts = []
         for fold in self.folds:
             weight = fold.view.sample_weight
@@ -133,7 +136,7 @@ class VotingOracle(Oracle):
         return parts
 
     def find_block(self, residual: np.ndarray, n_new: int, scores: Sequence[LazyScores] | None = None) -> Block:
-        """The features with the most votes of the folds that are not correlated with each other on all data."""
+        """Return the features with the most votes that are not correlated with each other on all data."""
         scores = self._shared.best(self.queries(residual, n_new)) if scores is None else scores
         return self._elected_block(
             residual, n_new, [fold.choose(own, n_new) for fold, own in zip(self.folds, scores, strict=True)]
@@ -147,23 +150,26 @@ class VotingOracle(Oracle):
         chosen = self._elect(candidates[order], n_new)
         if len(chosen):
             block = Block(chosen, scores[np.searchsorted(candidates, chosen)])
-        else:  # all proposals are correlated with support features on all data
+        else:  # All proposals are correlated with support features on all data.
             block = self._find_block(self._score(residual), n_new)
-        return replace(block, encountered=(*block.encountered, *self._passed(proposals)))
+        return replace(block, encountered=(*block.encountered, *self._newly_encountered(proposals)))
 
-    def adopt(self, block: Block) -> None:
-        """Enter a block in the books of all; what is correlated with a support feature on all data is nobody's candidate."""
-        super().adopt(block)
+    def add_block(self, block: Block) -> None:
+        """Add a block to this oracle and those of the folds.
+
+        Features that are correlated with a support feature on all data are excluded everywhere.
+        """
+        super().add_block(block)
         self._compare(self._encountered.support < 0)
         members = self.affiliations.feature
         self.exclude(members)
         for fold in self.folds:
-            fold.adopt(Block(block.features, block.scores))
+            fold.add_block(Block(block.features, block.scores))
             fold.exclude(members)
 
     def _elect(self, candidates: np.ndarray, n_new: int) -> np.ndarray:
-        """The first candidates that are free and not correlated with a support feature or one chosen before."""
-        candidates = candidates[self._open[candidates]]
+        """Return the first selectable candidates that are not correlated with a support feature or an earlier choice."""
+        candidates = candidates[self._selectable[candidates]]
         if not self.constrained or not len(candidates):
             return candidates[:n_new]
         limit = self.threshold - ROUNDING
@@ -175,8 +181,8 @@ class VotingOracle(Oracle):
                 chosen.append(position)
         return candidates[chosen]
 
-    def _passed(self, proposals: list[Block]) -> list[Affiliations]:
-        """The features on the walks of the folds, met or proposed, that are not in the books yet."""
+    def _newly_encountered(self, proposals: list[Block]) -> list[Affiliations]:
+        """Return the features that folds encountered or proposed in this round and that are not recorded yet."""
         if not self.constrained:
             return []
         walked = [block.features for block in proposals] + [

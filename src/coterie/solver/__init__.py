@@ -1,1 +1,1 @@
-"""Convex problems with certificates: losses, designs, and the solvers of the master problem."""
+"""Convex problems with certificates: losses, designs and solvers of the master problem."""

@@ -1,13 +1,15 @@
-r"""A loss from which covariates have been eliminated, as the intercept is.
+r"""A loss from which covariates are eliminated in the same way as the intercept.
 
 .. math:: \tilde F(z) = \min_A F(z + KA) + \tfrac\lambda2\|A\|^2, \qquad
           \tilde F^*(-\tilde\alpha) = F^*(-\tilde\alpha) + \tfrac1{2\lambda}\|K'\tilde\alpha\|^2
 
-K has a column for each covariate, A their weights. The residuals that are left have nothing to do with the covariates
-(:math:`K'\tilde\alpha = \lambda A`), and so have the scores that features get by them: a feature is judged by what it says
-beyond the covariates. With the squared loss :math:`\lambda = 0`, and the weights of the features are those of the residuals of
-y and of the features after regression on the covariates (Frisch, Waugh and Lovell). Covariates that separate two classes
-would take all weight there is, so other losses have a penalty: one ten-thousandth of what the samples weigh.
+K has one column per covariate, and A contains their weights. The remaining residuals satisfy
+:math:`K'\tilde\alpha = \lambda A`, so scores measure what a feature contributes beyond the covariates. For the squared loss,
+:math:`\lambda = 0`: the residuals are orthogonal to the covariates, and the weights of the features are those of a regression
+of the residuals of y on the residuals of the features, both after regression on the covariates (Frisch, Waugh and Lovell).
+
+Covariates that separate two classes would get unbounded weights. Other losses therefore have a penalty: one ten-thousandth of
+the total curvature of the loss.
 """
 
 from __future__ import annotations
@@ -22,95 +24,97 @@ from coterie.solver.design import Rows
 from coterie.solver.loss import Loss, LossState
 from coterie.solver.losses import SquaredLoss
 
-# The penalty of the covariates' weights, over the curvature of the loss.
-_LIGHT = 1e-4
-# Directions that vary by less than this part of the largest are repetitions of others, or constant.
-_RANK = 1e-10
+# Penalty of the covariates' weights, relative to the curvature of the loss.
+_PENALTY_SHARE = 1e-4
+# Directions whose standard deviation is below this share of the largest are linear combinations of others, or constant.
+_RANK_TOLERANCE = 1e-10
 _MAX_STEPS = 100
-# Relative size of a slope that is rounding.
-_FLAT = 1e-13
+# Relative size below which a slope is attributed to rounding.
+_SLOPE_TOLERANCE = 1e-13
 
 
 class AdjustedLoss(Loss):
-    """Another loss with covariates eliminated; it has the optional parts that the other one has.
+    """A loss with covariates eliminated. It has the same optional parts as the original loss.
 
     Parameters
     ----------
     loss : Loss
         The loss to adjust.
     covariates : ndarray of shape (n_samples, n_covariates)
-        Values of the covariates; constant ones and those that repeat others do no harm.
+        Values of the covariates. Constant and linearly dependent columns are allowed.
     weight : ndarray of shape (n_samples,)
-        Weights of the samples: covariates are centred and scaled with them.
+        Sample weights used to centre and scale the covariates.
     """
 
     def __init__(self, loss: Loss, covariates: np.ndarray, weight: np.ndarray) -> None:
         centre = np.average(covariates, axis=0, weights=weight) if loss.centred else np.zeros(covariates.shape[1])
         basis = _basis(covariates - centre, weight)
-        light = 0.0
+        penalty = 0.0
         if not isinstance(loss, SquaredLoss):
-            light = _LIGHT * float(loss.evaluate(np.zeros((len(weight), loss.n_outputs))).curvature.sum(axis=0).max())
-        self._take(loss, (covariates - centre) @ basis, light, basis, centre)
+            penalty = _PENALTY_SHARE * float(
+                loss.evaluate(np.zeros((len(weight), loss.n_outputs))).curvature.sum(axis=0).max()
+            )
+        self._set(loss, (covariates - centre) @ basis, penalty, basis, centre)
 
-    def _take(self, loss: Loss, columns: np.ndarray, light: float, basis: np.ndarray, centre: np.ndarray) -> None:
+    def _set(self, loss: Loss, columns: np.ndarray, penalty: float, basis: np.ndarray, centre: np.ndarray) -> None:
         self._loss = loss
-        self.covariates, self.covariate_penalty = columns, light
+        self.covariates, self.covariate_penalty = columns, penalty
         self._basis, self._centre = basis, centre
         self.n_outputs, self.centred, self.n_strata = loss.n_outputs, loss.centred, loss.n_strata
         self.strata, self.signs = loss.strata, loss.signs
         if "mass" in loss.parts:
             self.mass, self.dual_weight = loss.mass, loss.dual_weight
 
-    def _with(self, loss: Loss, columns: np.ndarray | None = None, factor: float = 1.0) -> AdjustedLoss:
-        """The same adjustment of another loss."""
+    def _adjust(self, loss: Loss, columns: np.ndarray | None = None, factor: float = 1.0) -> AdjustedLoss:
+        """Return another loss with the same adjustment."""
         result = AdjustedLoss.__new__(AdjustedLoss)
         assert self.covariates is not None
         columns = self.covariates if columns is None else columns
-        result._take(loss, columns, factor * self.covariate_penalty, self._basis, self._centre)
+        result._set(loss, columns, factor * self.covariate_penalty, self._basis, self._centre)
         return result
 
     @property
     def parts(self) -> frozenset[str]:
-        """Those of the loss that is adjusted."""
+        """Optional parts of the original loss."""
         return self._loss.parts
 
     def conjugate(self, residual: np.ndarray) -> float:
-        """That of the loss, and what the covariates add."""
+        """Return the conjugate of the original loss plus the term of the covariates."""
         return self._loss.conjugate(residual) + self._conjugate_part(residual)
 
     def plain(self) -> list[Loss]:
-        """The usual losses, adjusted each by itself."""
-        return [self._with(part) for part in self._loss.plain()]
+        """Return the losses of the usual linear models, each adjusted."""
+        return [self._adjust(part) for part in self._loss.plain()]
 
     def scaled(self, factor: float) -> Loss:
-        """The scaled loss, with a penalty of the same proportion."""
-        return self._with(self._loss.scaled(factor), factor=factor)
+        """Return the scaled loss with a penalty in the same proportion."""
+        return self._adjust(self._loss.scaled(factor), factor=factor)
 
     def kinds(self) -> np.ndarray:
-        """A kind for each sample: covariates tell them all apart. Those of weight zero are left out."""
+        """Return a different merge key per sample, because covariates distinguish them, and -1 for weight zero."""
         return np.where(self._loss.kinds() < 0, -1, np.arange(len(self.strata)))
 
     def merged(self, rows: Rows) -> Loss:
-        """The loss of the samples that have a weight."""
+        """Return the loss of the samples with nonzero weight."""
         assert self.covariates is not None
-        return self._with(self._loss.merged(rows), self.covariates[rows.first])
+        return self._adjust(self._loss.merged(rows), self.covariates[rows.first])
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
-        """As of the loss."""
+        """Return the residual of all samples, as the original loss does."""
         return self._loss.spread(residual, rows)
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
-        """The loss at these outputs, with the weights of the covariates (and offsets) eliminated by Newton's method."""
-        columns, light = self.covariates, self.covariate_penalty
+        """Return the loss at these outputs. Covariates and offsets are eliminated by Newton's method."""
+        columns, penalty = self.covariates, self.covariate_penalty
         assert columns is not None
         shape = (columns.shape[1], self.n_outputs)
         known = None if previous is None else previous.eliminated
         coef = np.zeros(shape) if known is None or known.shape != shape else known
         state = self._loss.evaluate(outputs + columns @ coef, previous)
-        value = state.value + 0.5 * light * float((coef * coef).sum())
+        value = state.value + 0.5 * penalty * float((coef * coef).sum())
         for _ in range(_MAX_STEPS):
-            slope = light * coef - columns.T @ state.residual
-            if np.abs(slope).max(initial=0.0) <= _FLAT * float(np.abs(state.residual).sum()):
+            slope = penalty * coef - columns.T @ state.residual
+            if np.abs(slope).max(initial=0.0) <= _SLOPE_TOLERANCE * float(np.abs(state.residual).sum()):
                 break
             direction = -np.column_stack([self._solve(state, c, slope[:, c]) for c in range(self.n_outputs)])
             descent = float((slope * direction).sum())
@@ -118,7 +122,7 @@ class AdjustedLoss(Loss):
             while not accepted and step > 1e-6:
                 trial = coef + step * direction
                 trial_state = self._loss.evaluate(outputs + columns @ trial, state)
-                trial_value = trial_state.value + 0.5 * light * float((trial * trial).sum())
+                trial_value = trial_state.value + 0.5 * penalty * float((trial * trial).sum())
                 accepted = trial_value <= value + 1e-4 * step * descent + 1e-14 * abs(value)
                 step *= 0.5
             if not accepted:
@@ -138,26 +142,26 @@ class AdjustedLoss(Loss):
         )
 
     def _conjugate_part(self, residual: np.ndarray) -> float:
-        """What the conjugate has more: nothing where the residual has to be free of the covariates."""
+        """Return the covariates' term of the conjugate: 0 if the residual must be orthogonal to the covariates."""
         if self.covariate_penalty == 0.0:
             return 0.0
         assert self.covariates is not None
         return 0.5 * float(((self.covariates.T @ residual) ** 2).sum()) / self.covariate_penalty
 
     def _solve(self, state: LossState, c: int, right: np.ndarray) -> np.ndarray:
-        """The Newton system of one output."""
+        """Solve the Newton system of one output."""
         matrix = eliminated_curvature(self, state, c)
         try:
             return np.asarray(linalg.cho_solve(linalg.cho_factor(matrix), right))
-        except linalg.LinAlgError:  # too few samples count: the smallest step will do
+        except linalg.LinAlgError:  # Too few active samples: use the solution of minimum norm.
             return np.asarray(linalg.lstsq(matrix, right)[0])
 
 
 def _basis(covariates: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """What makes uncorrelated columns of weighted variance 1 of the covariates, of shape (n_covariates, rank)."""
+    """Return the matrix, of shape (n_covariates, rank), that whitens the covariates with respect to the weights."""
     spread = np.sqrt(np.average(covariates**2, axis=0, weights=weight))
     scale = np.where(spread > 0.0, spread, 1.0)
     root = np.sqrt(weight / weight.sum())[:, None]
     _, values, vectors = linalg.svd(root * (covariates / scale), full_matrices=False)
-    kept = values > _RANK * max(1.0, float(values.max(initial=0.0)))
+    kept = values > _RANK_TOLERANCE * max(1.0, float(values.max(initial=0.0)))
     return (vectors[kept].T / values[kept]) / scale[:, None]

@@ -1,33 +1,34 @@
-r"""An interior-point method for the master problem, for when few samples are active.
+r"""An interior-point method for master problems with few active samples.
 
-Where the classes can be separated, the optimum rests on fewer samples than there are weights and
-Newton's method on the primal creeps from one active set to the next. The dual does not mind:
+If the classes are separable, fewer samples are active at the optimum than there are weights, and Newton's method on the primal
+advances slowly from one active set to the next. The dual problem does not have this difficulty:
 
 .. math::
     \min_{\alpha, \theta}\ \theta + \tfrac12\sum_i \alpha_i^2/h_i \quad\text{s.t.}\quad
     \tfrac12\|\tilde X_t'\alpha\|^2 \le \theta,\ \ \alpha \ge 0,\ \ \textstyle\sum_{i\in e}\alpha_i = m_e,
 
-with :math:`h = C\omega`, signed samples :math:`\tilde x_i = d_i x_i` and strata e of mass
-:math:`m_e`. A primal-dual step (multipliers :math:`\lambda` of :math:`\alpha\ge0`, :math:`\mu_t` of
-the blocks, :math:`\nu_e` of the strata) has a diagonal plus low-rank matrix, so with
+with :math:`h = C\omega`, signed samples :math:`\tilde x_i = d_i x_i` and strata e of mass :math:`m_e`. The matrix of a
+primal-dual step (multipliers :math:`\lambda` of :math:`\alpha\ge0`, :math:`\mu_t` of the blocks, :math:`\nu_e` of the strata)
+is diagonal plus low-rank. With
 
 - :math:`D = \mathrm{diag}(1/h + \lambda/\alpha)`, :math:`G = \tilde X'D^{-1}\tilde X`, :math:`B = \tilde X'D^{-1}A'`,
   :math:`K = AD^{-1}A'` (A sums over strata), :math:`s_t = \tilde X_t'\alpha`, :math:`c_t = \theta - \tfrac12\|s_t\|^2`,
-- S the matrix that has :math:`s_t` in the rows of block t of its column t, and :math:`q_t = (\mu_t/c_t)(s_t'ds_t - d\theta)`,
+- S the matrix with :math:`s_t` in the rows of block t of its column t, and :math:`q_t = (\mu_t/c_t)(s_t'ds_t - d\theta)`,
 
-it is
+the step solves
 
 .. math::
     (I + G\mu)\,ds + B\,d\nu + GSq = \tilde X'D^{-1}r_\alpha,\quad
     B'\mu\,ds + K\,d\nu + B'Sq = A D^{-1}r_\alpha - r_m,\quad
     S'ds - (c/\mu)q = d\theta\,1,\quad -1'q = r_\theta .
 
-Only q couples the outputs (the one-against-rest problems of several classes): each output's own part is factorised by
-itself, and what is left is as small as the number of blocks.
-The weights are :math:`W_t = \mu_t s_t`. The cost of a step is that of one weighted Gram matrix.
+Only q couples the outputs (the one-against-rest problems of several classes). Each output's part is factorised separately, and
+the remaining system has the size of the number of blocks. The weights are :math:`W_t = \mu_t s_t`. The cost of a step is that
+of one weighted Gram matrix.
 
 Covariates that are eliminated from the loss (:mod:`coterie.solver.adjusted`) add :math:`\frac1{2\lambda}\|K'\alpha\|^2` to the
-objective. They are columns :math:`K/\sqrt\lambda` more, in a block of their own, whose multiplier is 1 and stays so.
+objective. They are treated as additional columns :math:`K/\sqrt\lambda` in a block of their own, whose multiplier is fixed at
+1.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ from coterie.solver.design import Design
 from coterie.solver.loss import Loss, feasible_residual, require
 
 _MAX_STEPS = 80
-# Steps in a row that gain less than a tenth.
+# Largest number of consecutive steps that reduce the complementarity by less than a tenth.
 _MAX_STALLED = 4
 NEEDS = ("mass", "dual_weight")
 
 
 def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: float = 1e-11) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (n_selected, n_outputs) and residuals (n_samples, n_outputs) near the optimum.
+    """Return weights (n_selected, n_outputs) and residuals (n_samples, n_outputs) near the optimum.
 
-    The residuals are dual feasible. The caller certifies the pair (and polishes it); this function
-    only has to come close, and stops where rounding ends its progress.
+    The residuals are dual feasible. The caller refines and certifies the pair, so this function stops when rounding prevents
+    further progress.
     """
     require(loss, NEEDS, "The interior-point method")
     problem = _Problem(design, loss, blocks)
@@ -57,7 +58,7 @@ def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: fl
     centrality = problem.complementarity(point)
     least = np.inf
     stalled = 0
-    with np.errstate(all="ignore"):  # a breakdown shows as a step that is not finite
+    with np.errstate(all="ignore"):  # A breakdown is detected as a step that is not finite.
         for _ in range(_MAX_STEPS):
             if centrality <= precision * abs(problem.objective(point)):
                 break
@@ -65,12 +66,12 @@ def interior_point(design: Design, loss: Loss, blocks: np.ndarray, precision: fl
             if ahead is None:
                 break
             reached = problem.complementarity(ahead)
-            # A short step may come first where many constraints are near; rounding shows as several of them.
+            # One short step is normal if many constraints are close. Several in a row indicate rounding.
             stalled = 0 if reached < 0.9 * centrality else stalled + 1
             if stalled >= _MAX_STALLED or not np.isfinite(reached):
                 break
             point, centrality = ahead, reached
-            # Rounding spoils the multipliers at last, while the products go on falling.
+            # In the end rounding degrades the multipliers while the complementarity still decreases, so keep the best point.
             distance = reached + problem.infeasibility(ahead)
             if distance < least:
                 best, least = ahead, distance
@@ -81,19 +82,19 @@ Factors = tuple[np.ndarray, np.ndarray]
 
 
 def _factorised(matrix: np.ndarray) -> Factors:
-    """LU factors; SciPy's own function would warn of a singular matrix, which here shows as a step that is not finite."""
+    """Return LU factors without SciPy's warning about singular matrices, which here lead to a step that is not finite."""
     factors, pivots, _ = lapack.dgetrf(matrix)
     return factors, pivots
 
 
 def _solved(factors: Factors, right: np.ndarray) -> np.ndarray:
-    """LAPACK itself: SciPy's checks take longer than it does where there are few weights."""
+    """Solve with LU factors. LAPACK is called directly, because SciPy's checks would dominate for few weights."""
     solution, _ = lapack.dgetrs(*factors, right)
     return np.asarray(solution)
 
 
 class _Point:
-    """The variables of the primal-dual pair, with the arithmetic of a step, and what a problem has computed of them."""
+    """Variables of the primal-dual pair, with the arithmetic of a step and cached scores and slopes."""
 
     __slots__ = ("alpha", "lam", "mu", "nu", "scores", "slope", "theta")
 
@@ -116,21 +117,21 @@ class _Point:
 
 
 class _System:
-    """What a step's linear system is made of; shared by the affine and the corrected step."""
+    """Linear system of a step, shared by the affine and the corrected step."""
 
     __slots__ = ("coupled", "factors", "gap", "inverse", "response", "scores")
 
     inverse: np.ndarray
     scores: np.ndarray
     gap: np.ndarray
-    # One LU factorisation for each output, of its weights and strata; what they answer to q; the system of q and theta.
+    # LU factors per output for its weights and strata, their solutions for q, and the LU factors of the system of q and theta.
     factors: list[Factors]
     response: np.ndarray
     coupled: Factors
 
 
-class _Beside:
-    """A design with further dense columns beside it."""
+class _ExtendedDesign:
+    """A design with additional dense columns."""
 
     def __init__(self, design: Design, columns: np.ndarray) -> None:
         self._design, self._columns = design, columns
@@ -155,32 +156,32 @@ class _Beside:
 
 
 class _Problem:
-    """The dual problem seen through a design. Arrays over samples have shape (n_samples, n_outputs)."""
+    """The dual problem for a design. Arrays over samples have shape (n_samples, n_outputs)."""
 
     def __init__(self, design: Design, loss: Loss, blocks: np.ndarray) -> None:
-        self.design: Design | _Beside = design
+        self.design: Design | _ExtendedDesign = design
         self.loss = loss
         self.signs = loss.signs
         self.used = loss.dual_weight > 0
-        # A sample of weight zero is held at zero by an infinite diagonal.
+        # An infinite diagonal keeps the dual variables of samples of weight zero at zero.
         self.inverse_weight = np.where(self.used, 1.0 / np.where(self.used, loss.dual_weight, 1.0), np.inf)
         self.curvature = np.where(self.used, self.inverse_weight, 0.0)
         self.n_strata = loss.n_strata
         self.mass = loss.mass
-        # Where the stratum of a sample stands among those of all outputs.
-        self.places = loss.strata + loss.n_strata * np.arange(loss.n_outputs)
+        # Position of a sample's stratum among the strata of all outputs.
+        self.positions = loss.strata + loss.n_strata * np.arange(loss.n_outputs)
         self.owner = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
         self.starts = blocks[:-1]
         self.n_blocks = len(blocks) - 1
         self.n_constraints = int(self.used.sum()) + self.n_blocks
         self.n_features = design.n_features
         if loss.covariates is not None:
-            self.design = _Beside(design, loss.covariates / np.sqrt(loss.covariate_penalty))
+            self.design = _ExtendedDesign(design, loss.covariates / np.sqrt(loss.covariate_penalty))
             self.owner = np.append(self.owner, np.full(loss.covariates.shape[1], self.n_blocks))
         self.shape = (self.design.n_features, loss.n_outputs)
 
     def start(self) -> _Point:
-        """Uniform weights in each stratum, and a point well inside."""
+        """Return a strictly interior point, with weights in proportion to the sample weights within each stratum."""
         share = np.where(self.used, 1.0 / self.inverse_weight, 0.0)
         alpha = share * self._spread(self.mass / self._sums(share))
         squares = self._squares(self._scores(alpha))
@@ -191,13 +192,13 @@ class _Problem:
         return _Point(alpha, theta, lam, mu / mu.sum(), np.zeros((self.shape[1], self.n_strata)))
 
     def advance(self, point: _Point, centrality: float) -> _Point | None:
-        """One predictor-corrector step, or None when rounding spoils it."""
+        """Return the point after one predictor-corrector step, or None if rounding prevents it."""
         try:
             system = self.factorise(point)
-            # Mehrotra: how far an affine step gets says how much centring is needed.
+            # Mehrotra's rule: the length of the affine step determines the amount of centring.
             affine = self.direction(point, system, 0.0, None)
-            reach = min(self.longest_step(point, affine), 1.0)
-            ahead = self.complementarity(point + reach * affine)
+            affine_length = min(self.longest_step(point, affine), 1.0)
+            ahead = self.complementarity(point + affine_length * affine)
             sigma = min(1.0, max(ahead, 0.0) / centrality) ** 3
             step = self.direction(point, system, sigma * centrality, affine)
             length = min(0.99 * self.longest_step(point, step), 1.0)
@@ -211,17 +212,17 @@ class _Problem:
         return point.theta + 0.5 * (self._quadratic(point.alpha) + float((self.scores(point)[self.n_features :] ** 2).sum()))
 
     def complementarity(self, point: _Point) -> float:
-        """Sum of all products of a constraint and its multiplier: the duality gap at feasibility."""
+        """Return the sum of all products of a constraint and its multiplier: the duality gap if feasible."""
         gap = point.theta - self._squares(self.scores(point))
         return float((point.lam * point.alpha).sum() + (point.mu * gap).sum())
 
     def infeasibility(self, point: _Point) -> float:
-        """How far the multipliers are from stationarity, in units of the objective."""
+        """Return the violation of stationarity by the multipliers, in units of the objective."""
         along_alpha = np.abs(self.stationarity(point)) * point.alpha
         return float(along_alpha.sum() + abs(point.mu.sum() - 1.0) * point.theta)
 
     def stationarity(self, point: _Point) -> np.ndarray:
-        """Derivative of the Lagrangian in alpha."""
+        """Return the derivative of the Lagrangian with respect to alpha."""
         if point.slope is None:
             outputs = self.design.output(self.weights(point))
             slope = point.alpha * self.curvature + self.signs * outputs - point.lam + self._spread(point.nu)
@@ -232,7 +233,7 @@ class _Problem:
         return np.asarray(self._by_column(point.mu, 1.0)[:, None] * self.scores(point))
 
     def residual(self, point: _Point) -> np.ndarray:
-        """The dual variables with their signs, rounding errors in their sums removed."""
+        """Return the signed dual variables with rounding errors in their sums removed."""
         return feasible_residual(self.loss, self.signs * point.alpha)
 
     def factorise(self, point: _Point) -> _System:
@@ -247,7 +248,7 @@ class _Problem:
         own[:, :, :p] = both * self._by_column(point.mu, 1.0)
         own[:, :p, p:] = both[:, p:].transpose(0, 2, 1)
         own[:, p:, p:] = 0.0
-        diagonals = np.einsum("cii->ci", own)  # a view
+        diagonals = np.einsum("cii->ci", own)  # A view, so the assignments change ``own``.
         diagonals[:, :p] += 1.0
         diagonals[:, p:] = self._sums(system.inverse)
         moved = self._in_blocks(both, system.scores.T[:, None, :], axis=2)
@@ -263,7 +264,7 @@ class _Problem:
     def solve(
         self, system: _System, rhs_scores: np.ndarray, rhs_theta: float, rhs_mass: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-        """Steps of the scores, theta and nu, and q, for the right sides of the four equations above."""
+        """Return the steps of the scores, theta and nu, and q, for the right-hand sides of the module's equations."""
         p, _ = self.shape
         right = np.concatenate([rhs_scores.T, rhs_mass], axis=1)
         alone = np.stack([_solved(*pair) for pair in zip(system.factors, right, strict=True)])
@@ -274,7 +275,7 @@ class _Problem:
         return steps[:, :p].T, theta, steps[:, p:], q
 
     def direction(self, point: _Point, system: _System, centring: float, affine: _Point | None) -> _Point:
-        """A Newton step towards complementarity ``centring`` (a total), with second-order correction."""
+        """Return a Newton step towards the total complementarity ``centring``, with second-order correction."""
         tau = centring / self.n_constraints
         bound_target, block_target = tau - point.lam * point.alpha, tau - point.mu * system.gap
         if affine is not None:
@@ -303,7 +304,7 @@ class _Problem:
         return _Point(alpha, theta, lam, pull - point.mu / system.gap * moved, nu)
 
     def longest_step(self, point: _Point, step: _Point) -> float:
-        """Largest step that keeps every constraint and multiplier non-negative."""
+        """Return the largest step that keeps every constraint and multiplier non-negative."""
         length = np.inf
         for value, change in ((point.alpha, step.alpha), (point.lam, step.lam), (point.mu, step.mu)):
             falling = change < 0
@@ -322,7 +323,7 @@ class _Problem:
         return length
 
     def scores(self, point: _Point) -> np.ndarray:
-        """The scores of a point's dual variables, or of a step's."""
+        """Return the scores of the dual variables of a point or step, computed once."""
         if point.scores is None:
             point.scores = self._scores(point.alpha)
         return point.scores
@@ -340,27 +341,27 @@ class _Problem:
         return float((alpha * alpha * self.curvature).sum())
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the strata of each output."""
+        """Return the sums over the strata of each output."""
         n_outputs = self.shape[1]
-        sums = np.bincount(self.places.ravel(), weights=values.ravel(), minlength=n_outputs * self.n_strata)
+        sums = np.bincount(self.positions.ravel(), weights=values.ravel(), minlength=n_outputs * self.n_strata)
         return sums.reshape(n_outputs, self.n_strata)
 
     def _spread(self, per_stratum: np.ndarray) -> np.ndarray:
-        """The value of the stratum that each sample is in."""
-        return np.asarray(per_stratum.ravel()[self.places])
+        """Return the value of each sample's stratum."""
+        return np.asarray(per_stratum.ravel()[self.positions])
 
     def _in_blocks(self, values: np.ndarray, scores: np.ndarray, axis: int) -> np.ndarray:
-        """Products with the matrices S of the outputs, from the right (axis 2) or, transposed, from the left (axis 1)."""
+        """Multiply by the matrices S of the outputs from the right (axis 2), or by S' from the left (axis 1)."""
         own = (slice(None),) * axis + (slice(self.n_features),)
         return np.add.reduceat(values[own] * scores[own], self.starts, axis=axis)
 
     def _by_column(self, by_block: np.ndarray, of_covariates: float = 0.0) -> np.ndarray:
-        """The value of the block that each column is in."""
+        """Return the value of each column's block."""
         return np.append(by_block, of_covariates)[self.owner]
 
     def _links(self, inverse: np.ndarray) -> np.ndarray:
-        """The transposed columns of B that belong to each output, one for each stratum."""
+        """Return the transposed columns of B of each output, one per stratum."""
         n_outputs = self.shape[1]
         weights = np.zeros((len(inverse), n_outputs * self.n_strata))
-        np.put_along_axis(weights, self.places, self.signs * inverse, axis=1)
+        np.put_along_axis(weights, self.positions, self.signs * inverse, axis=1)
         return self.design.scores(weights).T.reshape(n_outputs, self.n_strata, -1)

@@ -1,11 +1,11 @@
-r"""The interface of a loss: what the master problem needs to know about the targets.
+r"""The interface of a loss, through which the master problem uses the targets.
 
-The master minimises :math:`R(W) + F(XW)` with :math:`R(W) = \frac12(\sum_t \|W_t\|)^2` and a smooth
-convex loss :math:`F` from which the intercept (and any other offset) has been eliminated. A loss is one
-small class (:class:`Loss`); ``docs/development/adding-a-loss.md`` shows how to write one.
+The master problem minimises :math:`R(W) + F(XW)` with :math:`R(W) = \frac12(\sum_t \|W_t\|)^2` and a smooth convex loss
+:math:`F` from which the intercept (and any other offset) has been eliminated. A loss is a small subclass of :class:`Loss`;
+``docs/development/adding-a-loss.md`` shows how to write one.
 
-**Eliminated offsets.** Near :math:`Z`, output c behaves like a weighted least-squares problem in
-which every stratum e of samples has a free offset. With curvature h and signs d its Hessian in W is
+**Eliminated offsets.** Near :math:`Z`, output c behaves like a weighted least-squares problem in which every stratum e of
+samples has a free offset. With curvature h and signs d, its Hessian in W is
 :math:`X'\mathrm{diag}(h)X - \sum_e u_e u_e' / \kappa_e`, where :math:`u_e = \sum_{i \in e} h_i d_i x_i`
 and :math:`\kappa_e = \sum_{i\in e} h_i`.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from coterie.solver.design import Rows
 
-# What a loss may have besides what every loss has; see Loss.
+# Optional parts of a loss; see Loss.
 MERGING = ("kinds", "merged", "spread")
 OPTIONAL = ("mass", "dual_weight", "conjugate", "plain", "scaled", *MERGING)
 
@@ -32,9 +32,9 @@ class Targets(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_samples,)
-        Class codes from 0, or numbers.
+        Class codes from 0, or numbers to predict.
     n_classes : int
-        Number of classes; 0 for numbers.
+        Number of classes. 0 if the targets are numbers.
     """
 
     values: np.ndarray
@@ -43,7 +43,7 @@ class Targets(NamedTuple):
 
 @dataclass(frozen=True)
 class LossState:
-    r"""A loss at given outputs, offsets eliminated.
+    r"""Value and derivatives of a loss at given outputs, with offsets eliminated.
 
     Attributes
     ----------
@@ -54,17 +54,17 @@ class LossState:
     residual : ndarray of shape (n_samples, n_outputs)
         :math:`\tilde\alpha = -\nabla F(Z)`.
     curvature : ndarray of shape (n_samples, n_outputs)
-        Second derivative for each sample (0 where it is inactive).
+        Second derivative per sample (0 for inactive samples).
     offsets : ndarray of shape (n_outputs, n_strata)
-        The eliminated offsets; a warm start for the next evaluation.
+        The eliminated offsets, used as a warm start for the next evaluation.
     intercept : ndarray of shape (n_outputs,)
-        What to add to the outputs to predict.
+        Offset to add to the outputs for predictions.
     margin : ndarray of shape (n_outputs,)
-        :math:`\gamma`, for losses that have one (else 0).
+        The margin :math:`\gamma`, or 0 for losses without one.
     eliminated : ndarray of shape (rank, n_outputs), optional
-        Weights of eliminated covariates, of the columns that the loss works with.
+        Weights of eliminated covariates, for the whitened columns that the loss uses.
     covariate_coef : ndarray of shape (n_covariates, n_outputs), optional
-        The same for the covariates as they were given.
+        Weights of eliminated covariates, for the original columns.
     """
 
     value: float
@@ -79,33 +79,31 @@ class LossState:
 
 
 class LossLike(Protocol):
-    """What an estimator can be given as ``loss``: a subclass of :class:`Loss`, or an object that makes losses of one kind.
+    """Valid ``loss`` of an estimator: a subclass of :class:`Loss`, or an object that creates losses.
 
-    Examples
-    --------
-    A loss with a parameter is made by an object that knows it; see ``docs/development/adding-a-loss.md``.
+    An object is used for losses with parameters, which are its attributes; see ``docs/development/adding-a-loss.md``.
     """
 
     def of(self, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """The loss of some targets."""
+        """Return the loss of some targets."""
         ...
 
     def predict(self, outputs: np.ndarray) -> np.ndarray:
-        """Predictions of shape (n_samples,) from linear outputs of shape (n_samples, n_outputs): the inverse link."""
+        """Return predictions (n_samples,) from linear outputs (n_samples, n_outputs): the inverse link."""
         ...
 
     def constant_outputs(self, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """Outputs, of shape (n_outputs,), of the best prediction that is the same for all samples."""
+        """Return the outputs, of shape (n_outputs,), of the best constant prediction."""
         ...
 
 
 class Loss(ABC):
     r"""The interface between the targets and the solvers.
 
-    Every loss has the attributes below and :meth:`evaluate`. What some losses have besides, a solver asks for by
-    name (:func:`require`): solvers of the dual need ``mass``, ``dual_weight`` and :meth:`conjugate`, a model without blocks
-    needs :meth:`plain`, and :meth:`scaled` makes that model easier to reach. With :meth:`kinds`, :meth:`merged` and
-    :meth:`spread` equal samples are merged, and those of weight zero left out (:mod:`coterie.solver.design`).
+    Every loss has the attributes below and :meth:`evaluate`. Other parts are optional, and a solver requests them by name
+    (:func:`require`). Solvers of the dual require ``mass``, ``dual_weight`` and :meth:`conjugate`. A model without blocks
+    requires :meth:`plain`; :meth:`scaled` helps its solver to converge. With :meth:`kinds`, :meth:`merged` and :meth:`spread`,
+    equal samples are merged and samples of weight zero are dropped (:mod:`coterie.solver.design`).
 
     Attributes
     ----------
@@ -114,17 +112,17 @@ class Loss(ABC):
     centred : bool
         Whether the residuals of each output sum to zero, as with an intercept.
     n_strata : int
-        Number of eliminated offsets of an output.
+        Number of eliminated offsets per output.
     strata : ndarray of int8 of shape (n_samples, n_outputs)
-        The offset that a sample belongs to.
+        Offset of each sample.
     signs : ndarray of shape (n_samples, n_outputs)
         The signs d of the offsets.
     mass : ndarray of shape (n_outputs, n_strata), optional
-        Sums of the dual variables of each stratum, for losses whose dual variables are non-negative with given sums.
+        Sum of the dual variables of each stratum, for losses whose dual variables are non-negative with given sums.
     dual_weight : ndarray of shape (n_samples, n_outputs), optional
         The weights h with :math:`F^*(-\tilde\alpha) = \frac12\sum\alpha^2/h`, for the same losses.
     covariates : ndarray of shape (n_samples, rank) or None
-        Columns that have been eliminated (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
+        Eliminated columns (:mod:`coterie.solver.adjusted`), with the penalty ``covariate_penalty``.
     """
 
     n_outputs: int = 1
@@ -139,86 +137,88 @@ class Loss(ABC):
 
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """The loss of some targets, for an estimator whose ``loss`` names this class."""
-        raise NotImplementedError(f"{cls.__name__} is not a loss that an estimator can be given: it has no of().")
+        """Return the loss of some targets, for an estimator whose ``loss`` is this class."""
+        raise NotImplementedError(f"{cls.__name__} cannot be the loss of an estimator, because it does not define of().")
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
-        """Predictions of shape (n_samples,) from linear outputs of shape (n_samples, n_outputs): the inverse link.
+        """Return predictions (n_samples,) from linear outputs (n_samples, n_outputs): the inverse link.
 
-        Class codes, or numbers on the scale of the targets. Everything that is scored or shown goes through here.
+        Predictions are class codes, or numbers on the scale of the targets. All scores and reports use this method.
         """
         raise NotImplementedError
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """Outputs, of shape (n_outputs,), of the best prediction that is the same for all samples."""
+        """Return the outputs, of shape (n_outputs,), of the best constant prediction."""
         loss = cls.of(targets, weight, 1.0, True)
         return loss.evaluate(np.zeros((len(weight), loss.n_outputs))).intercept
 
     @abstractmethod
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
-        """The loss at these outputs; the previous state may serve as a warm start."""
+        """Return the loss at these outputs. The previous state may serve as a warm start."""
 
     def conjugate(self, residual: np.ndarray) -> float:
-        """:math:`F^*` at minus a residual with the right sums; optional."""
-        raise NotImplementedError  # asked for by require()
+        """Return :math:`F^*` at minus a residual with the required sums. Optional."""
+        raise NotImplementedError  # checked by require()
 
     def plain(self) -> list[Loss]:
-        """The losses of the usual linear models, one for each output, for a model with a plain squared norm.
+        """Return the losses of the usual linear models, one per output, for a model with a plain squared norm.
 
-        There the outputs have nothing in common, and a free margin is one unknown too many. A loss of one output stands
-        for itself unless it says otherwise.
+        In such a model the outputs are independent, and a free margin would be a redundant unknown. By default, a loss of
+        one output returns itself.
         """
         return [self]
 
     def scaled(self, factor: float) -> Loss:
-        """The same loss with another weight, of which a smaller one is easier; optional."""
-        raise NotImplementedError  # asked for by require()
+        """Return the same loss with its weight multiplied by ``factor``. Smaller weights are easier to solve. Optional."""
+        raise NotImplementedError  # checked by require()
 
     def kinds(self) -> np.ndarray:
-        """A number for each sample: -1 for those of weight zero, and the same for samples that may be merged; optional."""
-        raise NotImplementedError  # asked for by require()
+        """Return a merge key per sample: -1 for weight zero; samples with equal keys may be merged. Optional."""
+        raise NotImplementedError  # checked by require()
 
     def merged(self, rows: Rows) -> Loss:
-        """The same loss with a sample for each row, equal to this one where samples of a row have equal outputs; optional."""
-        raise NotImplementedError  # asked for by require()
+        """Return the loss with one sample per row. It equals this loss if samples of a row have equal outputs. Optional."""
+        raise NotImplementedError  # checked by require()
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
-        """The residual of all samples from that of the merged loss; optional."""
-        raise NotImplementedError  # asked for by require()
+        """Return the residual of all samples, given that of the merged loss. Optional."""
+        raise NotImplementedError  # checked by require()
 
     @property
     def parts(self) -> frozenset[str]:
-        """Which of the optional parts this loss has."""
+        """Names of the optional parts of this loss."""
         made = {name for name in OPTIONAL if getattr(type(self), name, None) is not getattr(Loss, name, None)}
         one_output = {"plain"} if self.n_outputs == 1 else set()
-        # An inherited merged() does not fit a class with its own evaluate().
-        inherited = () if issubclass(_maker(type(self), "merged"), _maker(type(self), "evaluate")) else MERGING
+        # An inherited merged() is not valid for a class that defines its own evaluate().
+        inherited = (
+            () if issubclass(_defining_class(type(self), "merged"), _defining_class(type(self), "evaluate")) else MERGING
+        )
         return frozenset(made | one_output | (vars(self).keys() & OPTIONAL)).difference(inherited)
 
     def _share_one_offset(self, n_samples: int, fit_intercept: bool) -> None:
-        """Let all samples share one offset, the intercept, or none."""
+        """Set up one offset for all samples, the intercept, or none."""
         self.centred = fit_intercept
         self.n_strata = 1 if fit_intercept else 0
         self.strata = np.zeros((n_samples, 1), dtype=np.int8)
         self.signs = np.ones((n_samples, 1))
 
 
-def _maker(kind: type, name: str) -> type:
-    """The class from which a class has a method."""
+def _defining_class(kind: type, name: str) -> type:
+    """Return the class that defines a method of a class."""
     return next(base for base in kind.__mro__ if name in vars(base))
 
 
 def require(loss: Loss, parts: Sequence[str], solver: str) -> None:
-    """Raise unless a loss has the parts that a solver needs."""
+    """Raise a TypeError if a loss lacks a part that a solver requires."""
     missing = [part for part in parts if part not in loss.parts]
     if missing:
-        raise TypeError(f"{solver} needs {' and '.join(missing)} of a loss, which {type(loss).__name__} does not have.")
+        raise TypeError(f"{solver} requires a loss with {' and '.join(missing)}, which {type(loss).__name__} does not define.")
 
 
 def feasible_residual(loss: Loss, residual: np.ndarray) -> np.ndarray:
-    """A residual with small errors in its sums, scaled to the mass of each stratum."""
+    """Return a residual rescaled to the mass of each stratum, which removes small errors in its sums."""
     result = residual.copy()
     for c in range(loss.n_outputs):
         stratum = loss.strata[:, c]

@@ -1,6 +1,6 @@
-"""The losses: squared hinges for classes, the squared loss for numbers, and their names.
+"""The losses: squared hinge losses for classification, the squared loss for regression, and their names.
 
-A new loss is a class here (or in a file of its own) and an entry of :data:`LOSSES`;
+A new loss is a class in this or another module, and an entry of :data:`LOSSES`;
 ``docs/development/adding-a-loss.md`` shows how to write one.
 """
 
@@ -21,12 +21,12 @@ class SquaredHinge(Loss):
 
     .. math:: F(z) = \min_{\gamma, b} -\gamma + \frac C2 \sum_i \omega_i (\gamma - y_i(z_i + b))_+^2
 
-    With an intercept, put :math:`p = \gamma - b` and :math:`q = \gamma + b`: the positive samples see
-    only p, the negative ones only q, and the problem falls apart into one equation for each class,
+    With an intercept, let :math:`p = \gamma - b` and :math:`q = \gamma + b`. The loss of positive samples depends only on p,
+    that of negative samples only on q, and the problem separates into one equation per class,
     :math:`C\sum_{y_i = +1} \omega_i (p - z_i)_+ = \frac12` and
-    :math:`C\sum_{y_i = -1} \omega_i (q + z_i)_+ = \frac12`. Without one there is a single equation
-    with right side 1. The dual variables :math:`\alpha_i = C\omega_i(\gamma - y_i(z_i+b))_+` are
-    then feasible at any z (:math:`\sum\alpha = 1`, :math:`\sum\tilde\alpha = 0` with an intercept),
+    :math:`C\sum_{y_i = -1} \omega_i (q + z_i)_+ = \frac12`. Without an intercept there is a single equation
+    with right-hand side 1. The dual variables :math:`\alpha_i = C\omega_i(\gamma - y_i(z_i+b))_+` are
+    then feasible at any z (:math:`\sum\alpha = 1`, and :math:`\sum\tilde\alpha = 0` with an intercept),
     and :math:`F^*(-\tilde\alpha) = \frac1{2C}\sum \alpha_i^2/\omega_i`.
 
     Parameters
@@ -40,7 +40,7 @@ class SquaredHinge(Loss):
     fit_intercept : bool
         Whether there is an offset b.
     importance : float
-        What :math:`\gamma`, and so the sum of the dual variables, is multiplied by: how much this loss counts among others.
+        Factor of :math:`\gamma`, and hence of the sum of the dual variables: the weight of this loss among others.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SquaredHinge(Loss):
 
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """The loss of two classes, or of several, one against the rest."""
+        """Return the loss of two classes, or of several classes, each against the rest."""
         codes, n_classes = targets
         if n_classes == 2:
             return SquaredHinge(np.where(codes == 1, 1.0, -1.0), weight, C, fit_intercept)
@@ -66,78 +66,79 @@ class SquaredHinge(Loss):
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
-        """The second of two classes where the output is positive; of several the one with the largest output."""
+        """Return the second of two classes if the output is positive, or the class with the largest of several outputs."""
         return (outputs[:, 0] > 0).astype(np.int64) if outputs.shape[1] == 1 else np.argmax(outputs, axis=1)
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """Outputs that predict the largest class: the shares of the classes, or the difference of two."""
+        """Return outputs that predict the largest class: the shares of the classes, or the difference of two shares."""
         codes, n_classes = targets
         shares = np.bincount(codes, weight, minlength=n_classes) / weight.sum()
         return shares if n_classes > 2 else shares[1:] - shares[:1]
 
     @property
     def dual_weight(self) -> np.ndarray:  # type: ignore[override]
-        """C times the weights; made when asked for, because samples can be many and solvers work on merged ones."""
+        """C times the weights. Computed on demand, because solvers mostly use merged samples, of which there are fewer."""
         return (self.C * self.weight)[:, None]
 
     def conjugate(self, residual: np.ndarray) -> float:
-        """:math:`F^*(-\\tilde\\alpha)` of a feasible residual."""
+        """Return :math:`F^*(-\\tilde\\alpha)` for a feasible residual."""
         used = self.weight > 0
         return float((residual[used, 0] ** 2 / self.dual_weight[used, 0]).sum()) / 2
 
     def kinds(self) -> np.ndarray:
-        """The two classes."""
+        """Return the class of each sample as merge key, -1 for weight zero."""
         return np.where(self.weight > 0.0, self.labels > 0.0, -1)
 
     def merged(self, rows: Rows) -> SquaredHinge:
-        """Weights add up."""
+        """Return the loss with one sample per row, whose weight is the sum of the merged weights."""
         labels, weight = self.labels[rows.first], rows.sums(self.weight)
         return SquaredHinge(labels, weight, self.C, self.centred, importance=self.importance)
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
-        """Dual variables go with the weights."""
+        """Return the residual of all samples: dual variables are divided in proportion to the weights."""
         result = np.asarray(residual[rows.owner])
-        result *= _shares(self.weight, rows)[:, None]  # in place: samples can be many
+        result *= _shares(self.weight, rows)[:, None]  # In place, because there can be many samples.
         return result
 
     def plain(self) -> list[Loss]:
-        """The usual squared hinge loss of the same samples."""
+        """Return the usual squared hinge loss of the same samples."""
         return [UnitHinge(self.labels, self.weight, self.C, self.centred)]
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
-        """The loss at these outputs, with gamma and b eliminated."""
+        """Return the loss at these outputs, with gamma and b eliminated."""
         codes = (self.labels < 0.0).astype(np.int64)
         return _squared_hinges(outputs, codes, np.zeros(1, dtype=np.int64), self.weight, self.C, self.mass, previous)
 
 
 class OneClassHinge(SquaredHinge):
-    """The squared hinge loss of one class (TPAMI section 3.8): all labels are 1, and there is no intercept."""
+    """Squared hinge loss of one class (TPAMI section 3.8): all labels are 1, and there is no intercept."""
 
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """The loss of samples of one class; outliers have weight zero."""
+        """Return the loss of samples of one class. Outliers have weight zero."""
         return SquaredHinge(np.ones(len(targets.values)), weight, C, fit_intercept=False)
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
-        """1 where the output, less the margin, is not negative; -1 for outliers."""
+        """Return 1 if the output minus the margin is non-negative, else -1 (outlier)."""
         return np.where(outputs[:, 0] >= 0, 1, -1)
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """An output for which all samples are normal."""
+        """Return an output for which no sample is an outlier."""
         return np.ones(1)
 
 
 class UnitHinge(Loss):
-    r"""Squared hinge loss with a margin of 1: the linear support vector machine as it is mostly written.
+    r"""Squared hinge loss with a margin of 1: the usual form of the linear support vector machine.
 
     .. math:: F(z) = \min_b \frac C2 \sum_i \omega_i (1 - y_i(z_i + b))_+^2
 
-    With a plain squared norm as the penalty, weights :math:`\gamma W` of :class:`SquaredHinge` and W of this loss are
+    With a plain squared norm as the penalty, weights :math:`\gamma W` of :class:`SquaredHinge` and W of this loss define
     the same classifier. The residual :math:`\tilde\alpha_i = C\omega_i y_i(1 - y_i(z_i+b))_+` sums to zero with an
-    intercept, and :math:`F^*(-\tilde\alpha) = \sum_i \alpha_i^2/(2C\omega_i) - \alpha_i`. Parameters as there.
+    intercept, and :math:`F^*(-\tilde\alpha) = \sum_i \alpha_i^2/(2C\omega_i) - \alpha_i`. The parameters are those of
+    :class:`SquaredHinge`.
     """
 
     def __init__(self, labels: np.ndarray, weight: np.ndarray, C: float, fit_intercept: bool) -> None:
@@ -147,11 +148,11 @@ class UnitHinge(Loss):
         self._share_one_offset(len(self.labels), fit_intercept)
 
     def scaled(self, factor: float) -> UnitHinge:
-        """The same loss with another C."""
+        """Return the same loss with C multiplied by ``factor``."""
         return UnitHinge(self.labels, self.weight, factor * self.C, self.centred)
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
-        """The loss at these outputs, with b eliminated."""
+        """Return the loss at these outputs, with b eliminated."""
         z = outputs[:, 0]
         offset = 0.0
         if self.centred:
@@ -159,7 +160,7 @@ class UnitHinge(Loss):
             offset = unit_hinge_offset(z, self.labels, self.weight, guess)
         slack = np.maximum(1.0 - self.labels * (z + offset), 0.0)
         alpha = self.C * self.weight * slack
-        if self.centred:  # rounding in the offset must not spoil the sums of the two classes
+        if self.centred:  # Removes the effect of rounding in the offset: the sums of the two classes must be equal.
             positive = self.labels > 0
             sums = alpha[positive].sum(), alpha[~positive].sum()
             if min(sums) > 0.0:
@@ -185,7 +186,7 @@ def _squared_hinges(
     mass: np.ndarray,
     previous: LossState | None,
 ) -> LossState:
-    """Squared hinge losses of some classes against the others."""
+    """Return the sum of the squared hinge losses of some classes, each against the others."""
     n_samples, n_outputs = outputs.shape
     guess = np.full(mass.shape, np.inf) if previous is None else previous.offsets
     offsets, residual, curvature = np.empty(mass.shape), np.empty((n_outputs, n_samples)), np.empty((n_outputs, n_samples))
@@ -205,12 +206,12 @@ def _squared_hinges(
 
 
 class OneVsRestHinge(Loss):
-    """Squared hinge losses of each class against the others, which share their features.
+    """Squared hinge losses of each class against the others, with shared features.
 
-    Each class has its own dual variables, margin and intercept; the value and the conjugate are sums over the classes.
-    What a class contributes to a feature's score has a standard error like one over the root of the class's size. So the
-    classes' importances are the roots of their sizes over the mean size: the same noise from all. With the same
-    importance, rare classes would choose the features by chance.
+    Each class has its own dual variables, margin and intercept. The value and the conjugate are sums over the classes.
+    The contribution of a class to a feature's score has a standard error proportional to one over the square root of the
+    class size. The importance of a class is the square root of its size over the mean size, which makes the noise equal for
+    all classes. With equal importances, rare classes would select features by chance.
 
     Parameters
     ----------
@@ -247,30 +248,30 @@ class OneVsRestHinge(Loss):
         self.mass = np.vstack([part.mass for part in parts])
 
     def kinds(self) -> np.ndarray:
-        """The classes."""
+        """Return the class of each sample as merge key, -1 for weight zero."""
         return np.where(self._parts[0].weight > 0.0, self._codes, -1)
 
     def merged(self, rows: Rows) -> OneVsRestHinge:
-        """Weights add up."""
+        """Return the loss with one sample per row, whose weight is the sum of the merged weights."""
         result = OneVsRestHinge.__new__(OneVsRestHinge)
         result._codes = self._codes[rows.first]
         result._gather([part.merged(rows) for part in self._parts])
         return result
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
-        """Dual variables go with the weights."""
+        """Return the residual of all samples: dual variables are divided in proportion to the weights."""
         return self._parts[0].spread(residual, rows)
 
     def conjugate(self, residual: np.ndarray) -> float:
-        """Sum of the conjugates of the classes."""
+        """Return the sum of the conjugates of the classes."""
         return sum(part.conjugate(residual[:, [c]]) for c, part in enumerate(self._parts))
 
     def plain(self) -> list[Loss]:
-        """The usual squared hinge losses, one for each class."""
+        """Return the usual squared hinge losses, one per class."""
         return [loss for part in self._parts for loss in part.plain()]
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
-        """The losses at these outputs, with the offsets of every class eliminated."""
+        """Return the losses at these outputs, with the offsets of every class eliminated."""
         first = self._parts[0]
         return _squared_hinges(outputs, self._codes, np.arange(self.n_outputs), first.weight, first.C, self.mass, previous)
 
@@ -282,7 +283,7 @@ class SquaredLoss(Loss):
 
     The residual is :math:`\tilde\alpha = C\omega(y - z - b)`, which sums to zero with an intercept, and
     :math:`F^*(-\tilde\alpha) = \sum_i \tilde\alpha_i^2/(2C\omega_i) - \tilde\alpha_i y_i`. The loss is quadratic, so
-    one Newton step of the master is exact up to the choice of blocks.
+    one Newton step of the master problem is exact up to the choice of nonzero blocks.
 
     Parameters
     ----------
@@ -295,7 +296,7 @@ class SquaredLoss(Loss):
     fit_intercept : bool
         Whether there is an offset b.
     constant : float
-        What the loss is larger by: the variation of targets within merged samples.
+        Constant added to the loss: the variation of targets within merged samples.
     """
 
     def __init__(
@@ -306,26 +307,26 @@ class SquaredLoss(Loss):
         self.C = float(C)
         self.constant = constant
         self._share_one_offset(len(self.targets), fit_intercept)
-        # The mean goes first: what is left of large targets after it is small, and so are the rounding errors.
+        # Subtracting the mean first keeps the rounding errors of large targets small.
         self._mean = float(np.average(self.targets, weights=self.weight)) if fit_intercept else 0.0
 
     @classmethod
     def of(cls, targets: Targets, weight: np.ndarray, C: float, fit_intercept: bool) -> Loss:
-        """The loss of some numbers."""
+        """Return the loss of numeric targets."""
         return SquaredLoss(targets.values, weight, C, fit_intercept)
 
     @staticmethod
     def predict(outputs: np.ndarray) -> np.ndarray:
-        """The outputs themselves: the link is the identity."""
+        """Return the outputs: the link is the identity."""
         return outputs[:, 0]
 
     @classmethod
     def constant_outputs(cls, targets: Targets, weight: np.ndarray) -> np.ndarray:
-        """The mean."""
+        """Return the mean of the targets."""
         return np.array([np.average(targets.values, weights=weight)])
 
     def evaluate(self, outputs: np.ndarray, previous: LossState | None = None) -> LossState:
-        """The loss at these outputs, with b eliminated."""
+        """Return the loss at these outputs, with b eliminated."""
         centred = self.targets - self._mean
         error = centred - outputs[:, 0]
         offset = float(np.average(error, weights=self.weight)) if self.centred else 0.0
@@ -334,7 +335,7 @@ class SquaredLoss(Loss):
         squares = float(residual @ error)
         return LossState(
             value=0.5 * squares + self.constant,
-            # With a residual that sums to zero the mean of the targets drops out of the product.
+            # The residual sums to zero with an intercept, so the mean of the targets cancels in the product.
             conjugate=0.5 * squares - float(residual @ centred) - self.constant,
             residual=residual[:, None],
             curvature=(self.C * self.weight)[:, None],
@@ -344,28 +345,28 @@ class SquaredLoss(Loss):
         )
 
     def kinds(self) -> np.ndarray:
-        """All samples may be merged: their mean stands for different targets."""
+        """Return one merge key for all samples, because targets can be averaged, and -1 for weight zero."""
         return np.where(self.weight > 0.0, 0, -1)
 
     def merged(self, rows: Rows) -> SquaredLoss:
-        """Weights add up; targets are averaged, and their variation about the mean is a constant."""
+        """Return the loss with one sample per row. Targets are averaged; their variation about the mean is a constant."""
         targets = self._means(rows)
         apart = self.targets - targets[rows.owner]
         constant = 0.5 * self.C * float(self.weight @ apart**2)
         return SquaredLoss(targets, rows.sums(self.weight), self.C, self.centred, constant=self.constant + constant)
 
     def spread(self, residual: np.ndarray, rows: Rows) -> np.ndarray:
-        """A share that goes with the weight, and what the target differs from the mean by."""
+        """Return the residual of all samples: a share in proportion to the weight, plus the deviation of the target."""
         apart = self.C * self.weight * (self.targets - self._means(rows)[rows.owner])
         return residual[rows.owner] * _shares(self.weight, rows)[:, None] + apart[:, None]
 
     def _means(self, rows: Rows) -> np.ndarray:
-        """Mean targets of the rows, that of a single sample to the last digit."""
+        """Return the mean target of each row. It is exact for rows of one sample."""
         first = self.targets[rows.first]
         return first + rows.sums(self.weight * (self.targets - first[rows.owner])) / rows.sums(self.weight)
 
 
-# The losses that an estimator can be given by name, by what it predicts.
+# The losses that an estimator accepts by name, by type of target.
 LOSSES: dict[str, dict[str, LossLike]] = {
     "classes": {"squared_hinge": SquaredHinge},
     "numbers": {"squared": SquaredLoss},
@@ -373,28 +374,28 @@ LOSSES: dict[str, dict[str, LossLike]] = {
 
 
 class LossRule(Rule):
-    """A name of a loss for classes or for numbers, or a loss of the user's (:class:`LossLike`)."""
+    """Rule for a parameter that is the name of a loss or a user-defined loss (:class:`LossLike`)."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
     def allows(self, value: Any) -> bool:
-        """Whether a value names a loss, or is one."""
+        """Return True if a value is the name of a loss, or a loss."""
         if isinstance(value, str):
             return value in LOSSES[self.kind]
         return all(callable(getattr(value, name, None)) for name in ("of", "predict", "constant_outputs"))
 
     def description(self, value: Any = None) -> str:
-        """What the parameter must be."""
+        """Return a description of valid values."""
         return f"one of {', '.join(map(repr, LOSSES[self.kind]))}, or a Loss with of() and predict()"
 
 
 def loss_of(loss: str | LossLike, kind: str) -> LossLike:
-    """The loss that a parameter names, or is."""
+    """Return the loss for the value of an estimator's parameter."""
     return LOSSES[kind][loss] if isinstance(loss, str) else loss
 
 
 def _shares(weight: np.ndarray, rows: Rows) -> np.ndarray:
-    """What part of its row's weight each sample has; 0 for those that are in none."""
+    """Return each sample's share of the weight of its row, 0 for samples without a row."""
     sums = rows.sums(weight)[rows.owner]
     return np.divide(weight, sums, out=sums)

@@ -1,15 +1,15 @@
-r"""One linear model on many columns: a loss with a plain squared norm.
+r"""A linear model on many columns: a loss with a plain squared norm.
 
 .. math:: P(w) = \tfrac12\|w\|^2 + F(Xw), \qquad D(\tilde\alpha) = \tfrac12\|X'\tilde\alpha\|^2 + F^*(-\tilde\alpha)
 
-The columns are the support and affiliated features together, so there may be tens of thousands of them. At the
-optimum :math:`w = X'\tilde\alpha`, and the gap :math:`D + P` certifies the result as it does in the master problem.
+The columns are the support and affiliated features together, so there may be tens of thousands of them. At the optimum
+:math:`w = X'\tilde\alpha`, and the gap :math:`D + P` certifies the result as in the master problem.
 
-**Solver**: Newton's method with an exact line search, which ends after a few steps because the losses are
-piecewise quadratic. Up to a few thousand columns its equations are solved by a Cholesky factorisation. More
-columns than samples are first replaced by as many columns as there are samples that have the same products between
-samples (the problem knows nothing else of them). Where both are large, conjugate gradients need two products with
-the columns an iteration and no matrix.
+**Solver**: Newton's method with an exact line search, which ends after a few steps because the losses are piecewise quadratic.
+Up to a few thousand columns, its equations are solved by a Cholesky factorisation. If there are more columns than samples,
+they are first replaced by as many columns as samples, with the same inner products between samples, on which alone the problem
+depends. If both numbers are large, conjugate gradients are used, with two products with the columns per iteration and no
+matrix.
 """
 
 from __future__ import annotations
@@ -20,49 +20,49 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from coterie.solver.block_problem import Solution, curved, eliminated_curvature, loss_hessian
+from coterie.solver.block_problem import Solution, curvature_product, eliminated_curvature, loss_hessian
 from coterie.solver.design import AnyDesign, DenseDesign
 from coterie.solver.loss import Loss, LossState
 
-# Unknowns up to which Newton's equations are solved by factorisation.
+# Largest number of unknowns for which Newton's equations are solved by factorisation.
 _MAX_DIRECT = 2000
 _MAX_STEPS = 200
-_MAX_INNER = 1000
-# Gap of the stages before the last.
-_ROUGH = 1e-2
-# The line search stops where the slope has fallen by this factor.
-_FLAT = 1e-3
+_MAX_CG_STEPS = 1000
+# Relative gap of all stages before the last.
+_STAGE_PRECISION = 1e-2
+# The line search stops when the slope has decreased by this factor.
+_SLOPE_FACTOR = 1e-3
 
 
 def fit_ridge(loss: Loss, design: AnyDesign, *, precision: float = 1e-10, start: np.ndarray | None = None) -> Solution:
-    """Weights of all columns of the design for a loss of one output.
+    """Fit the weights of all columns of the design for a loss of one output.
 
-    Stops at a relative gap of ``precision``, or where floating point ends the progress. ``start`` holds weights near
-    the optimum, where they are known.
+    Stops at a relative gap of ``precision``, or when floating point prevents further progress. ``start`` contains weights near
+    the optimum, if they are known.
     """
     n_samples = len(loss.strata)
     reduced = design
     if n_samples < design.n_features and n_samples <= _MAX_DIRECT:
-        reduced, start = _same_products(design), None
+        reduced, start = _reduced_design(design), None
     if start is None:
         start = np.zeros((reduced.n_features, 1))
         for easier in _stages(loss, reduced):
-            start = _newton(easier, reduced, start, _ROUGH).coef
+            start = _newton(easier, reduced, start, _STAGE_PRECISION).coef
     solution = _newton(loss, reduced, start, precision)
     if reduced is design:
         return solution
     coef = design.scores(solution.residual)
     state = loss.evaluate(design.output(coef), solution.state)
-    # The residual of the reduced problem is kept: computed anew, its rounding errors would be multiplied by C.
+    # The residual of the reduced problem is kept, because recomputing it would multiply its rounding errors by C.
     state = replace(state, residual=solution.residual, conjugate=solution.state.conjugate)
     return _certify(coef, state, coef, solution.n_iter)
 
 
 def _stages(loss: Loss, design: AnyDesign) -> list[Loss]:
-    """The same loss with smaller values of C, rising, to be solved first.
+    """Return the same loss with smaller values of C, in increasing order, to be solved first.
 
-    With a large C (or large features) the loss is nearly a constraint and Newton's method wanders between active sets;
-    the optimum for a tenth of C is a good start.
+    With a large C (or large features) the loss is nearly a constraint, and Newton's method moves between active sets without
+    converging. The optimum for a tenth of C is a good initial point.
     """
     if "scaled" not in loss.parts:
         return []
@@ -72,8 +72,8 @@ def _stages(loss: Loss, design: AnyDesign) -> list[Loss]:
     return [loss.scaled(10.0**-k) for k in range(n, 0, -1)]
 
 
-def _same_products(design: AnyDesign) -> DenseDesign:
-    """A square design L with ``LL' = XX'``."""
+def _reduced_design(design: AnyDesign) -> DenseDesign:
+    """Return a square design L with ``LL' = XX'``."""
     values, vectors = linalg.eigh(design.sample_products())
     return DenseDesign.of_array(vectors * np.sqrt(np.maximum(values, 0.0)))
 
@@ -110,7 +110,7 @@ def _certify(coef: np.ndarray, state: LossState, scores: np.ndarray, n_iter: int
 
 
 def _solve_directly(loss: Loss, design: AnyDesign, state: LossState, gradient: np.ndarray) -> np.ndarray | None:
-    """Newton's direction by factorisation of ``I + X'HX``; None where the second part is so large that the first is lost."""
+    """Return Newton's direction by factorisation of ``I + X'HX``. None if rounding makes the matrix singular."""
     system = loss_hessian(loss, design, state)[0]
     system[np.diag_indices_from(system)] += 1.0
     try:
@@ -123,34 +123,34 @@ def _solve_directly(loss: Loss, design: AnyDesign, state: LossState, gradient: n
 def _solve_by_products(
     loss: Loss, design: AnyDesign, state: LossState, gradient: np.ndarray, *, tolerance: float
 ) -> np.ndarray:
-    """Newton's direction by conjugate gradients; the closer to the optimum, the more exact."""
+    """Return Newton's direction by conjugate gradients, to a relative ``tolerance``."""
 
     def system(weights: np.ndarray) -> np.ndarray:
         search = weights[:, None]
-        return (search + design.scores(_curve(loss, state, design.output(search))))[:, 0]
+        return (search + design.scores(_projected_curvature_product(loss, state, design.output(search))))[:, 0]
 
     n = len(gradient)
     operator = LinearOperator((n, n), matvec=system, dtype=np.float64)
-    return cg(operator, -gradient[:, 0], rtol=tolerance, maxiter=_MAX_INNER)[0][:, None]
+    return cg(operator, -gradient[:, 0], rtol=tolerance, maxiter=_MAX_CG_STEPS)[0][:, None]
 
 
-def _curve(loss: Loss, state: LossState, outputs: np.ndarray) -> np.ndarray:
-    """The loss's second derivative times a change of the outputs, eliminated offsets and covariates projected out."""
-    result = curved(loss, state, 0, outputs)
+def _projected_curvature_product(loss: Loss, state: LossState, outputs: np.ndarray) -> np.ndarray:
+    """Return the loss's second derivative times a change of the outputs, with offsets and covariates projected out."""
+    result = curvature_product(loss, state, 0, outputs)
     if loss.covariates is None:
         return result
-    both = curved(loss, state, 0, loss.covariates)
+    both = curvature_product(loss, state, 0, loss.covariates)
     return result - both @ linalg.solve(eliminated_curvature(loss, state, 0), both.T @ outputs, assume_a="sym")
 
 
 def _line_search(
     loss: Loss, state: LossState, coef: np.ndarray, outputs: np.ndarray, direction: np.ndarray, along: np.ndarray
 ) -> float:
-    """Step to the minimum along the direction, where the slope of the convex objective changes its sign.
+    """Return the step to the minimum along the direction, or 0 if it is not a descent direction.
 
-    The slope is increasing and piecewise linear: regula falsi with Illinois' rule, in a bracket, ends after
-    a few evaluations. (SciPy's root finders end by the width of the bracket, not by the slope; with the best width for each
-    search they took a fifth more evaluations.) 0 when the direction does not descend any more.
+    The slope of the convex objective is increasing and piecewise linear, and changes its sign at the minimum. The bracketed
+    regula falsi with the Illinois rule ends after a few evaluations. (SciPy's root finders stop at a given width of the
+    bracket, not at a given slope. With the best width for each search they took a fifth more evaluations.)
     """
     cross, square = float((coef * direction).sum()), float((direction * direction).sum())
 
@@ -159,7 +159,7 @@ def _line_search(
         return cross + step * square - float((residual * along).sum())
 
     low, slope_low = 0.0, slope(0.0)
-    flat = -_FLAT * slope_low
+    flat = -_SLOPE_FACTOR * slope_low
     if flat <= 0.0:
         return 0.0
     high, slope_high = 1.0, slope(1.0)

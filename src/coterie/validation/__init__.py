@@ -1,1 +1,1 @@
-"""Validation: folds, held-out scores, the choice of settings, nested scores, calibration."""
+"""Validation: folds, held-out scores, choice of settings, nested scores, calibration."""

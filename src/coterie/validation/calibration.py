@@ -1,9 +1,9 @@
-r"""Probabilities from decision values: their softmax after multiplication by one number, learnt from held-out samples.
+r"""Probabilities by temperature scaling: the softmax of decision values times a slope fitted on held-out samples.
 
-The logits of the classes are :math:`a f_k` (for two classes, whose only decision value is the difference, 0 and :math:`a f`):
-temperature scaling. So the most probable class is the predicted one, always; an offset for each class would make the two
-disagree near the border (``docs/evidence/probabilities-evidence.md``). The targets are a little less than sure, so that
-classes which are told apart without an error have finite logits.
+The logits of the classes are :math:`a f_k` (for two classes, with the difference as only decision value, 0 and :math:`a f`).
+The most probable class is therefore always the predicted one. An offset per class would make the two disagree near the
+decision boundary (``docs/evidence/probabilities-evidence.md``). The target probabilities are slightly below 1, so that the
+logits of perfectly separated classes remain finite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TOLERANCE = 1e-12
 
 
 def probabilities(outputs: np.ndarray, slope: float) -> np.ndarray:
-    """Probabilities of all classes for decision values of shape (n_samples, n_outputs).
+    """Return the probabilities of all classes for decision values of shape (n_samples, n_outputs).
 
     Examples
     --------
@@ -29,16 +29,16 @@ def probabilities(outputs: np.ndarray, slope: float) -> np.ndarray:
 
 
 def calibration_slope(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """The number with the largest likelihood; 0 where the values tell nothing, or speak against the classes.
+    """Return the slope with the largest likelihood, or 0 if the values are uninformative or contradict the classes.
 
     Parameters
     ----------
     outputs : ndarray of shape (n_samples, n_outputs)
-        Decision values of samples that the models have not seen: one column for two classes, else one for each class.
+        Decision values of held-out samples: one column for two classes, else one column per class.
     codes : ndarray of int of shape (n_samples,)
-        Their classes, as numbers.
+        Class codes of the samples.
     weight : ndarray of shape (n_samples,), optional
-        Their weights.
+        Sample weights.
 
     Examples
     --------
@@ -55,7 +55,8 @@ def calibration_slope(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray
     values = _all_classes(outputs / scale)
     wanted = (_targets(codes, weight, values.shape[1]) * values).sum(axis=1)
     low, high, slope = 0.0, np.inf, 0.0
-    for _ in range(_MAX_STEPS):  # the derivative rises with the slope: Newton's steps, and halves where they leave its bounds
+    # The derivative increases with the slope: Newton steps, and bisection if they leave the bracket.
+    for _ in range(_MAX_STEPS):
         share = _softmax(slope * values)
         mean = (share * values).sum(axis=1)
         derivative = float(weight @ (mean - wanted))
@@ -76,7 +77,10 @@ def calibration_slope(outputs: np.ndarray, codes: np.ndarray, weight: np.ndarray
 
 
 def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
-    """Of all samples with a weight of n, one more than n in n + 2 are sure (Platt's rule); the others share what is left."""
+    """Return target probabilities by Platt's rule: (n + 1) / (n + 2) for a sample's class, n being the total weight.
+
+    The other classes share the rest.
+    """
     mass = float(weight.sum())
     unsure = 1.0 / (mass + 2.0)
     targets = np.full((len(codes), n_classes), unsure / (n_classes - 1))
@@ -85,7 +89,7 @@ def _targets(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarra
 
 
 def _all_classes(outputs: np.ndarray) -> np.ndarray:
-    """Values of all classes: the one of two classes is that of the second, with 0 for the first."""
+    """Return the values of all classes. For two classes these are 0 and the single output."""
     return np.hstack([np.zeros_like(outputs), outputs]) if outputs.shape[1] == 1 else outputs
 
 

@@ -1,4 +1,4 @@
-"""Scores of models on the samples that a fold holds out, from their outputs alone."""
+"""Scores of models on held-out samples, computed from their outputs."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from coterie.solver.loss import LossLike
 
 
 class HeldOutScores:
-    """Scores outputs of held-out samples.
+    """Scorer for outputs of held-out samples.
 
-    Nothing but the decision values (or predicted numbers) of these samples is needed, so the features are not cut into
-    training and test parts: the fold's held-out samples have weight zero in the fit.
+    Only the decision values (or predicted numbers) of these samples are required, so the features are not split into training
+    and test parts: the held-out samples of a fold have weight zero in the fit.
 
     Parameters
     ----------
     scoring : str, callable or None
-        As in scikit-learn; None for the accuracy, or R² of numbers.
+        As in scikit-learn. None for accuracy (classification) or R² (regression).
     data : Input
-        Targets, classes if there are any, and sample weights, which enter the score.
+        Targets, classes if there are any, and sample weights, which are used in the score.
     loss : type of Loss
-        The loss, whose link turns outputs into predictions.
+        The loss, whose inverse link turns outputs into predictions.
     """
 
     _model: BaseEstimator
     _y: np.ndarray
 
     def __init__(self, scoring: ScoringLike, data: Input, loss: LossLike) -> None:
-        scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # as messages show it
+        scoring = scoring.item() if isinstance(scoring, np.generic) else scoring  # for the message
         if isinstance(scoring, (list, tuple, set, dict)):
-            raise ValueError(f"scoring={scoring!r} must be one score: a name of scikit-learn's, or a function.")
+            raise ValueError(f"scoring={scoring!r} must be one score: the name of a scikit-learn score or a function.")
         self._weight = data.score_weight
-        self._model, self._y = self._judged(data, loss)
+        self._model, self._y = self._scorer_inputs(data, loss)
         self._scorer = None if scoring is None else check_scoring(self._model, scoring=scoring)
 
-    def _judged(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
-        """What scorers take for the model, and the targets as they want them."""
+    def _scorer_inputs(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
+        """Return the model that is passed to scorers, and the targets in their format."""
         classes = data.classes
         if classes is None:
             return _Numbers(loss), data.targets
         if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
-            classes = np.arange(len(classes))  # scikit-learn's scores know labels that are numbers or strings
+            classes = np.arange(len(classes))  # scikit-learn's scores accept only numbers or strings as labels.
         return _DecisionValues(classes, loss), classes[data.targets]
 
     def __call__(self, outputs: np.ndarray, held_out: np.ndarray) -> float:
-        """Score of the outputs, of shape (n_held_out, n_outputs), of some samples."""
+        """Return the score of outputs of shape (n_held_out, n_outputs) for the samples ``held_out``."""
         y = self._y[held_out]
         weight = None if self._weight is None else self._weight[held_out]
         if self._scorer is None:
@@ -57,36 +57,39 @@ class HeldOutScores:
         return float(self._scorer(self._model, outputs, y, **options))
 
     def _default(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
-        """The score where none is named.
+        """Return the default score.
 
-        A tenth of the time of scikit-learn's, whose checks of every call are the most of it: paths have many sizes.
+        It takes a tenth of the time of scikit-learn's scorer, which spends most of it on checks. Paths have many sizes, so
+        this matters.
         """
         score = _accuracy if is_classifier(self._model) else _r_squared
         return score(y, self._model.predict(outputs), weight)
 
 
 class NormalityScores(HeldOutScores):
-    """Scores of one class: the labels are 1 for normal samples and -1 for outliers, the outputs negative for the latter.
+    """Scorer for one-class models: labels are 1 for normal samples and -1 for outliers, which have negative outputs.
 
-    None is ``"balanced_accuracy"``. Other parameters as in :class:`HeldOutScores`.
+    By default, ``scoring`` is ``"balanced_accuracy"``. The other parameters are those of :class:`HeldOutScores`.
     """
 
     def __init__(self, scoring: ScoringLike, data: Input, loss: LossLike) -> None:
         name = "balanced_accuracy" if scoring is None else scoring
-        self._quick = {"balanced_accuracy": _balanced_accuracy, "roc_auc": _roc_auc}.get(name if isinstance(name, str) else "")
-        super().__init__(scoring if self._quick is None else None, data, loss)
+        self._fast_score = {"balanced_accuracy": _balanced_accuracy, "roc_auc": _roc_auc}.get(
+            name if isinstance(name, str) else ""
+        )
+        super().__init__(scoring if self._fast_score is None else None, data, loss)
 
-    def _judged(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
+    def _scorer_inputs(self, data: Input, loss: LossLike) -> tuple[BaseEstimator, np.ndarray]:
         assert data.y is not None
         return _Normality(loss), data.y
 
     def _default(self, y: np.ndarray, outputs: np.ndarray, weight: np.ndarray | None) -> float:
-        assert self._quick is not None
-        return self._quick(y, outputs[:, 0], weight)
+        assert self._fast_score is not None
+        return self._fast_score(y, outputs[:, 0], weight)
 
 
 class _DecisionValues(ClassifierMixin, BaseEstimator):
-    """A classifier whose data are decision values already; scorers take it for the model that made them."""
+    """Classifier whose input consists of decision values. It stands in for the model in scorers."""
 
     def __init__(self, classes: np.ndarray, loss: LossLike) -> None:
         self.classes = classes
@@ -94,7 +97,7 @@ class _DecisionValues(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _DecisionValues:
-        """There is nothing to learn."""
+        """Return the estimator unchanged."""
         return self
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
@@ -105,13 +108,13 @@ class _DecisionValues(ClassifierMixin, BaseEstimator):
 
 
 class _Normality(OutlierMixin, BaseEstimator):
-    """An outlier detector whose data are decision values already."""
+    """Outlier detector whose input consists of decision values."""
 
     def __init__(self, loss: LossLike) -> None:
         self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Normality:
-        """There is nothing to learn."""
+        """Return the estimator unchanged."""
         return self
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
@@ -122,13 +125,13 @@ class _Normality(OutlierMixin, BaseEstimator):
 
 
 class _Numbers(RegressorMixin, BaseEstimator):
-    """A regressor whose data are linear outputs already."""
+    """Regressor whose input consists of linear outputs."""
 
     def __init__(self, loss: LossLike) -> None:
         self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Numbers:
-        """There is nothing to learn."""
+        """Return the estimator unchanged."""
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
@@ -140,7 +143,7 @@ def _accuracy(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -
 
 
 def _r_squared(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
-    """R² as scikit-learn defines it, for constant targets, too."""
+    """Return R² as defined by scikit-learn, including constant targets."""
     if len(y) < 2:
         return np.nan
     weight = np.ones(len(y)) if weight is None else weight
@@ -152,7 +155,7 @@ def _r_squared(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) 
 
 
 def _balanced_accuracy(y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
-    """The mean of the share of normal samples (1) at zero or above and that of outliers (-1) below."""
+    """Return the mean of the shares of normal samples (1) with values >= 0 and of outliers (-1) with values < 0."""
     weight = np.ones(len(y)) if weight is None else weight
     right = weight * (y == np.where(values >= 0, 1, -1))
     sides = [(right[y == label].sum(), weight[y == label].sum()) for label in (1, -1)]
@@ -160,7 +163,7 @@ def _balanced_accuracy(y: np.ndarray, values: np.ndarray, weight: np.ndarray | N
 
 
 def _roc_auc(y: np.ndarray, values: np.ndarray, weight: np.ndarray | None) -> float:
-    """The share of pairs of a normal sample (1) and an outlier (-1) whose values are in this order; equal ones are half."""
+    """Return the share of (normal, outlier) pairs in which the normal sample has the larger value. Ties count one half."""
     weight = np.ones(len(y)) if weight is None else weight
     place = np.unique(values, return_inverse=True)[1]
     normal, outside = (np.bincount(place, weight * (y == label)) for label in (1, -1))

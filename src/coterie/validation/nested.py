@@ -1,9 +1,9 @@
-"""The score of the whole procedure, the choice of its settings included: nested cross-validation without nested work.
+"""The held-out score of the whole procedure, choice of settings included: nested cross-validation with shared fits.
 
-The outer fold k measures what is chosen without its samples. For that every other fold j is held out in turn, in fits to
-what is left without both. The fit without j and k serves twice: the outer fold k, scored on j, and the outer fold j, scored on
-k. So five folds take ten fits per setting instead of twenty, and the fits of the outer folds are those that the choice for all
-samples rests on anyway.
+The outer fold k measures the settings that are chosen without its samples. For this choice every other fold j is held out in
+turn, in a fit to the samples outside both. The fit without j and k serves twice: scored on j for the outer fold k, and scored
+on k for the outer fold j. So five folds take ten inner fits per setting instead of twenty. The fits of the outer folds are
+also those that determine the choice for all samples.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from coterie.validation.score_table import Candidate, ScoredPath, choose, merge_
 
 
 def pairs_of(folds: Sequence[Fold]) -> list[Fold]:
-    """For every two folds the samples that neither holds out, and what each holds out and the other does not."""
+    """Return one fold per pair of folds, fitted to the samples that neither holds out.
+
+    Its two parts are the samples that only the first and only the second fold holds out.
+    """
     result = []
     for a, b in combinations(folds, 2):
         first, second = a.parts[0], b.parts[0]
@@ -41,39 +44,40 @@ def nested_scores(
     fewest: int,
     largest: int | None,
 ) -> np.ndarray:
-    """The score of each fold for what is chosen without its samples.
+    """Return the score of each fold for the settings that are chosen without its samples.
 
     Parameters
     ----------
     outer : mapping of Candidate to sequence of ScoredPath
         The paths of the folds.
     pairs : mapping of Candidate to sequence of ScoredPath
-        Those of :func:`pairs_of` the folds, two for each pair.
+        The paths of :func:`pairs_of` the folds, two per pair.
     n_folds : int
         Number of folds.
     rule, fewest, largest
-        How a candidate is chosen; see :func:`~coterie.validation.score_table.choose` and ``score_table``.
+        Parameters of the choice; see :func:`~coterie.validation.score_table.choose` and ``score_table``.
     """
-    inner: list[list[int]] = [[] for _ in range(n_folds)]  # the places, in pairs, of the scores that each outer fold may see
+    # Positions in ``pairs`` of the scores that the choice of each outer fold may use.
+    inner: list[list[int]] = [[] for _ in range(n_folds)]
     for number, (a, b) in enumerate(combinations(range(n_folds), 2)):
         inner[b].append(2 * number)  # scored on a
         inner[a].append(2 * number + 1)
     scores = np.empty(n_folds)
-    for fold, places in enumerate(inner):
-        results = score_table({candidate: [paths[k] for k in places] for candidate, paths in pairs.items()}, largest)
+    for fold, positions in enumerate(inner):
+        results = score_table({candidate: [paths[k] for k in positions] for candidate, paths in pairs.items()}, largest)
         row = choose(results, rule, fewest)
         chosen = Candidate(*(results[name][row].item() for name in Candidate._fields))
         sizes, table = merge_paths([outer[chosen][fold]])
-        place = np.searchsorted(sizes, results["n_features"][row], side="right") - 1
-        scores[fold] = table[0, max(place, 0)]
+        position = np.searchsorted(sizes, results["n_features"][row], side="right") - 1
+        scores[fold] = table[0, max(position, 0)]
     return scores
 
 
 def constant_scores(score: HeldOutScores, data: Input, folds: Sequence[Fold], settings: SearchSettings) -> np.ndarray:
-    """The score of each fold for a prediction that does not look at the features.
+    """Return the score of each fold for a prediction that does not use the features.
 
-    That is the largest class, the mean, or of one class that all samples are normal; with covariates, what the loss of the
-    fold's samples makes of these alone.
+    It predicts the largest class, the mean or, for one class, that all samples are normal. With covariates it is the model on
+    the covariates alone.
     """
     scores = np.empty(len(folds))
     targets = Targets(data.targets, 0 if data.classes is None else len(data.classes))
@@ -89,6 +93,6 @@ def constant_scores(score: HeldOutScores, data: Input, folds: Sequence[Fold], se
 
 
 def _by_covariates(loss: Loss, covariates: np.ndarray) -> np.ndarray:
-    """Outputs of the model without features for samples with these covariates."""
+    """Return the outputs of the model without features for samples with these covariates."""
     state = loss.evaluate(np.zeros((len(loss.strata), loss.n_outputs)))
     return np.asarray(covariates @ state.covariate_coef + state.intercept)

@@ -1,10 +1,11 @@
 """Scores of many searches on held-out samples: all folds and all settings, in lockstep.
 
-A path is searched once, up to the largest size, and sizes on it are scored: the model of the support features after each
-round, from the weights that the rounds have recorded; models on the groups at a few sizes, each of which is fitted anew.
-The folds' held-out samples have weight zero, so the features are neither cut nor copied; the few columns of a model are
-read once more for the outputs of these samples. Only features with gaps (:class:`~coterie.data.imputation.ImputedSource`) are
-copied, once for each fold, which fills them from its own training samples.
+A path is searched once, up to the largest size, and the sizes on it are scored. Models of the support features are scored
+after each round, with the weights that the rounds recorded. Models on the groups are fitted and scored at a few sizes.
+
+The held-out samples of a fold have weight zero, so the features are neither split nor copied. Only the few columns of a model
+are read again for the outputs of these samples. Features with missing values
+(:class:`~coterie.data.imputation.ImputedSource`) are copied once per fold and imputed from its training samples.
 """
 
 from __future__ import annotations
@@ -33,40 +34,40 @@ from coterie.search.search import Search, SearchSettings
 from coterie.validation.held_out import HeldOutScores
 from coterie.validation.score_table import Candidate, ScoredPath
 
-# Models on groups are fitted at sizes of which each is at least so many times the one before.
-_STEP = 1.5
+# Smallest ratio of successive sizes at which models on groups are fitted.
+_SIZE_RATIO = 1.5
 
 
 class PathSettings(NamedTuple):
-    """What a path is searched with."""
+    """Settings of one path."""
 
     C: float
     threshold: float
     standardize: bool
 
-    def predicting(self, model: str) -> Candidate:
-        """The candidate in which a model of such a path predicts."""
+    def candidate(self, model: str) -> Candidate:
+        """Return the candidate for a kind of predictive model on this path."""
         return Candidate(self.C, self.threshold, self.standardize, model)
 
 
 class Fold(NamedTuple):
-    """Weights of the samples in the fit, zero for those held out, and which are held out, in parts scored each by itself."""
+    """Sample weights of a fit, zero for held-out samples, and the held-out samples, in parts that are scored separately."""
 
     weight: np.ndarray
     parts: tuple[np.ndarray, ...]
 
 
 class SearchResult(NamedTuple):
-    """What a search has found.
+    """Result of a search over all folds and settings.
 
     Attributes
     ----------
     paths : dict of Candidate to list of ScoredPath
-        Sizes and scores of each candidate: a path for each part of each fold, in this order.
+        Sizes and scores of each candidate: one path per part of each fold, in this order.
     largest : int or None
-        The size that all paths have reached, if a signal has ended them.
+        The size that all paths have reached, if a signal stopped them.
     models : dict of Candidate to list of dict
-        For each fold with one part the models by their size, if they are kept.
+        Models by size for each fold with one part, if they are kept.
     """
 
     paths: dict[Candidate, list[ScoredPath]]
@@ -75,7 +76,7 @@ class SearchResult(NamedTuple):
 
 
 class SizedModel(NamedTuple):
-    """A model of some size on a path: its number of support features, its outputs for held-out samples, and itself."""
+    """A model on a path: its number of support features, its outputs for held-out samples, and the model itself."""
 
     size: int
     outputs: np.ndarray
@@ -83,7 +84,7 @@ class SizedModel(NamedTuple):
 
 
 class FinishedPath(NamedTuple):
-    """What is kept of a path: models on support features and on groups (where they are wanted), and where it was stopped."""
+    """Models of a finished path by kind (``"support"`` or ``"groups"``), and the size at which it was stopped or None."""
 
     models: dict[str, list[SizedModel]]
     stopped_at: int | None
@@ -94,28 +95,28 @@ Job: TypeAlias = "tuple[Fold, PathSettings]"
 
 @dataclass(frozen=True)
 class PathSearch:
-    """Searches with every setting in every fold, and scores all sizes.
+    """Searches with all settings in all folds, scored at all sizes.
 
     Attributes
     ----------
     settings : SearchSettings
-        Settings that all paths share; those of a path replace some of them.
+        Settings shared by all paths. Those of a path replace some of them.
     data : Input
         All samples.
     n_features : int
-        How far the paths go.
+        Number of support features at the end of the paths.
     predict_with : sequence of {"support", "groups"}
-        The models to score.
+        Kinds of models to score.
     score : HeldOutScores
         The score.
     n_threads : int
-        Number of threads; never changes a result.
+        Number of threads. The result does not depend on it.
     progress : callable
-        Makes the display of progress.
+        Returns the progress display.
     from_margin : bool
-        Whether outputs are counted from the margin, as those of one class are: negative below it.
+        Whether the margin is subtracted from outputs, as for one-class models.
     keep_models : bool
-        Whether the models of the folds are wanted afterwards.
+        Whether the models of the folds are returned.
     """
 
     settings: SearchSettings
@@ -129,11 +130,11 @@ class PathSearch:
     keep_models: bool = False
 
     def run(self, folds: Sequence[Fold], settings: Sequence[PathSettings]) -> SearchResult:
-        """Search with every setting in every fold."""
-        # Fold by fold: paths that share the weights share moments and views, too.
+        """Search with all settings in all folds."""
+        # Ordered by fold, because paths with the same weights share moments and views.
         jobs = [(fold, setting) for fold in folds for setting in settings]
         scored: dict[Candidate, list[ScoredPath]] = {
-            setting.predicting(model): [] for setting in settings for model in self.predict_with
+            setting.candidate(model): [] for setting in settings for model in self.predict_with
         }
         models: dict[Candidate, list[dict[int, LinearModel]]] = {candidate: [] for candidate in scored}
         largest: int | None = None
@@ -142,16 +143,16 @@ class PathSearch:
             note = f"{len(part)} paths" + (f", part {number} of {len(parts)}" if len(parts) > 1 else "")
             for (fold, setting), path in zip(part, self._finished(part, note), strict=True):
                 for kind, found in path.models.items():
-                    candidate = setting.predicting(kind)
+                    candidate = setting.candidate(kind)
                     scored[candidate] += self._scored(fold, found)
                     if self.keep_models and len(fold.parts) == 1:
-                        models[candidate].append({one.size: one.model for one in found})
+                        models[candidate].append({model.size: model.model for model in found})
                 if path.stopped_at is not None:
                     largest = path.stopped_at if largest is None else min(largest, path.stopped_at)
         return SearchResult(scored, largest, models)
 
     def _finished(self, part: Sequence[Job], note: str) -> list[FinishedPath]:
-        """The paths of some jobs, all over the same source."""
+        """Return the finished paths of some jobs, all over the same source."""
         source = self._source_of(part[0][0])
         searches = []
         weighted: dict[int, Input] = {}
@@ -164,19 +165,22 @@ class PathSearch:
             _finish, held_out, self.data.covariates, tuple(self.predict_with), self.from_margin, n_threads=self.n_threads
         )
         with self.progress() as bar:
-            return run_searches(searches, finish, n_threads=self.n_threads, on_round=_Watch(bar, note))
+            return run_searches(searches, finish, n_threads=self.n_threads, on_round=_ProgressCallback(bar, note))
 
     def _scored(self, fold: Fold, models: Sequence[SizedModel]) -> list[ScoredPath]:
-        """The scores of a path's models on each part of what a fold holds out; users' scores run in this thread alone."""
+        """Return the scores of a path's models on each held-out part of a fold.
+
+        User-defined scores are called from this thread only.
+        """
         paths, first = [], 0
         for held_out in fold.parts:
             here = slice(first, first + len(held_out))
             first = here.stop
-            paths.append([(one.size, self.score(one.outputs[here], held_out)) for one in models])
+            paths.append([(model.size, self.score(model.outputs[here], held_out)) for model in models])
         return paths
 
     def _parts(self, jobs: Sequence[Job]) -> list[Sequence[Job]]:
-        """The jobs in parts that go through the data together: that fit into memory, and have the same data."""
+        """Divide the jobs into parts that share passes: each fits into memory and uses one source."""
         n_samples, n_columns = self.data.source.shape
         n_values = 0 if self.data.source.is_sparse else n_samples * self.n_features
         if not isinstance(self.data.source, ImputedSource):
@@ -185,7 +189,7 @@ class PathSearch:
         return [part for own in folds for part in batches(own, n_columns, n_values)]
 
     def _source_of(self, fold: Fold) -> FeatureSource:
-        """The features as a fold may see them: its gaps are filled from what it learns from."""
+        """Return the features for a fold: missing values are imputed from its training samples."""
         source = self.data.source
         return source.refilled(fold.weight > 0.0) if isinstance(source, ImputedSource) else source
 
@@ -200,7 +204,7 @@ def _finish(
     *,
     n_threads: int,
 ) -> list[FinishedPath]:
-    """The models of finished paths with their outputs for held-out samples; scores are left to the caller."""
+    """Return the models of finished paths with their outputs for held-out samples. The caller computes the scores."""
     found: list[dict[str, list[SizedModel]]] = [{} for _ in loops]
     for kind in predict_with:
         members = memberships(loops) if kind == "groups" else None
@@ -218,20 +222,20 @@ def _finish(
     return [FinishedPath(models, stop) for models, stop in zip(found, stops, strict=True)]
 
 
-class _Watch:
-    """Shows how far the paths have advanced."""
+class _ProgressCallback:
+    """Callback of lockstep searches that displays the largest size reached so far."""
 
     def __init__(self, bar: RoundProgress, note: str) -> None:
         self._bar = bar
         self._note = note
-        self._furthest = 0
+        self._max_size = 0
         self._lock = threading.Lock()
 
     def __call__(self, _: int, loop: CuttingPlane) -> bool:
         with self._lock:
-            if len(loop.oracle.supports) > self._furthest:
-                self._furthest = len(loop.oracle.supports)
-                self._bar.update(self._furthest, self._note)
+            if len(loop.oracle.supports) > self._max_size:
+                self._max_size = len(loop.oracle.supports)
+                self._bar.update(self._max_size, self._note)
         return stop_requested()
 
 
@@ -246,9 +250,9 @@ class _HeldOutOutputs:
     samples : ndarray of int
         The held-out samples.
     covariates : ndarray or None
-        Their covariates.
+        Covariates of the held-out samples.
     from_margin : bool
-        Whether outputs are counted from the margin.
+        Whether the margin is subtracted from outputs.
     """
 
     loop: CuttingPlane
@@ -257,12 +261,12 @@ class _HeldOutOutputs:
     from_margin: bool
 
     def of_support(self) -> Iterator[SizedModel]:
-        """The model of the support features after each round."""
+        """Yield the model of the support features after each round."""
         view, supports = self.loop.oracle.view, self.loop.oracle.supports
         columns = self._columns(supports)
         size = 0
         for entry in self.loop.history:
-            if entry.n_support == size:  # a block of old features: a search for so many ends before it
+            if entry.n_support == size:  # A block of earlier features: a search for this size ends before it.
                 continue
             size = entry.n_support
             model = unscaled(view, supports[:size], entry.coef, entry.intercept, entry.margin, entry.gap)
@@ -273,7 +277,7 @@ class _HeldOutOutputs:
             yield SizedModel(size, columns[:, :size] @ entry.coef + added, model)
 
     def of_groups(self, members: Membership) -> Iterator[SizedModel]:
-        """Models on whole groups at some sizes."""
+        """Yield models on whole groups at some sizes."""
         for size in coarse([entry.n_support for entry in self.loop.history]):
             own = members.at(size)
             coef, parts = fit_members(self.loop, own)
@@ -288,17 +292,17 @@ class _HeldOutOutputs:
             yield SizedModel(size, self._columns(own) @ coef + added, model)
 
     def _columns(self, features: np.ndarray) -> Columns:
-        """Some features of the held-out samples, as the models have them."""
+        """Return features of the held-out samples, centred and scaled as in the model."""
         columns = self.loop.oracle.view.model_columns(features)
         return columns[self.samples] if isinstance(columns, np.ndarray) else sparse.csr_array(columns)[self.samples]
 
     def _offset(self, intercept: np.ndarray, margin: np.ndarray) -> np.ndarray:
-        """What is added to the outputs of a model."""
+        """Return the offset that is added to the outputs of a model."""
         return intercept - margin if self.from_margin else intercept
 
 
 def coarse(sizes: Sequence[int]) -> list[int]:
-    """Some of the rising sizes, each at least half as large again as the one before, and the last.
+    """Return some of the increasing sizes, each at least 1.5 times the previous one, and the last.
 
     Examples
     --------
@@ -308,6 +312,6 @@ def coarse(sizes: Sequence[int]) -> list[int]:
     """
     kept: list[int] = []
     for size in sizes:
-        if not kept or size >= _STEP * kept[-1]:
+        if not kept or size >= _SIZE_RATIO * kept[-1]:
             kept.append(size)
     return kept if kept[-1] == sizes[-1] else [*kept, sizes[-1]]

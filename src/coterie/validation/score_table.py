@@ -1,4 +1,4 @@
-"""The table of held-out scores of all candidates, and the choice from it."""
+"""The table of held-out scores of all candidates, and the choice of a candidate."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Number of features, and the held-out score with so many.
+# Pairs of a number of features and the held-out score with this number.
 ScoredPath = list[tuple[int, float]]
 
 
 class Candidate(NamedTuple):
-    """What a path was searched with, and what predicted on it; the sizes along the path come on top."""
+    """Settings of a path and the kind of its predictive model. The sizes along the path are not included."""
 
     C: float
     threshold: float
@@ -21,14 +21,14 @@ class Candidate(NamedTuple):
 
 
 def score_table(paths: Mapping[Candidate, Sequence[ScoredPath]], largest: int | None = None) -> dict[str, np.ndarray]:
-    """Scores of all candidates at all sizes, a row each, in scikit-learn's form of ``cv_results_``.
+    """Return the scores of all candidates at all sizes, one row each, in the format of scikit-learn's ``cv_results_``.
 
     Parameters
     ----------
     paths : mapping of Candidate to sequence of ScoredPath
-        The path of every fold.
+        The paths of all folds.
     largest : int, optional
-        The size that all paths have reached, where somebody has stopped them; larger ones are left out.
+        The size that all paths have reached, if they were stopped early. Larger sizes are omitted.
     """
     rows: list[Candidate] = []
     sizes: list[np.ndarray] = []
@@ -49,10 +49,10 @@ def score_table(paths: Mapping[Candidate, Sequence[ScoredPath]], largest: int | 
 
 
 def merge_paths(paths: Sequence[ScoredPath], largest: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """All sizes that every fold has reached, and the scores of the folds at these, of shape (n_folds, n_sizes).
+    """Return all sizes that every fold has reached, and their scores, of shape (n_folds, n_sizes).
 
-    A fold that has no model of just this size gives its largest smaller one; a fold that ran out of candidates
-    keeps its last score.
+    A fold without a model of a given size contributes its largest smaller model. A fold that ran out of candidates keeps its
+    last score.
     """
     first = max(path[0][0] for path in paths)
     last = np.inf if largest is None else max(largest, first)
@@ -65,7 +65,7 @@ def merge_paths(paths: Sequence[ScoredPath], largest: int | None = None) -> tupl
 
 
 def standard_error(scores: np.ndarray) -> np.ndarray:
-    """Standard error of the mean over the first axis, one score per fold (``ddof=1``); 0 for a single fold.
+    """Return the standard error of the mean over the first axis (folds), with ``ddof=1``. 0 for a single fold.
 
     Examples
     --------
@@ -79,15 +79,15 @@ def standard_error(scores: np.ndarray) -> np.ndarray:
 
 
 def choose(results: Mapping[str, np.ndarray], rule: str, fewest: int = 1) -> int:
-    """The row that a rule chooses among those with at least so many features (the largest, where there is none).
+    """Return the row that a rule chooses among those with at least ``fewest`` features (or the largest size, if smaller).
 
-    ``"best"`` is the best mean score; ``"one_se"`` the fewest features with a mean score within one standard error
-    (:func:`standard_error` over the folds, of the best row) of it. Of equal rows the one with fewer features, then the better
-    score, then the smaller C, then the first.
+    ``"best"`` chooses the best mean score. ``"one_se"`` chooses the fewest features whose mean score is within one standard
+    error (:func:`standard_error` over the folds, of the best row) of the best. Ties are broken by fewer features, then the
+    better score, then the smaller C, then the first row.
     """
     mean = np.where(np.isnan(results["mean_test_score"]), -np.inf, results["mean_test_score"])
     if np.isneginf(mean).all():
-        raise ValueError("The score is not a number for any number of features; choose another scoring or other folds.")
+        raise ValueError("The score is NaN for every number of features. Choose another scoring or other folds.")
     mean = np.where(results["n_features"] >= min(fewest, results["n_features"].max()), mean, -np.inf)
     order = np.lexsort((results["C"], -mean, results["n_features"]))
     best = order[np.argmax(mean[order])]
