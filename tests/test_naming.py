@@ -87,9 +87,9 @@ def test_names_at_fit_and_in_sources(frame, make):
     ("names", "message"),
     [
         (["a", "b"], "feature_names has 2 names, but X has 10 features"),
-        (["a"] * 10, "feature_names: columns 0 and 1 are both called 'a'"),
-        (list(range(10)), "feature_names must be text, but 0 is of type int"),
-        ("abcdefghij", "feature_names must be a list of names, one for each of the 10 features"),
+        (["a"] * 10, "feature_names: columns 0 and 1 are both named 'a'"),
+        (list(range(10)), "feature_names must be strings, but 0 is of type int"),
+        ("abcdefghij", r"feature_names must be a list with one name per feature \(10 features\)"),
     ],
 )
 def test_wrong_names(frame, names, message):

@@ -113,7 +113,7 @@ def test_only_our_own_store_is_replaced(shell, svm):
     (shell.folder / "m").mkdir()
     (shell.folder / "m" / "header.json").write_text("{}")
     (shell.folder / "m" / "precious.npy").write_text("precious")
-    assert "no Coterie store" in shell.error("convert", svm, "m", "--overwrite")
+    assert "not a Coterie store" in shell.error("convert", svm, "m", "--overwrite")
     assert names(shell.folder / "m") == ["header.json", "precious.npy"]
 
 

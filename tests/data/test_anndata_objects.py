@@ -85,8 +85,8 @@ def test_layers(adata):
 def test_samples_without_a_label(adata):
     adata.obs.loc[["c3", "c8"], "cell_type"] = None
     message = (
-        "2 of 50 samples have no label in obs['cell_type'], the first is 'c3'. "
-        "Leave them out: adata = adata[adata.obs['cell_type'].notna()]."
+        "2 of 50 samples have no label in obs['cell_type']. The first is 'c3'. "
+        "Drop them: adata = adata[adata.obs['cell_type'].notna()]."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         GroupDiscoveryClassifier(3).fit(adata, "cell_type")
@@ -104,11 +104,11 @@ def test_samples_without_a_label(adata):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda a: GroupDiscoveryClassifier().fit(a, "cell_typ"), "did you mean 'cell_type'? it has cell_type (2 classes), "),
-        (lambda a: GroupDiscoveryClassifier().fit(a, "Cell_Type"), "did you mean 'cell_type'? it has"),
+        (lambda a: GroupDiscoveryClassifier().fit(a, "cell_typ"), "'cell_type'? Available columns: cell_type (2 classes), "),
+        (lambda a: GroupDiscoveryClassifier().fit(a, "Cell_Type"), "Did you mean 'cell_type'? Available columns:"),
         (
             lambda a: GroupDiscoveryClassifier().fit(a, "diagnosis"),
-            "'diagnosis' for the labels; it has cell_type (2 classes), ",
+            "'diagnosis' for the labels. Available columns: cell_type (2 classes), ",
         ),
         (lambda a: GroupDiscoveryClassifier().fit(a), "Pass the name of a column of obs: cell_type (2 classes), batch (2 cl"),
         (
@@ -117,8 +117,8 @@ def test_samples_without_a_label(adata):
         ),
         (lambda a: GroupDiscoveryClassifier().fit(a.to_df(), "g1"), "pass the labels themselves (X['g1']) and X without them"),
         (lambda a: GroupDiscoveryRegressor().fit(a, "cell_type"), "Targets must be numbers"),
-        (lambda a: open_features(a, layer="duble"), "it has no layer 'duble'; did you mean 'double'? there is double, raw"),
-        (lambda a: open_features(a, format="csv"), "format='csv' does not go with an AnnData object"),
+        (lambda a: open_features(a, layer="duble"), "'duble' not found. Did you mean 'double'? Available layers: double, raw"),
+        (lambda a: open_features(a, format="csv"), "format='csv' does not apply to an AnnData object"),
         (lambda a: open_features(a, label="cell_type", missing_labels="keep"), "must be 'error' or 'drop'"),
     ],
 )

@@ -123,7 +123,7 @@ def test_bad_values_are_counted_and_placed(kind):
     X[2, 1], X[5, 1], X[3, 3] = np.nan, np.inf, -np.inf
     make = DenseSource if kind == "dense" else (lambda A, names=None: SparseSource(sparse.csc_array(A), names))
     with pytest.raises(
-        ValueError, match=r"3 NaN or infinite value\(s\) in 2 feature\(s\); the first is in sample 2 of feature 1\."
+        ValueError, match=r"3 NaN or infinite value\(s\) in 2 feature\(s\)\. The first is in sample 2 of feature 1\."
     ):
         make(X).moments()
     with pytest.raises(ValueError, match=r"feature 1 \('b'\)"):

@@ -228,7 +228,7 @@ def test_what_varies_too_little_is_constant_and_what_is_too_large_is_refused(Xy)
     with pytest.raises(ValueError, match="All features of X are constant"):
         GroupDiscoveryClassifier(2).fit(Xy[0] * 1e-80, y)
     X[:, 1] = Xy[0][:, 1] * 1e80
-    with pytest.raises(ValueError, match=r"feature 1 are too large to compute with \(over about 1e\+75\)"):
+    with pytest.raises(ValueError, match=r"feature 1 are too large to compute with \(above about 1e\+75\)"):
         GroupDiscoveryClassifier(2).fit(X, y)
 
 
@@ -306,5 +306,5 @@ def test_one_score(Xy):
 
 def test_names_that_come_twice(Xy):
     frame = pd.DataFrame(Xy[0], columns=[*"abcdefgbij"])
-    with pytest.raises(ValueError, match=r"^X: columns 1 and 7 are both called 'b'\. Rename one of them, or drop it\.$"):
+    with pytest.raises(ValueError, match=r"^X: columns 1 and 7 are both named 'b'\. Rename or drop one of them\.$"):
         GroupDiscoveryClassifier(2).fit(frame, Xy[1])

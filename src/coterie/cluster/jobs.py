@@ -25,7 +25,7 @@ from coterie.data.errors import DataFileError
 from coterie.data.opening import convert_with
 from coterie.data.readers.byte_stream import ByteStream
 from coterie.data.readers.collect import Run, SparseRows
-from coterie.data.readers.libsvm import LibsvmReader, Seen
+from coterie.data.readers.libsvm import LibsvmReader, PartSummary
 from coterie.data.readers.reader import Progress, Reader, ValueKind
 from coterie.data.store.reading import PathLike
 from coterie.files import temporary_folder
@@ -131,7 +131,7 @@ def convert(src: PathLike, store: PathLike, client: Client, *, memory_limit: int
 class _Part(NamedTuple):
     """What a worker has found in its part of the text, or the error and its line there; rows count from 0."""
 
-    seen: Seen
+    summary: PartSummary
     labels: np.ndarray
     n_rows: int
     n_columns: int
@@ -169,8 +169,8 @@ def _collect(engine: DaskEngine, reader: Reader, folder: Path, limit: int, progr
             wrong = part.error
             line = None if wrong.line is None else n_lines + wrong.line
             raise DataFileError(wrong.message, reader.path, line=line, column=wrong.column)
-        n_lines += part.seen.n_lines
-    reader.take([part.seen for part in found], [part.labels for part in found])
+        n_lines += part.summary.n_lines
+    reader.merge_parts([part.summary for part in found], [part.labels for part in found])
     rows = SparseRows(folder, limit)
     for part in found:
         if any(not run.rows.exists() for run in part.runs):
@@ -201,4 +201,4 @@ def _read_part(
         wrong = error
     labels = np.empty(0) if reader.labels is None else reader.labels
     runs = rows.finish() if wrong is None else []
-    return _Part(reader.seen, labels, rows.n_rows, rows.n_columns, rows.kind, runs, wrong)
+    return _Part(reader.summary, labels, rows.n_rows, rows.n_columns, rows.kind, runs, wrong)

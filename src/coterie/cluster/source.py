@@ -301,7 +301,7 @@ class DistributedSource(FeatureSource):
         bad = BadValues()
         for part in parts:
             bad = bad.joined(part[2])
-        bad.refuse(self.feature_names)
+        bad.raise_if_any(self.feature_names)
         return self._moments_of(both.item(0), total, parts)
 
     def many_moments(self, weights: Sequence[np.ndarray], *, n_threads: int = 1) -> list[Moments]:

@@ -19,7 +19,7 @@ from coterie.data.validity import check_structure
 from coterie.inputs.frames import KINDS, is_frame, refuse_columns
 
 # Features up to which a fit on a cluster has the names of all of them as an attribute.
-_MANY_NAMES = 1 << 20
+_MAX_NAMES_IN_MEMORY = 1 << 20
 # Value types that kernels work on as they are; anything else becomes float64.
 _VALUE_TYPES = [
     np.float64, np.float32, np.int8, np.uint8, np.bool_,
@@ -69,7 +69,7 @@ def read_source(estimator: BaseEstimator, X: Any) -> Reading:
     """
     if isinstance(X, FeatureSource):
         attributes: dict[str, Any] = {"n_features_in_": X.shape[1]}
-        many = X.n_workers is not None and X.shape[1] > _MANY_NAMES
+        many = X.n_workers is not None and X.shape[1] > _MAX_NAMES_IN_MEMORY
         if X.feature_names is not None and not many:  # other data, in an array, have none
             attributes |= {"feature_names_in_": np.asarray(X.feature_names, dtype=object), "names_given_": True}
         if isinstance(X, ImputedSource):

@@ -16,11 +16,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from coterie.data.covariates import Covariates, as_covariates, explains
+from coterie.data.covariates import Covariates, as_covariates, explains_target
 from coterie.data.dataset import Dataset
 from coterie.data.errors import is_address
 from coterie.data.opening import open_features
-from coterie.data.readers.h5ad import candidates, is_anndata
+from coterie.data.readers.h5ad import describe_obs_columns, is_anndata
 from coterie.data.source import FeatureSource
 from coterie.data.store import Store, is_store
 from coterie.data.view import mostly_zero
@@ -125,7 +125,7 @@ def _on_workers(X: Any, y: Any, reader: BaseEstimator | str, client: ClientLike)
 
 def labels_hint(X: Any) -> str:
     """What y could be for an AnnData object."""
-    known = candidates(X) if is_anndata(X) else ""
+    known = describe_obs_columns(X) if is_anndata(X) else ""
     return f" Pass the name of a column of obs: {known}." if known else ""
 
 
@@ -268,7 +268,7 @@ def _checked(
     values = None
     if covariates is not None:
         values, names = as_covariates(covariates, n_samples)
-        if explains(values, targets):
+        if explains_target(values, targets):
             raise ValueError(
                 f"The covariates ({', '.join(names)}) explain y completely, so that nothing is left for the features. Is y "
                 "one of them, or are there as many covariates as samples?"
