@@ -1,4 +1,4 @@
-"""AnnData objects: labels by the name of a column of obs, layers, and what is said when they are not there."""
+"""AnnData objects: labels by column of obs, layers, and messages if they are missing."""
 
 import re
 import warnings
@@ -52,7 +52,7 @@ def test_every_selector_takes_the_name_of_a_column(selector, adata):
         assert by_name.score(adata, "cell_type") == by_value.score(adata, adata.obs["cell_type"])
 
 
-def test_functions_take_it_too(adata, tmp_path):
+def test_functions_accept_column_names(adata, tmp_path):
     for score in (fisher_score, relieff_score, information_gain_score):
         np.testing.assert_array_equal(score(adata, "cell_type"), score(adata.X, np.asarray(adata.obs["cell_type"])))
     model = GroupDiscoveryClassifier(3).fit(adata, "cell_type")
@@ -127,14 +127,14 @@ def test_messages(adata, call, message):
         call(adata)
 
 
-def test_no_warnings_of_our_own(adata):
+def test_no_warnings(adata):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GroupDiscoveryClassifier(3).fit(adata, "cell_type").predict(adata)
 
 
 def test_pbmc_without_a_warning(real_data):
-    """Ten kinds of cells, eight of the rarest: what a new user tries first."""
+    """Ten cell types, the rarest with eight cells."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of anndata's, about its old files
         cells = anndata.read_h5ad(real_data / "pbmc68k_reduced.h5ad")

@@ -1,4 +1,4 @@
-"""NaN, infinite and too large values: counted over all parts, placed in the whole matrix, one message."""
+"""NaN, infinite and too large values: one message with their number and place in the whole matrix."""
 
 import itertools
 

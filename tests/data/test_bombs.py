@@ -1,4 +1,4 @@
-"""Small files that would take much: each is refused before it does, with the file, what it claims, and what to do."""
+"""Small files that would require much memory are rejected before it is allocated, with a helpful message."""
 
 import gzip
 import subprocess
@@ -17,7 +17,7 @@ REMEDY = r"memory_limit is 16\.78 MB\. If the file is not damaged, raise memory_
 
 
 def refused(path, match, **options):
-    """The file, under a limit of memory."""
+    """Assert that opening the file under a memory limit raises an error."""
     with pytest.raises(DataFileError, match=match) as caught:
         convert(path, path.parent / "store", memory_limit=LIMIT, **options)
     assert str(caught.value).startswith(str(path))
@@ -100,7 +100,7 @@ def test_names_of_another_file(tmp_path):
         convert(path, tmp_path / "s", feature_names=tmp_path / "names.gz", memory_limit=LIMIT)
 
 
-def test_features_that_one_index_claims(tmp_path, monkeypatch):
+def test_number_of_features_from_one_index(tmp_path, monkeypatch):
     path = tmp_path / "x.svm"
     path.write_text("1 30000000:1\n")
     monkeypatch.setattr(bounds, "free_memory", lambda: 10**9)
@@ -110,7 +110,7 @@ def test_features_that_one_index_claims(tmp_path, monkeypatch):
 
 
 class TestH5ad:
-    """HDF5 hangs, crashes and believes what a file says; another process finds out."""
+    """Damaged files on which HDF5 hangs or crashes are detected in another process."""
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -189,8 +189,8 @@ def test_zip_files_packed_in_other_ways(tmp_path, method):
         open_features(path)
 
 
-def test_index_pointers_that_scipy_believes(tmp_path):
-    """Its check is skipped where the last one is 0, and its conversion then writes anywhere."""
+def test_index_pointers_that_scipy_does_not_check(tmp_path):
+    """SciPy skips its check if the last pointer is 0, and its conversion then writes out of bounds."""
     pointers = np.array([0, 2, 1 << 30, 0], dtype=np.int32)
     indices = np.array([0, 1], dtype=np.int32)
     for kind, data in (("csr", np.ones(2)), ("csc", np.ones(2)), ("bsr", np.ones((2, 1, 1)))):
@@ -200,7 +200,7 @@ def test_index_pointers_that_scipy_believes(tmp_path):
             open_features(path)
 
 
-def test_a_table_of_snps_is_claimed_before_it_is_split(tmp_path):
+def test_memory_of_a_snp_table_is_checked_before_it_is_split(tmp_path):
     pytest.importorskip("bed_reader")
     (tmp_path / "g.bed").write_bytes(b"\x6c\x1b\x01")
     (tmp_path / "g.fam").write_text("f s 0 0 0 1\n")

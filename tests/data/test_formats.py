@@ -1,4 +1,4 @@
-"""The registry of formats: every entry is whole, and what is said of the formats is made from it or agrees with it."""
+"""The registry of formats: entries are complete, and messages and pages agree with them."""
 
 import gzip
 import subprocess
@@ -19,7 +19,7 @@ every_format = pytest.mark.parametrize("entry", FORMATS.values(), ids=list(FORMA
 
 
 @every_format
-def test_an_entry_leads_to_its_reader(entry):
+def test_an_entry_loads_its_reader(entry):
     reader = entry.load()
     assert issubclass(reader, Reader)
     assert reader.format == entry.name
@@ -58,7 +58,7 @@ def test_options_are_described_where_the_docstring_sends_readers(entry):
         assert option in described
 
 
-def test_a_line_for_people(monkeypatch):
+def test_descriptions(monkeypatch):
     monkeypatch.setattr(formats, "FORMATS", {name: FORMATS[name] for name in ("libsvm", "npz", "csv", "plink", "tsv")})
     assert formats.describe_formats() == "LIBSVM text, .npz, CSV, PLINK .bed, TSV"
     assert formats.describe_labels() == (
@@ -66,8 +66,8 @@ def test_a_line_for_people(monkeypatch):
     )
 
 
-def test_a_new_entry_is_all_that_opening_needs(tmp_path, monkeypatch):
-    """Recognised, opened, listed: by its entry alone."""
+def test_a_new_entry_suffices_for_opening(tmp_path, monkeypatch):
+    """A format is detected, opened and listed by its entry alone."""
     entry = formats.Format(
         name="semicolons",
         reader=f"{__name__}:SemicolonReader",
@@ -92,7 +92,7 @@ def test_a_new_entry_is_all_that_opening_needs(tmp_path, monkeypatch):
 
 
 class SemicolonReader(Reader):
-    """Numbers with semicolons between them."""
+    """Reader of numbers separated by semicolons."""
 
     format = "semicolons"
 
@@ -125,7 +125,7 @@ def test_listing_the_formats_imports_nothing_heavy():
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.svm", "a.mtx", "a", "a.csv.gz"])
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
-def test_wide_characters_are_refused_by_name(tmp_path, name, encoding):
+def test_utf16_and_utf32_are_rejected(tmp_path, name, encoding):
     text = "gène,b,label\n1,2,x\n2,1,y\n" * 1000
     path = tmp_path / name
     path.write_bytes((gzip.compress if name.endswith(".gz") else bytes)(text.encode(encoding)))
@@ -137,7 +137,7 @@ def test_wide_characters_are_refused_by_name(tmp_path, name, encoding):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
-def test_wide_labels_are_refused_by_name(tmp_path, encoding):
+def test_utf16_labels_are_rejected(tmp_path, encoding):
     (tmp_path / "names.txt").write_bytes("yes\nno\n".encode(encoding))
     with pytest.raises(DataFileError, match=r"names\.txt: the file is encoded as UTF-16. Save it as UTF-8"):
         read_lines(tmp_path / "names.txt")

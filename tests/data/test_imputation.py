@@ -1,4 +1,4 @@
-"""Gaps are filled, by each fold from its own training samples, and by a model for new samples."""
+"""Imputation, by each fold from its own training samples and by a model for new samples."""
 
 import numpy as np
 import pytest
@@ -44,8 +44,8 @@ def test_a_feature_without_a_value_in_the_training_part_is_constant_there():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_no_held_out_sample_has_a_say(gappy, strategy, monkeypatch):
-    """The validation's scores are those of folds that were filled by hand, by an imputer that saw the training part alone."""
+def test_held_out_samples_do_not_affect_imputation(gappy, strategy, monkeypatch):
+    """Validation scores equal those of folds imputed from their training samples only."""
     X, y = gappy
     folds = list(StratifiedKFold(3, shuffle=True, random_state=1).split(X, y))
     options = {
@@ -72,7 +72,7 @@ def test_no_held_out_sample_has_a_say(gappy, strategy, monkeypatch):
 
 
 def test_held_out_values_do_not_change_what_a_fold_learns(gappy):
-    """Other values in the held-out samples leave the fold's fit as it is."""
+    """Different values in the held-out samples do not change the fit of a fold."""
     X, _ = gappy
     train = np.arange(60)
     seen = [
@@ -112,7 +112,7 @@ def test_bad_input(X, strategy, message):
         imputed(X, strategy)
 
 
-def test_infinite_values_are_no_gaps(gappy):
+def test_infinite_values_are_not_missing(gappy):
     X, y = gappy
     X[5, 3] = np.inf
     with pytest.raises(ValueError, match=r"1 NaN or infinite value\(s\) in 1 .* in sample 5 of feature 3"):

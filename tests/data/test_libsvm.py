@@ -1,4 +1,4 @@
-"""LIBSVM text against scikit-learn's reader, and its errors with their places."""
+"""LIBSVM text compared with scikit-learn's reader, and errors with line and column."""
 
 import bz2
 import gzip
@@ -102,7 +102,7 @@ def test_zero_or_one_based(tmp_path):
 
 
 def test_indices_past_32_bits_with_a_stated_number(tmp_path):
-    """Feature numbers need not fit into 32 bits; nothing is allocated by them before the end."""
+    """Feature numbers may exceed 32 bits; nothing is allocated by them before the end."""
     reader = module.LibsvmReader(tmp_path / "x.svm", n_features=2**33)
     (tmp_path / "x.svm").write_text(f"1 1:1 {2**33}:5\n")
     (block,) = reader.blocks(0)
@@ -248,7 +248,7 @@ def test_any_bytes_give_data_or_an_error_with_a_place(tmp_path_factory, content)
     "content", [b"1 999999999999:1\n", b"1 33554432:1\n", b"1 1:" + b"9" * 10**6, b"#" * 10**6, b"\n" * 10**6]
 )
 def test_memory_is_bounded_by_the_input(tmp_path, content):
-    """A megabyte of text, or an index of 2^25, may take some arrays of that length, and no more."""
+    """A megabyte of text, or an index of 2^25, may only take some arrays of that length."""
     (tmp_path / "x.svm").write_bytes(content)
     open_features_quietly(tmp_path / "x.svm")  # compiles and imports
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Tables as people have them: dates, categories, booleans, gaps; all problems at once, and what helps."""
+"""Tables with dates, categories, booleans and missing values: one message with all problems and their remedies."""
 
 import datetime
 
@@ -52,7 +52,7 @@ def test_all_problems_in_one_message(file):
     assert "1 of 7 columns has missing values: 'age' (3). Impute them (impute='median'" in message
 
 
-def test_what_is_left_out_and_filled(file, messy):
+def test_dropping_and_imputation(file, messy):
     dropped = open_features(file, drop=["id", "visit, city"])
     kept = open_features(file, keep_numeric=True)
     expected = messy[["smoker", "age", "lab"]].astype(float).assign(treated=(messy.treated == "true").astype(float))
@@ -68,7 +68,7 @@ def test_what_is_left_out_and_filled(file, messy):
     assert not np.isnan(matrix(filled)).any()
 
 
-def test_a_store_without_what_is_no_number(file):
+def test_a_store_of_the_numeric_columns(file):
     store = convert(file, file.parent / "s", keep_numeric=True, drop="age")
     assert open_features(store).feature_names == ["smoker", "treated", "lab"]
     with pytest.raises(ValueError, match="drop does not apply to a store"):
@@ -91,8 +91,8 @@ def test_bad_options(file, options, message):
         open_features(file, **options)
 
 
-def test_what_comes_late_in_a_file(tmp_path):
-    """The first megabyte decides on types; a word after it is found all the same, with its line."""
+def test_text_late_in_a_file(tmp_path):
+    """Types are inferred from the first megabyte; text after it is reported with its line."""
     rows = [f"{i},{'True' if i % 2 else 'False'},1\n" for i in range(120_000)]
     (tmp_path / "x.csv").write_text("a,b,c\n" + "".join(rows) + "oops,True,2\n7,maybe,3\n")
     with pytest.raises(DataFileError) as caught:
@@ -112,7 +112,7 @@ def test_many_wrong_columns_are_not_all_listed(tmp_path):
     assert len(str(caught.value)) < 1000
 
 
-def test_only_the_columns_that_are_wanted(file):
+def test_requested_columns_only(file):
     data = open_features(file, columns=["lab", "treated", "unknown"])
     assert data.feature_names == ["treated", "lab"]
     assert data.y is not None
@@ -144,7 +144,7 @@ def test_kinds_of_columns(values, kind):
     assert column.n_distinct == len(set(values) - {None})
 
 
-def test_names_near_and_far():
+def test_suggested_names():
     assert suggest_names("Diagnosis", ["age", "diagnosis"]) == "Did you mean 'diagnosis'?"
     assert suggest_names("zz", [f"c{j}" for j in range(12)]) == "Available: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more."
     assert column_positions("a,b", ["a,b", "a"], 2, "drop") == [0]  # a name with a comma
@@ -152,7 +152,7 @@ def test_names_near_and_far():
     assert listed([]) == ""
 
 
-def test_a_frame_is_refused_with_what_helps(messy):
+def test_message_for_a_mixed_frame(messy):
     X, y = messy.drop(columns="label"), messy.label
     with pytest.raises(ValueError, match="Features must be numbers") as caught:
         GroupDiscoveryClassifier(2).fit(X, y)

@@ -1,4 +1,4 @@
-"""NumPy's and SciPy's files: what comes in, and what damaged ones say."""
+"""NumPy .npz and MatrixMarket files, and errors of damaged ones."""
 
 import gzip
 import io
@@ -111,8 +111,8 @@ def test_a_damaged_npz_gives_data_or_an_error(tmp_path_factory, place, byte, cut
     data_or_error(path, format="npz")
 
 
-def test_an_npz_that_leads_to_places_before_its_beginning(tmp_path):
-    """Found by the mutation loop: the error of seeking there did not name the file."""
+def test_an_npz_with_negative_offsets(tmp_path):
+    """Found by the mutation loop: the error of seeking to a negative offset did not name the file."""
     path = tmp_path / "lost.npz"
     np.savez(path, X=np.eye(3), y=[0, 1, 0])
     content = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Formats found by content and name; the same groups whichever format the data came in."""
+"""Detection of formats by content and name, and equal groups from all formats."""
 
 import gzip
 
@@ -95,7 +95,7 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch, packag
 
 
 def every_format(folder, X, y, names):
-    """The same sparse data in all formats that can hold them, each with the options that it takes."""
+    """Write the same sparse data in all formats that support them; return paths and options."""
     S = sparse.csr_array(X)
     folder.mkdir()
     dump_svmlight_file(S, y, str(folder / "x.svm"), zero_based=False)
@@ -114,7 +114,7 @@ def every_format(folder, X, y, names):
 
 
 def tables(folder, X, y, names):
-    """The same data as tables and as AnnData."""
+    """Write the same data as tables and as AnnData."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=names).assign(y=y)
     frame.to_csv(folder / "x.csv", index=False)

@@ -1,4 +1,4 @@
-"""The store: the same data in and out, all or nothing, and no damage unseen."""
+"""The store: round trips, atomic writing, and detection of damage."""
 
 import errno
 import json
@@ -57,7 +57,7 @@ class TestDenseStore(_StoreConformance):
 
 
 class TestStoreOfSparseRows(_StoreConformance):
-    """Rows in blocks of 5, so little memory that every block or two is a run of its own."""
+    """Rows in blocks of 5, with a memory limit that writes a run for every one or two blocks."""
 
     def make(self, X):
         rows = sparse.csr_array(X.astype(np.float64))
@@ -119,7 +119,7 @@ def test_a_store_is_used_without_a_copy(tmp_path, rng):
 
 
 def is_mapped(array):
-    """Whether the memory of an array is that of a file."""
+    """Return True if the memory of an array is a mapped file."""
     while isinstance(array, np.ndarray):
         array = array.base
     return isinstance(array, mmap.mmap)
@@ -199,7 +199,7 @@ def test_stores_of_version_1_open(name):
 # Writing ---------------------------------------------------------------------------------------
 
 
-def test_an_existing_store_is_replaced_only_when_asked(tmp_path):
+def test_an_existing_store_is_replaced_only_if_requested(tmp_path):
     path = write_store(tmp_path / "s", np.eye(3))
     with pytest.raises(FileExistsError, match="overwrite=True"):
         write_store(path, np.eye(4))
@@ -221,7 +221,7 @@ def test_other_things_are_never_overwritten(tmp_path, kind):
     assert target.exists()
 
 
-def test_a_damaged_store_can_be_overwritten_as_long_as_it_can_be_told_to_be_one(tmp_path):
+def test_a_damaged_store_with_a_valid_header_can_be_overwritten(tmp_path):
     path = write_store(tmp_path / "s", np.eye(3))
     (path / "values.npy").write_bytes(b"")
     write_store(path, np.eye(4), overwrite=True)
@@ -255,7 +255,7 @@ def test_other_files_in_a_store_stay(tmp_path):
 
 
 @pytest.mark.parametrize("step", range(8))
-def test_what_a_killed_replacement_left_goes_with_the_next(tmp_path, step):
+def test_leftovers_of_a_killed_replacement_are_removed(tmp_path, step):
     """Killed before each rename of the exchange, and after the last."""
     path = write_store(tmp_path / "s", np.eye(3))
     (path / "precious.npy").write_bytes(b"precious")
@@ -334,7 +334,7 @@ def test_leftovers_of_killed_runs_are_removed_and_those_of_running_ones_are_not(
 
 
 def test_what_another_host_is_writing_is_not_removed(tmp_path):
-    """Locks may not reach across hosts, so that it looks as if nobody held this one."""
+    """Locks may not work across hosts, so the lock of another host appears to be free."""
     theirs = tmp_path / ".s.elsewhere.4711.0123abcd.partial"
     (theirs / "scratch").mkdir(parents=True)
     write_store(tmp_path / "s", np.eye(3))
@@ -396,7 +396,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 
 
 def in_a_process(code):
-    """Run code in a process of its own; returns what it prints."""
+    """Run code in another process and return its output."""
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout
@@ -405,7 +405,7 @@ def in_a_process(code):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX limits")
 @pytest.mark.parametrize("limit", [1, 100, 5_000, 100_000])
 def test_a_full_disk(tmp_path, limit):
-    """A limit on the size of files stands in for the disk: the write fails in the same place."""
+    """A limit on file sizes simulates a full disk: the write fails at the same place."""
     old = write_store(tmp_path / "old", np.eye(3))
     code = f"""
         import resource, signal, numpy as np
@@ -457,8 +457,8 @@ def store(tmp_path, rng):
     return write_store(tmp_path / "s", X, ["a", "b"] * 20 + ["c"], feature_names=[f"f{j}" for j in range(67)])
 
 
-def test_a_blank_more_in_the_header_is_found(store):
-    """Found by the mutation loop: blanks change nothing that is read, and so passed the checksum of the content."""
+def test_an_additional_blank_in_the_header_is_found(store):
+    """Found by the mutation loop: blanks do not change the parsed content, so its checksum does not detect them."""
     header = store / "header.json"
     header.write_text(header.read_text().replace(": ", ":  ", 1))
     open_store(store)
@@ -486,7 +486,7 @@ def test_every_flipped_byte_is_found(store):
     value=st.integers(-(2**31), 2**31 - 1),
 )
 def test_a_damaged_store_never_crashes(tmp_path_factory, name, place, value):
-    """Without checking checksums: an error, or data of the right shape, but never memory that is not ours."""
+    """Without checksums, opening raises an error or returns data of the right shape, without invalid memory access."""
     folder = tmp_path_factory.getbasetemp() / "damage"
     shutil.rmtree(folder, ignore_errors=True)
     X = sparse.csc_array(example(np.random.default_rng(0)).astype(np.float32))
@@ -506,7 +506,7 @@ def test_a_damaged_store_never_crashes(tmp_path_factory, name, place, value):
 
 
 def set_header(store, change):
-    """Change the header and make its checksum right again."""
+    """Change the header and update its checksum."""
     header = json.loads((store / "header.json").read_text())
     change(header)
     header["header_crc32"] = store_format._header_checksum(header)
@@ -537,7 +537,7 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("change", "message"), HEADERS)
-def test_headers_that_lie(store, change, message):
+def test_invalid_headers(store, change, message):
     set_header(store, change)
     with pytest.raises(DataFileError, match=message):
         open_store(store)
@@ -581,7 +581,7 @@ def test_a_store_is_not_converted_again(store, tmp_path):
         open_features(store, zero_based=True)
 
 
-def test_labels_from_a_file_beside(store, tmp_path):
+def test_labels_from_a_separate_file(store, tmp_path):
     (tmp_path / "y.txt").write_text("\n".join(["yes", "no"][k % 2] for k in range(41)))
     assert open_features(store, label=tmp_path / "y.txt").y[:3].tolist() == ["yes", "no", "yes"]
     assert open_features(store, label=False).y is None
@@ -590,7 +590,7 @@ def test_labels_from_a_file_beside(store, tmp_path):
         open_features(store, label=tmp_path / "y.txt")
 
 
-def test_row_blocks_are_taken_as_they_are(tmp_path):
+def test_row_blocks_are_not_converted(tmp_path):
     block = RowBlock(np.array([1, 3]), np.array([2, 0, 1], dtype=np.int32), np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(
         matrix(open_features(write_store(tmp_path / "s", iter([block])))).toarray(), [[0, 0, 1], [2, 3, 0]]
@@ -600,7 +600,7 @@ def test_row_blocks_are_taken_as_they_are(tmp_path):
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("name", ["feature_mean", "feature_norm", "values"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_numbers_that_writing_refuses_are_found_in_use(tmp_path, kind, name, value):
+def test_bad_values_in_a_store_are_found_in_use(tmp_path, kind, name, value):
     X = np.arange(1.0, 13.0).reshape(4, 3)
     path = write_store(tmp_path / "s", X if kind == "dense" else sparse.csc_array(X), [0, 0, 1, 1])
     with open(path / f"{name}.npy", "r+b") as file:

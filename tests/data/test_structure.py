@@ -1,4 +1,4 @@
-"""Sparse matrices that lead out of themselves are refused before compiled code follows them."""
+"""Sparse matrices with indices out of range are rejected before compiled code uses them."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_the_segfault_of_the_audit():
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_whole_ones_pass(format):
+def test_valid_matrices_pass(format):
     S = matrix().asformat(format)
     check_structure(S)
     result = canonical_csc(S)
@@ -52,7 +52,7 @@ def test_canonical_csc_is_not_copied_and_its_flags_are_not_trusted():
 
 @given(st.sampled_from(["csc", "csr", "bsr"]), st.sampled_from(["indices", "indptr"]), st.data())
 def test_any_number_changed(format, part, data):
-    """A change is refused, or it leaves a matrix that SciPy's own full check allows."""
+    """A change is rejected, or SciPy's full check accepts the matrix."""
     S = matrix(1).asformat(format)
     array = getattr(S, part)
     place = data.draw(st.integers(0, len(array) - 1))

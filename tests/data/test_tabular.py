@@ -194,7 +194,7 @@ def test_a_header_over_several_lines(tmp_path):
 
 
 def test_names_that_come_twice_are_refused(tmp_path):
-    """As those of a data frame; where a file names its samples and labels does not matter."""
+    """As for a data frame; columns of sample names and labels are ignored."""
     (tmp_path / "x.csv").write_text("label,a,b,a\n0,1,2,3\n1,2,3,4\n")
     with pytest.raises(DataFileError, match=r"x\.csv: columns 1 and 3 are both named 'a'\. Rename or drop one of them\."):
         open_features(tmp_path / "x.csv")
