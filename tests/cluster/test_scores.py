@@ -141,9 +141,9 @@ def test_what_cannot_be_done_there_is_said(stores, client):
         GlobalRedundancySelector(n_candidates="cv"),
         GlobalRedundancySelector(solution="set", redundancy_strength="cv"),
     ):
-        with pytest.raises(ValueError, match=r"cannot work on features that are with the workers .*without client="):
+        with pytest.raises(ValueError, match=r"does not support features held by the workers .*without client="):
             selector.fit(source, y)
-    with pytest.raises(ValueError, match="mcfs_score looks at all features together"):
+    with pytest.raises(ValueError, match="mcfs_score requires all features in one process"):
         mcfs_score(source)
     assert isinstance(fisher_score(source, y), FeatureValues)
 

@@ -149,7 +149,7 @@ def test_dask_arrays(client):
 
 
 def test_what_workers_cannot_read_is_refused(client):
-    with pytest.raises(ValueError, match="X is a ndarray: what workers can read is a store"):
+    with pytest.raises(ValueError, match=r"X is of type ndarray. With a client, X must be a store"):
         GroupDiscoveryClassifier(2).fit(np.eye(4), [0, 1, 0, 1], client=client)
     with pytest.raises(TypeError, match=r"a distributed\.Client is needed"):
         DaskEngine("tcp://127.0.0.1:1")

@@ -113,7 +113,7 @@ def test_samples_without_a_label(adata):
         (lambda a: GroupDiscoveryClassifier().fit(a), "Pass the name of a column of obs: cell_type (2 classes), batch (2 cl"),
         (
             lambda a: GroupDiscoveryClassifier().fit(a.X, "cell_type"),
-            "y is the word 'cell_type'. It may be the name of a column",
+            "y is the string 'cell_type'. A column name is supported",
         ),
         (lambda a: GroupDiscoveryClassifier().fit(a.to_df(), "g1"), "pass the labels themselves (X['g1']) and X without them"),
         (lambda a: GroupDiscoveryRegressor().fit(a, "cell_type"), "Targets must be numbers"),

@@ -102,7 +102,7 @@ def test_a_model_fills_new_samples(gappy, tmp_path):
     ("X", "strategy", "message"),
     [
         (np.eye(3), "modal", "impute='modal' must be one of median, mean, most_frequent"),
-        (sparse.eye_array(3), "mean", "fills dense features"),
+        (sparse.eye_array(3), "mean", "applies only to dense features"),
         ([[1.0, np.nan], [2.0, np.nan]], "mean", "All values of feature 1 are missing"),
         ([["a", 1.0]] * 3, "mean", "Features must be numbers"),
     ],
