@@ -206,7 +206,7 @@ def test_read_only_folders(shell, table, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(claims, "_open_claim", refuse)
-    assert "the folder cannot be written to (Permission denied)" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
+    assert "Folder is not writable (Permission denied)" in shell.error("discover", "--fast", "genes.csv", *OPTIONS)
 
 
 def test_a_full_disk_is_one_line(shell, table, monkeypatch):

@@ -391,7 +391,7 @@ def test_wrong_arguments(tmp_path, arguments, message):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write s to; make it first"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write s to\. Create it first"):
         write_store(tmp_path / "no" / "s", np.eye(3))
 
 
@@ -421,7 +421,9 @@ def test_a_full_disk(tmp_path, limit):
     lines = in_a_process(code).splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert re.search(r"\(\d+\.\d MB were written, [\d,.]+ MB are free\); nothing was kept. Free some space or write", line)
+        assert re.search(
+            r"\(\d+\.\d MB were written, [\d,.]+ MB are free\)\. Nothing was saved\. Free some space or write", line
+        )
         assert str(tmp_path) in line
     assert os.listdir(tmp_path) == ["old"]
     assert check_store(old).shape == (3, 3)
@@ -444,7 +446,7 @@ def test_a_read_only_folder():
         """
         output = in_a_process(code)
         assert "locked" in output
-        assert "the folder cannot be written to (Permission denied); choose another one" in output
+        assert "Folder is not writable (Permission denied). Choose another folder" in output
         assert os.listdir(Path(folder) / "locked") == []
 
 
