@@ -188,7 +188,7 @@ LONG = [f"chromosome {j}, and a long name" for j in range(10)]
     "make", [GroupDiscoveryClassifier, GroupDiscoveryClassifierCV, GroupDiscoveryRegressor, MRMRSelector, CorrelationGroups]
 )
 def test_small_files(frame, tmp_path, monkeypatch, make, content):
-    monkeypatch.setattr("coterie.persistence.slim.MANY_BYTES", 100)
+    monkeypatch.setattr("coterie.persistence.slim.MIN_SLIM_BYTES", 100)
     X, y = frame[0].set_axis(LONG, axis=1), frame[1]
     model = make(0.9 if make is CorrelationGroups else 2).fit(X, y)
     coterie.save(model, tmp_path / "all", content="all")
