@@ -242,7 +242,7 @@ class SourceConformance:
     @pytest.mark.parametrize("n_threads", [1, 3])
     def test_tasks(self, source, X, n_threads):
         if not self.has_tasks:
-            with pytest.raises(ValueError, match="Write the array to a store first"):
+            with pytest.raises(ValueError, match="Write the array to a store"):
                 source.map_tasks(first_and_sum, [(1, 2, 3)], what="sums")
             return
         weight = np.arange(len(X), dtype=float)
